@@ -24,9 +24,8 @@ from banking_server.conformance.client.run import name_of, run_client
 from banking_server.conformance.client.script import ClientScript, load_client_scripts
 from banking_server.conformance.report.json import report_json, write_json
 from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.keeping import Shortening
 from banking_server.conformance.report.redaction import Redaction, shown_command
-from banking_server.conformance.report.report import Report
+from banking_server.conformance.report.report import Report, Shortening
 from banking_server.conformance.report.summary import print_summary
 from banking_server.conformance.report.verdict import EXIT_CODES, Verdict
 from banking_server.conformance.requirements import Side, checks_of, load_checks
@@ -358,8 +357,8 @@ def server_target(
         raise UsageError("give either --url URL or -- COMMAND")
     if header and url is None:
         raise UsageError("--header goes with --url: a server over stdio gets no headers")
-    if url is not None:
-        _check_url(url)
+    if url is not None and not _is_usable(url):
+        raise UsageError("--url must begin with http:// or https://, and name a host and its port")
     headers = dict(_header(each) for each in header or ())
     for value in headers.values():
         redaction.add(value)
@@ -412,15 +411,13 @@ def _header(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _check_url(url: str) -> None:
-    """Raise UsageError if nothing can be sent to a URL; the message holds none of its secrets."""
+def _is_usable(url: str) -> bool:
+    """Return whether something can be sent to a URL."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable:
-        raise UsageError("--url must begin with http:// or https://, and name a host and its port")
+        return False
 
 
 def _without_credentials(url: str) -> str:
@@ -443,7 +440,7 @@ def _progress(options: RunOptions) -> Callable[[str], None]:
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
     # If it is stopped from outside, say by a CI job that is cancelled, it stops what it started.
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
     try:
         app()
     except ScenarioError as error:
@@ -453,10 +450,6 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", EXIT_CODES[Verdict.ERROR])
-
-
-def _stop(number: int, frame: object) -> NoReturn:
-    raise SystemExit(TERMINATED)
 
 
 def _fail(sentence: str, code: int) -> NoReturn:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from banking_server.conformance.specification import read_text, read_yaml
 from banking_server.conformance.target.era import Era
@@ -105,24 +105,20 @@ def load_requirements() -> tuple[Requirement, ...]:
 def load_checks() -> Mapping[str, Check]:
     """Return every check by its id, in the order in which the sentences name them."""
     rows = {row["id"]: row for row in read_yaml("conformance/checks.yaml")["checks"]}
+    ids = dict.fromkeys(each for sentence in load_requirements() for each in sentence.checks)
     return {
-        check_id: _check(rows[check_id])
-        for requirement in load_requirements()
-        for check_id in requirement.checks
+        check_id: Check(
+            id=check_id,
+            requirements=tuple(each for each in load_requirements() if check_id in each.checks),
+            at=row.get("at"),
+            judges=row["judges"],
+            remedy=row["remedy"],
+            needs=row.get("needs"),
+            reads=row.get("reads", "wire"),
+            eras=tuple(Era(each) for each in row.get("spec_versions", Era)),
+        )
+        for check_id, row in ((each, rows[each]) for each in ids)
     }
-
-
-def _check(row: Mapping[str, Any]) -> Check:
-    return Check(
-        id=row["id"],
-        requirements=tuple(each for each in load_requirements() if row["id"] in each.checks),
-        at=row.get("at"),
-        judges=row["judges"],
-        remedy=row["remedy"],
-        needs=row.get("needs"),
-        reads=row.get("reads", "wire"),
-        eras=tuple(Era(each) for each in row.get("spec_versions", Era)),
-    )
 
 
 def checks_of(side: Side) -> tuple[Check, ...]:

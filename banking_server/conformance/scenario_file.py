@@ -29,8 +29,6 @@ _UNIQUE: Final = Field(json_schema_extra={"uniqueItems": True})
 
 Several = Annotated[tuple[T, ...], Field(min_length=1)]
 """At least one."""
-Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct), _UNIQUE]
-"""None of them twice."""
 SeveralDistinct = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct), _UNIQUE]
 """At least one, and none of them twice."""
 Eras = SeveralDistinct[Era]

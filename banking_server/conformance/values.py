@@ -13,36 +13,20 @@ def identity(value: Any) -> str:
 
     A number is the double next to it (`1` is `1.0`, and 2^53 is 2^53 + 1), `true` is not a number,
     members have no order and the items of a list have one. What RFC 8785 cannot write is itself: a
-    number that no double can hold, half a character. Any depth will do. Raises TypeError if it is
-    not a JSON value.
+    number that no double can hold, half a character. Raises TypeError if it is not a JSON value.
     """
-    text: list[str] = []
-    # What is still to be written, the next on top: values, and text that is ready. Not recursive,
-    # as what is judged can be nested deeper than Python can call.
-    left: list[tuple[bool, Any]] = [(False, value)]
-    while left:
-        ready, item = left.pop()
-        if ready:
-            text.append(item)
-            continue
-        match item:
-            case list():
-                left.append((True, "]"))
-                for part in reversed(item):
-                    left += [(True, ","), (False, part)]
-                left.append((True, "["))
-            case dict():
-                left.append((True, "}"))
-                for name in sorted(item, key=str, reverse=True):
-                    left += [(True, ","), (False, item[name]), (True, f"{json.dumps(str(name))}:")]
-                left.append((True, "{"))
-            case None | bool() | str():
-                text.append(json.dumps(item))
-            case int() | float():
-                text.append(_number(item))
-            case _:
-                raise TypeError(f"{type(item).__name__} is not a JSON value")
-    return "".join(text)
+    match value:
+        case list():
+            return f"[{','.join(map(identity, value))}]"
+        case dict():
+            members = sorted(f"{json.dumps(name)}:{identity(value[name])}" for name in value)
+            return f"{{{','.join(members)}}}"
+        case None | bool() | str():
+            return json.dumps(value)
+        case int() | float():
+            return _number(value)
+        case _:
+            raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def _number(number: float) -> str:

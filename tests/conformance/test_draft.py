@@ -1,12 +1,9 @@
 """The first scenario file, and that no tool is called for it."""
 
 from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 
-from banking_server.conformance.server.draft import placeholder
 from banking_server.conformance.server.scenario import load_server_scenario
 
 from .small_server import SmallServer
@@ -30,19 +27,3 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        ({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}, {"a": 1}),
-        ({"const": 7}, 7),
-        ({"type": "array", "items": {"type": "boolean"}}, []),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "TEXT"),
-        ({"$ref": "#/$defs/x", "$defs": {"x": {"type": "integer"}}}, 1),
-        ({"type": "null"}, None),
-    ],
-    ids=str,
-)
-def test_placeholders(schema: Any, value: Any) -> None:
-    assert placeholder(schema) == value

@@ -66,8 +66,8 @@ def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path
     redaction = Redaction()
     one = judge()
     said = message(1, {"content": [{"type": "text", "text": "The word is friend-of-ann."}]})
-    found = Finding(False, "not friend-of-ann", "friend-of-ann", messages=[said])
-    one.record(UNLISTED, found, step="early")
+    found = Finding(False, "not friend-of-ann", "friend-of-ann")
+    one.record(UNLISTED, found, step="early", messages=[said])
     redaction.add("friend-of-ann")
     report = report_on(one, redaction=redaction)
     assert report.run.judgements[0].at_fault is report.run.judgements[0].messages[0]

@@ -1,6 +1,5 @@
 """What one run of the client under test left behind, to be judged by `client.checks`."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -9,6 +8,7 @@ from banking_server.conformance.client.mock_server import Log, Operation
 from banking_server.conformance.client.script import Case, ClientScript, Provided
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import NotApplicable, Untestable
+from banking_server.conformance.target.channel import TargetFailure, read
 from banking_server.conformance.target.child_process import last_words
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import SHOWN, shown
@@ -19,13 +19,16 @@ FEWEST_CALLS: Final = 3
 
 
 def result_in(line: str) -> Json | None:
-    """Return the merged result on a line of output: a JSON object with a list `content`."""
+    """Return the merged result on a line of output: a JSON object with a list `content`.
+
+    Like a message, it may not be nested deeper than `channel.LEVELS`.
+    """
     try:
-        printed = json.loads(line)
-    except ValueError:
+        printed = read(line)
+    except TargetFailure:
         return None
-    has_content = isinstance(printed, dict) and isinstance(printed.get("content"), list)
-    return printed if has_content else None
+    has_content = printed is not None and isinstance(printed.body.get("content"), list)
+    return printed.body if printed is not None and has_content else None
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class CaseRun:
             if call is None:
                 return self.excuse(number) or Untestable(
                     f"call {number} ({tool}) was never made, so nothing can be said about "
-                    f"what comes after it; {self.calls_made()}; {self.end}"
+                    f"what comes after it; {name_calls(self.log)}; {self.end}"
                 )
             if not call.answered:
                 return Untestable(f"call {number} ({tool}) was never answered; {self.end}")
@@ -150,10 +153,6 @@ class CaseRun:
             len(run.log.operations) <= made * (run.case.context.chains or 1)
             for run in self.others.values()
         )
-
-    def calls_made(self) -> str:
-        """Name the calls that were made, for people."""
-        return name_calls(self.log)
 
 
 def name_calls(log: Log) -> str:

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
 from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 
@@ -50,7 +50,7 @@ TTL_MS: Final = 600_000
 """How long a client might use a tool list, were it not for a directive (TC-C-13)."""
 ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
-"""Where a client waits to be told that the user cancels."""
+"""Where a GET of the client waits to be told that the user cancels."""
 CANCEL_SECONDS: Final = 10
 """How long an answer is held from a client that was told that the user cancels."""
 ASKING_SECONDS: Final = 1
@@ -165,11 +165,6 @@ class MockServer:
     def url(self) -> str:
         """Where the client connects."""
         return self.origin + ENDPOINT
-
-    @property
-    def cancel_url(self) -> str:
-        """A GET of it is answered when the user cancels."""
-        return self.origin + CANCEL
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -374,8 +369,11 @@ class MockServer:
         event.wait(self._patience)
 
 
-class _HttpServer(ThreadingHTTPServer):
-    """Listens on a free port of the loopback interface."""
+class _HttpServer(ThreadingMixIn, TCPServer):
+    """Listens on a free port of the loopback interface.
+
+    It is no `HTTPServer`, which looks up the name of this host, and that can take seconds.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -383,11 +381,6 @@ class _HttpServer(ThreadingHTTPServer):
     def __init__(self, mock: MockServer) -> None:
         self.mock = mock
         super().__init__(("127.0.0.1", 0), _Exchange)
-
-    def server_bind(self) -> None:
-        # HTTPServer's would look up this host's name, which can take seconds.
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = "127.0.0.1", self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a client may hang up whenever it likes."""

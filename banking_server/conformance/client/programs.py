@@ -13,11 +13,7 @@ from typing import Final
 
 from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.specification import read_text
-from banking_server.conformance.target.child_process import (
-    OUTPUT_BYTES,
-    STOP_SECONDS,
-    ChildProcess,
-)
+from banking_server.conformance.target.child_process import OUTPUT_BYTES, STOP_SECONDS, ChildProcess
 
 SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
 PROTOCOL_VERSION: Final = "MCP_CONFORMANCE_PROTOCOL_VERSION"
@@ -118,7 +114,7 @@ class _Worker:
         self._lines.put(None)
 
     def run(self, told: Mapping[str, object], timeout: float) -> ClientEnd:
-        self._process.forget_errors()
+        self._process.new_errors()  # Those of earlier runs.
         if self._said_more():
             return ClientEnd(1, "", f"it answered {FURTHER}")
         try:
@@ -132,18 +128,18 @@ class _Worker:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                return ClientEnd(None, noise, self._process.captured_errors())
+                return ClientEnd(None, noise, self._process.new_errors())
             if line is None:
                 return self._gone(noise)
             text = line.decode("utf-8", "replace")
             noise = (noise + text)[-OUTPUT_BYTES:]
             if _is_object(text):
-                return ClientEnd(0, noise, self._process.captured_errors())
+                return ClientEnd(0, noise, self._process.new_errors())
 
     def _gone(self, noise: str) -> ClientEnd:
         """Say how the process ended in the middle of a run: never well, whatever its exit code."""
         code = self._process.wait(1.0)
-        errors = self._process.captured_errors()
+        errors = self._process.new_errors()
         if not code:
             how = "closed its output" if code is None else "exited"
             errors = f"it {how} before it answered\n{errors}"

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from banking_server.conformance.client.checks import judge_check
-from banking_server.conformance.client.checks.provenance import chain_ids
+from banking_server.conformance.client.checks.declaration import chain_ids
 from banking_server.conformance.client.evidence import CaseRun
-from banking_server.conformance.client.mock_server import Log, MockServer
+from banking_server.conformance.client.mock_server import CANCEL, Log, MockServer
 from banking_server.conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -16,7 +16,7 @@ from banking_server.conformance.client.programs import (
     RunClient,
 )
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
-from banking_server.conformance.message import CLIENT_INFO_KEY, Json
+from banking_server.conformance.message import CLIENT_INFO_KEY, Json, within
 from banking_server.conformance.report.judgement import Finding, Judge, Untestable
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import load_checks
@@ -77,7 +77,6 @@ def run_client(
         examination.run_all(era, played)
         for script, case, checks in plan:
             examination.judge(script, case, era, chosen, checks)
-        examination.forget()
     run = examination.run
     run.excuse_unspoken_eras()
     return run
@@ -107,7 +106,7 @@ class _Examination:
 
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
         """Run the client in every case of a plan, as far as that is not known to be in vain."""
-        self._overdue = 0
+        self._overdue, self._runs, self._left = 0, {}, {}
         for script, case in plan:
             name = name_of(script, case)
             if (reason := self._in_vain(era)) is not None:
@@ -152,7 +151,9 @@ class _Examination:
         name = name_of(script, case)
         case_run = self._runs.get(name)
         if case_run is None:
-            _leave(judge, case, checks, self._left[name])
+            for check in checks:
+                reason = Untestable(self._left[name])
+                judge.record(check.id, reason, step=case.name, refused=True)
         else:
             case_run = replace(case_run, earlier_chain_ids=dict(self._chain_ids), others=self._runs)
             for check in checks:
@@ -161,20 +162,14 @@ class _Examination:
                 self._chain_ids.setdefault(chain_id, name)
         self.run.judgements += judge.judgements
 
-    def forget(self) -> None:
-        """Let go of the runs of an era, once all of it is judged."""
-        self._runs, self._left = {}, {}
-
     def _note(self, case_run: CaseRun) -> None:
         """Note what the report says of every run of the client, even if nothing can be judged."""
         run = self.run
         self._overdue = self._overdue + 1 if case_run.end.exit_code is None else 0
         for request in case_run.log.requests:
-            meta = request.params.get("_meta")
-            info = request.params.get("clientInfo") or (
-                meta.get(CLIENT_INFO_KEY) if isinstance(meta, dict) else None
-            )
-            if run.name is None and isinstance(info, dict):
+            in_meta = within(request.params, "_meta", CLIENT_INFO_KEY)
+            info = within(request.params, "clientInfo") or in_meta
+            if run.name is None and info:
                 run.name, run.version = str(info.get("name")), str(info.get("version"))
 
 
@@ -187,7 +182,12 @@ def play(
     """
 
     def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
-        end = run_once(url, _environment(script, era, context), timeout)
+        told = {
+            SCENARIO: script.scenario,
+            PROTOCOL_VERSION: era,
+            CONTEXT: json.dumps(context),
+        }
+        end = run_once(url, told, timeout)
         return CaseRun(script, case, era, log, other, end)
 
     with MockServer(script, case, era, patience=timeout) as mock:
@@ -225,17 +225,8 @@ def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
     if case.elicitation is not None:
         context["elicitation"] = case.elicitation
     if case.context.cancel:
-        context["cancelUrl"] = mock.cancel_url
+        context["cancelUrl"] = mock.origin + CANCEL
     return context
-
-
-def _environment(script: ClientScript, era: Era, context: Json) -> dict[str, str]:
-    """Return what the client is told, in the variables that the official suite uses."""
-    return {
-        SCENARIO: script.scenario,
-        PROTOCOL_VERSION: era,
-        CONTEXT: json.dumps(context),
-    }
 
 
 def _silence(case_run: CaseRun) -> str:
@@ -268,9 +259,3 @@ def _outcome(case_run: CaseRun, said: str) -> str:
         return ""
     ends = "" if expected is None else f"; the case ends as {expected}"
     return f"; it printed the outcome {shown(printed)}{ends}"
-
-
-def _leave(judge: Judge, case: Case, checks: Sequence[ScriptCheck], reason: str) -> None:
-    """Mark the checks of a case that was not run, or came to nothing."""
-    for check in checks:
-        judge.record(check.id, Untestable(reason), step=case.name, refused=True)

@@ -3,14 +3,14 @@
 The format is `specs/conformance/schemas/client-script.schema.json`; tests hold these models to it.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from banking_server.chaining.directive import SETTINGS
-from banking_server.conformance.client import vectors
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
     Json,
@@ -23,7 +23,7 @@ from banking_server.conformance.scenario_file import (
     Strict,
 )
 from banking_server.conformance.server.references import filled
-from banking_server.conformance.specification import read_yaml
+from banking_server.conformance.specification import read_text, read_yaml
 from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
@@ -269,12 +269,12 @@ class ClientScript(Strict):
             return script
         cases = [_expanded(case, script) for case in script.get("cases", [])]
         if "vectors" in script:
-            template = _as_written(VectorCases.model_validate(script["vectors"]))
+            template = VectorCases.model_validate(script["vectors"])
             first_call, carrier = (
                 _as_written(ScriptCall.model_validate(script.get(name)))
                 for name in ("first_call", "carrier")
             )
-            cases = [*vectors.cases_of(template, first_call, carrier), *cases]
+            cases = [*_cases_of(template, first_call, carrier), *cases]
         return {**script, "cases": cases}
 
     def eras_of(self, case: Case) -> tuple[Era, ...]:
@@ -295,6 +295,66 @@ class ClientScript(Strict):
 
 def _as_written(part: Strict) -> Json:
     return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+OUTCOMES: Final = {
+    "valid": "completed",
+    "malformed": "malformed_directive",
+    "absent": "completed",
+}
+"""How the chain ends, by what a reader makes of the directive on the carrier's result."""
+
+
+def _cases_of(template: VectorCases, first_call: Json, carrier: Json) -> Iterator[Json]:
+    """Yield a case for each vector that a template lists: what a reader makes of it says which call
+    comes next, if any.
+
+    Raises ValueError if there is no vector of that name, or no check for it.
+    """
+    for name in template.ids:
+        if (vector := _vectors().get(name)) is None:
+            raise ValueError(f"no vector has the id {name}")
+        yield _case(vector, template, first_call, carrier)
+
+
+@cache
+def _vectors() -> dict[str, Json]:
+    vectors = json.loads(read_text("conformance/directives.json"))["vectors"]
+    return {vector["id"]: vector for vector in vectors}
+
+
+def _case(vector: Json, template: VectorCases, first_call: Json, carrier: Json) -> Json:
+    reading = vector["reading"]
+    calls = [first_call, carrier]
+    if reading["status"] == "valid":
+        calls.append({"tool": reading["tool"], "arguments": reading["arguments"]})
+    answer: Json = {"result": {"content": template.content}}
+    if "text" in vector:
+        answer["metaText"] = vector["text"]
+    elif vector["meta"] is not None:
+        answer["result"]["_meta"] = vector["meta"]
+    return {
+        "name": vector["id"],
+        "description": vector["description"],
+        "first_call": first_call,
+        "answers": [{"tool": carrier["tool"], "rounds": [answer]}],
+        "expect": {"calls": calls, "outcome": OUTCOMES[reading["status"]]},
+        "checks": list(_checks(vector, template)),
+    }
+
+
+def _checks(vector: Json, template: VectorCases) -> Iterator[Json]:
+    """Yield the checks for every such reading, and the first one that cites a sentence of it."""
+    own = False
+    for row in template.checks:
+        if row.reading != vector["reading"]["status"]:
+            continue
+        if row.cites is not None and (own or row.cites not in vector["requirements"]):
+            continue
+        own = own or row.cites is not None
+        yield _as_written(row.check)
+    if not own:
+        raise ValueError(f"no check cites a sentence of the vector {vector['id']}")
 
 
 def _expanded(case: Any, script: Json) -> Any:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report.keeping import MESSAGES
 from banking_server.conformance.requirements import Check, Level, load_checks
 from banking_server.conformance.target.era import Era
+
+MESSAGES: Final = 60
+"""Messages that are kept for one judgement: the last ones."""
 
 
 class Status(StrEnum):
@@ -29,8 +32,6 @@ class Finding:
     holds: bool
     expected: str
     seen: str
-    messages: Sequence[WireMessage] | None = None
-    """The messages that show it, or None if those of the evidence do."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,6 @@ class Judge:
             case Finding(holds=holds, expected=expected, seen=seen):
                 failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
                 status = Status.SUCCESS if holds else failed
-                messages = messages if judged.messages is None else judged.messages
             case Untestable(reason):
                 status, expected, seen = Status.SKIPPED, check.judges, f"Not testable: {reason}"
             case NotApplicable(reason):

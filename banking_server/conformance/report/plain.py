@@ -18,20 +18,9 @@ def as_json(value: Any, indent: int | None = None) -> str:
     try:
         text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        text = json.dumps(_finite(value), indent=indent, ensure_ascii=False)
+        finite = json.loads(json.dumps(value), parse_constant=str)
+        text = json.dumps(finite, indent=indent, ensure_ascii=False)
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case dict():
-            return {name: _finite(item) for name, item in value.items()}
-        case list():
-            return [_finite(item) for item in value]
-        case float() if value != value or value in (float("inf"), float("-inf")):
-            return json.dumps(value)
-        case _:
-            return value
 
 
 def on_one_line(value: Any, length: int) -> str:

@@ -125,23 +125,21 @@ class Redaction:
         # Half of a pair of surrogates can be sent, but neither printed nor written.
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
-    def json(self, value: Any, *, levels: int = 100, length: int = sys.maxsize) -> Any:
+    def json(self, value: Any, *, length: int = sys.maxsize) -> Any:
         """Return a JSON value without secrets.
 
-        What is nested deeper than `levels` is left out, and texts are cut after `length`.
+        Texts are cut after `length`.
         """
-        if isinstance(value, dict | list) and not levels:
-            return "\u2026"
         if isinstance(value, dict):
             is_error = isinstance(value.get("code"), int) and "message" in value
             return {
                 cut(self.text(key), length): REDACTED
                 if is_secret_name(key) and _may_be_secret(item) and not (is_error and key == "code")
-                else self.json(item, levels=levels - 1, length=length)
+                else self.json(item, length=length)
                 for key, item in value.items()
             }
         if isinstance(value, list):
-            return [self.json(item, levels=levels - 1, length=length) for item in value]
+            return [self.json(item, length=length) for item in value]
         if isinstance(value, str):
             return cut(self.text(value), length)
         if isinstance(value, int | float) and not isinstance(value, bool):

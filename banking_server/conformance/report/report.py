@@ -4,14 +4,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Final
 
-from banking_server.conformance.message import Json
+from banking_server.conformance.message import Json, WireMessage
 from banking_server.conformance.report.judgement import Judgement, collapse, together
-from banking_server.conformance.report.keeping import Shortening
 from banking_server.conformance.report.not_exercised import NotExercised, find_not_exercised
+from banking_server.conformance.report.plain import as_json
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.verdict import Conclusion, conclude
+from banking_server.text import cut
+
+MESSAGE: Final = 1024 * 1024
+"""Characters that one message may have."""
+
+TEXT: Final = 4000
+"""Characters of one text that are kept."""
+
+
+class Shortening:
+    """Takes secrets out of what a report shows, and then cuts it."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        self._shown: dict[int, WireMessage] = {}
+        """What is shown of a message, by its identity: several checks show the same ones."""
+
+    def text(self, text: str) -> str:
+        """Return what is shown of a text."""
+        return cut(self._redaction.text(text), TEXT)
+
+    def message(self, message: WireMessage) -> WireMessage:
+        """Return what is shown of a message."""
+        if id(message) not in self._shown:
+            body = self._redaction.json(message.body, length=TEXT)
+            size = len(as_json(body))
+            if size > MESSAGE:
+                body = {"\u2026": f"a message of {size:,} characters"}
+            self._shown[id(message)] = WireMessage(message.sender, body)
+        return self._shown[id(message)]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ Read in this order:
 - `checks`: the checks, one function each; `bounded` does the work whose length a server decides;
 - `variants`: the ways in which a call is made again;
 - `exercise`: plays a scenario and produces evidence; with `connections`, where each caller signs
-  in, `values` and `captures`, what `${name}` stands for, `expectation`, whether a step came to what
-  it means to show, and `repeating`, which confirms each difference;
+  in, `values`, what `${name}` stands for, `expectation`, whether a step came to what it means to
+  show, and `repeating`, which confirms each difference;
 - `run`: all scenarios in all eras;
 - `draft`: a first scenario file.
 """

@@ -45,10 +45,8 @@ def first_fault(schema: Any, arguments: Any) -> str | None:
         raise CannotTell(f"it gives up on the input schema: {shown(str(other))}") from None
     if error is not None and isinstance(error.kind, _Kind.BacktrackLimitExceeded):
         raise CannotTell("it takes too long over a pattern of the input schema")
-    return None if error is None else _said(error)
-
-
-def _said(error: jsonschema_rs.ValidationError) -> str:
+    if error is None:
+        return None
     place = "$" + "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
     )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from banking_server.conformance.message import Json
+from banking_server.conformance.message import Json, within
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
 from banking_server.conformance.target.era import Era
@@ -49,7 +49,7 @@ STEP: Final = """\
   #   follow: true      # if the tool of the directive may be called, and those after it
 """
 
-PLACEHOLDERS: Final[Json] = {"integer": 1, "number": 1, "boolean": False, "null": None, "array": []}
+PLACEHOLDERS: Final[Json] = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
 """A value of each type; of any other there is a text."""
 
 
@@ -89,37 +89,28 @@ def _steps(tools: Sequence[Json]) -> Iterator[str]:
         while step_id in taken:
             step_id = f"{base}-{len(taken) + 1}"
         taken.add(step_id)
-        arguments = placeholder(tool.get("inputSchema"))
         yield STEP.format(
             about=_short(tool.get("title") or tool.get("description")) or step_id,
             changes="reads only" if _reads_only(tool) else "may change something",
             mark="  " if tool is first else "  # ",
             id=_yaml(step_id),
             call=_yaml(str(tool.get("name"))),
-            arguments=_yaml(arguments if isinstance(arguments, dict) else {}),
+            arguments=_yaml(placeholders(tool)),
         )
 
 
-def placeholder(schema: object) -> Any:
-    """Return a value that stands for what a schema asks for; required members only."""
-    match schema:
-        case {"default": ready} | {"enum": [ready, *_]}:
-            return ready
-        case {"type": "object", **schema_members}:
-            known, required = (schema_members.get(each) for each in ("properties", "required"))
-            return {
-                name: placeholder(known.get(name) if isinstance(known, dict) else None)
-                for name in (required if isinstance(required, list) else [])
-            }
-        case {"type": str(kind)} if kind in PLACEHOLDERS:
-            return PLACEHOLDERS[kind]
-        case _:
-            return "TEXT"
+def placeholders(tool: Json) -> Json:
+    """Return a value of its type for each argument that a tool requires."""
+    schema = within(tool, "inputSchema")
+    required, known = schema.get("required"), within(schema, "properties")
+    return {
+        name: PLACEHOLDERS.get(str(within(known, name).get("type")), "TEXT")
+        for name in (required if isinstance(required, list) else [])
+    }
 
 
 def _reads_only(tool: Json) -> bool:
-    annotations = tool.get("annotations")
-    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+    return within(tool, "annotations").get("readOnlyHint") is True
 
 
 def _kebab(name: object) -> str:

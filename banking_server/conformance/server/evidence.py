@@ -12,8 +12,6 @@ from banking_server.conformance.server.reading import PARTS, Member, SeenDirecti
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.target.era import Era
 
-NEEDS_REPEATING = Untestable("no step that ends in a directive has `repeatable: true`")
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -161,19 +159,11 @@ class Repetition(Evidence):
     """The members in which it ended differently every time, while the call that it is compared with
     ended alike every time."""
 
-    unseen: ClassVar[Untestable | NotApplicable] = NEEDS_REPEATING
+    unseen: ClassVar[Untestable | NotApplicable] = Untestable(
+        "no step that ends in a directive has `repeatable: true`"
+    )
     compared: ClassVar[frozenset[str]] = frozenset({"refusal", "tool", "arguments"})
     """The parts that must be alike."""
-
-    @property
-    def has_directive(self) -> bool:
-        """Whether the call that it is compared with ended in a directive."""
-        return directive_of(self.first.final) is not None
-
-    @property
-    def keeps_back(self) -> bool:
-        """Whether the call that was made again ended without a directive."""
-        return directive_of(self.again.final) is None
 
 
 class RepeatedUndeclared(Repetition):

@@ -27,10 +27,10 @@ from banking_server.conformance.server.evidence import (
     PassedOn,
     Problem,
     Refusal,
+    RepeatedWithProvenance,
     ResultWithDirective,
 )
-from banking_server.conformance.server.expectation import unmet
-from banking_server.conformance.server.explanation import explained
+from banking_server.conformance.server.expectation import explained, unmet
 from banking_server.conformance.server.reading import (
     carries_directive,
     content_of,
@@ -51,19 +51,12 @@ from banking_server.conformance.server.variants import (
     Absent,
     Variant,
     claims_of,
-    in_chain,
     provenance,
     variants_of,
     variants_of_malformed_provenance,
 )
 from banking_server.conformance.target.channel import Target
-from banking_server.conformance.target.connection import (
-    ORDINARY,
-    Listing,
-    Profile,
-    Reply,
-    ToolCall,
-)
+from banking_server.conformance.target.connection import ORDINARY, Listing, Profile, Reply, ToolCall
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import identity
 
@@ -128,7 +121,9 @@ class Exercise:
         headers: dict[str, Mapping[str, str]] = {}
         if scenario is not None:
             for name, value in given_values(scenario, os.environ).items():
-                self._values.give(name, value, secret=scenario.values[name].is_secret)
+                self._values.named[name] = value
+                if scenario.values[name].is_secret:
+                    self._values.keep_secret(name, value)
             for caller in scenario.callers:
                 headers[caller] = headers_of(scenario, caller, os.environ) if target.url else {}
                 for name, value in headers[caller].items():
@@ -400,7 +395,10 @@ class Exercise:
             self._observe(Missing(planned.place, OF_PROVENANCE, reason, first.final.messages))
             return
         malformed = variants_of_malformed_provenance(planned.tool)
-        self._repeat(planned, first, [in_chain(claimed), *malformed])
+        chained = Variant(
+            RepeatedWithProvenance, "with the provenance of its chain", ORDINARY, claimed
+        )
+        self._repeat(planned, first, [chained, *malformed])
 
 
 def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:

@@ -1,13 +1,28 @@
-"""Whether a call brought what the scenario expects of it."""
+"""Whether a call brought what the scenario expects of it, and what may explain it if not."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
 
-from banking_server.conformance.server.reading import directive_of, ending, is_error, is_refused
+from banking_server.conformance.report.redaction import Redaction, shown_line
+from banking_server.conformance.server.reading import (
+    content_of,
+    directive_of,
+    ending,
+    is_error,
+    is_refused,
+)
 from banking_server.conformance.server.references import filled
 from banking_server.conformance.server.scenario import AnyCall, Step, StepExpectation
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import same, shown
+from banking_server.text import cut, one_line
+
+TEXT: Final = 400
+"""Characters of what came, and of one line of standard error, that are told."""
+
+LINES: Final = 8
+"""Lines of standard error that are told: the last ones, where the end of a traceback stands."""
 
 
 def unmet(part: AnyCall, call: ToolCall, values: Mapping[str, Any]) -> str | None:
@@ -43,3 +58,31 @@ def _unmet(expect: StepExpectation, call: ToolCall, values: Mapping[str, Any]) -
                     f"saw {shown(seen.value)}"
                 )
     return None
+
+
+def explained(
+    fault: str, call: ToolCall, listed: Iterable[str], errors: str, redaction: Redaction
+) -> str:
+    """Return `fault`, and under it what came, whether the tool is listed, and standard error.
+
+    Args:
+        fault: What was expected and seen.
+        call: The call that brought no directive.
+        listed: The names of the tools that the server lists.
+        errors: What the server wrote to its standard error meanwhile.
+        redaction: Takes out the secrets, before anything is cut.
+    """
+    names = sorted(listed)
+    lines = [fault]
+    texts = [item.get("text") for item in content_of(call.final)]
+    if said := " ".join(text for text in texts if isinstance(text, str)):
+        lines.append(f"it said: {cut(one_line(redaction.text(said)), TEXT)}")
+    if names and call.tool not in names:
+        near = get_close_matches(call.tool, names, n=3, cutoff=0.5)
+        known = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(names)}"
+        lines.append(f"the list of tools has no {call.tool!r}; {cut(known, TEXT)}")
+    written = [line for line in redaction.text(errors).splitlines() if line.strip()]
+    if written:
+        lines.append("the server wrote to standard error:")
+        lines += [f"| {cut(shown_line(line), TEXT)}" for line in written[-LINES:]]
+    return "\n  ".join(lines)

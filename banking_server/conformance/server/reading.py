@@ -121,12 +121,6 @@ def is_marked(item: Json) -> bool:
     return within(item, "_meta", IDENTIFIER).get("describes") == META_KEY
 
 
-def is_for_assistant(item: Json) -> bool:
-    """Return whether a content item is a text for the model alone."""
-    audience = within(item, "annotations").get("audience")
-    return item.get("type") == "text" and audience == ["assistant"]
-
-
 def objects_in(text: str) -> Iterator[tuple[Any, str]]:
     """Yield every JSON object that stands somewhere in a text, and what follows it."""
     decoder = json.JSONDecoder()
@@ -147,11 +141,13 @@ def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
 
 
 def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
+    """Whether an item is a text for the model alone, with the call that a directive asks for."""
     text = item.get("text")
     return (
         seen is not None
         and seen.tool is not None
-        and is_for_assistant(item)
+        and item.get("type") == "text"
+        and within(item, "annotations").get("audience") == ["assistant"]
         and isinstance(text, str)
         and seen.tool in text
         and any(same(found, seen.arguments) for found, _ in objects_in(text))

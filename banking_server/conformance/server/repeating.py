@@ -142,7 +142,8 @@ class Repeating:
         first, again = reference.calls[0], varied.calls[0]
         if variant.kind is RepeatedInExperimental and not (differs or self._tells_apart()):
             return  # Then it does not show where the server reads the declaration.
-        shown = any(map(_has_directive, (self._plain.calls[0], first, again)))
+        calls = (self._plain.calls[0], first, again)
+        shown = any(directive_of(call.final) is not None for call in calls)
         if variant.kind is RepeatedWithMalformedSettings and not (differs or shown):
             return  # Calls that bring nobody a directive tell nothing about settings.
         messages = [*first.final.messages, *again.final.messages]
@@ -153,7 +154,3 @@ class Repeating:
         if self._undeclared is None:
             return False
         return ("words", "") in differing(self._plain.endings[0], members_of(self._undeclared))
-
-
-def _has_directive(call: ToolCall) -> bool:
-    return directive_of(call.final) is not None

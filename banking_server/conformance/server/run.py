@@ -44,7 +44,6 @@ def run_server(
     Without scenarios it does only what calls no tool.
     """
     run = Run("server")
-    plan = _plan(scenarios, eras)
 
     def play(scenario: ServerScenario | None, era: Era) -> _Judging:
         name = scenario.name if scenario else PASSIVE
@@ -66,21 +65,12 @@ def run_server(
         judging.finish()
         return judging
 
-    for scenario, era in plan:
-        play(scenario, era).report_to(run)
+    for scenario in scenarios or (None,):
+        for era in eras:
+            if scenario is None or era in scenario.spec_versions:
+                play(scenario, era).report_to(run)
     run.excuse_unspoken_eras()
     return run
-
-
-def _plan(
-    scenarios: Sequence[ServerScenario], eras: Sequence[Era]
-) -> list[tuple[ServerScenario | None, Era]]:
-    return [
-        (scenario, era)
-        for scenario in (scenarios or (None,))
-        for era in eras
-        if scenario is None or era in scenario.spec_versions
-    ]
 
 
 class _Judging:
@@ -106,7 +96,7 @@ class _Judging:
                 self._not_compared.append(observation)
             case Missing(step, kinds, reason, messages):
                 for check in CHECKS.values():
-                    if not set(check.on).isdisjoint(kinds):
+                    if check.on in kinds:
                         why = Untestable(reason)
                         self._judge.record(check.id, why, step=step, messages=messages)
             case Evidence():
@@ -117,7 +107,7 @@ class _Judging:
     def _have_judged(self, evidence: Evidence) -> None:
         self._seen.add(type(evidence))
         for check in CHECKS.values():
-            if type(evidence) not in check.on or not self._judge.wants(check.id):
+            if type(evidence) is not check.on or not self._judge.wants(check.id):
                 continue
             judged = check.judge(evidence)
             for one in judged if isinstance(judged, Sequence) else [judged]:
@@ -132,26 +122,26 @@ class _Judging:
             if not self._judge.wants(check.id):
                 continue
             reached = self._judge.reached(check.id)
-            if self.failure is not None and (check.on[0].calls_tools or not reached):
+            if self.failure is not None and (check.on.calls_tools or not reached):
                 # Steps that were not played might have shown something else.
                 self._judge.record(check.id, Untestable(self.failure), refused=True)
             elif not reached:
                 self._judge.record(check.id, self._why_unseen(check))
         for once in self._not_compared:
             for check in CHECKS.values():
-                if not set(check.on).isdisjoint(once.kinds):
+                if check.on in once.kinds:
                     self._judge.record(check.id, NotApplicable(once.reason), step=once.step)
 
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
-        if self._scenario is None and check.on[0].calls_tools:
+        if self._scenario is None and check.on.calls_tools:
             return Untestable("no scenario file says how this server is exercised")
         if not isinstance(check.unseen, Untestable):
             return check.unseen
         steps = self._scenario.steps if self._scenario is not None else ()
         follows = all(step.followed or step.refused for step in steps)
-        if follows and check.on[0].calls_tools and set(check.on).isdisjoint(OF_PROVENANCE):
+        if follows and check.on.calls_tools and check.on not in OF_PROVENANCE:
             return NotApplicable("the server follows each directive by itself, and so shows none")
-        if not self._seen.isdisjoint(check.on):
+        if check.on in self._seen:
             return Untestable(
                 "what came holds nothing to compare: no directive, or a malformed one"
             )

@@ -7,10 +7,7 @@ from typing import Any
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.scenario_file import ScenarioError
-from banking_server.conformance.server.scenario import (
-    Capture,
-    ServerScenario,
-)
+from banking_server.conformance.server.scenario import Capture, ServerScenario
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import at_pointer
 
@@ -63,12 +60,6 @@ class Values:
         self.named: dict[str, Any] = {}
         self.secrets: dict[str, str] = {}
         """Each secret by a name that may be shown."""
-
-    def give(self, name: str, value: Any, *, secret: bool) -> None:
-        """Put a value under a name."""
-        self.named[name] = value
-        if secret:
-            self.keep_secret(name, value)
 
     def keep_secret(self, name: str, value: Any) -> None:
         """Let no report show a value, or what it is made of, and no directive hold it."""

@@ -130,13 +130,6 @@ def claims_of(tool: str, chain: Json | None) -> list[Variant]:
     return [Variant(Refusal, what, ORDINARY, shape) for what, shape in claims]
 
 
-def in_chain(previous: Json) -> Variant:
-    """Return the way in which a follow-up call is made: with the provenance that it had."""
-    return Variant(
-        RepeatedWithProvenance, "with the provenance of its chain", ORDINARY, provenance=previous
-    )
-
-
 def provenance(chain_id: str, level: int, previous_tool: str) -> Json:
     """Return the provenance of a follow-up call."""
     return {"chainId": chain_id, "level": level, "previousTool": previous_tool}

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from banking_server.conformance.message import METHOD_NOT_FOUND, Json, WireMessage, within
 from banking_server.conformance.target.i_json import directive_faults
@@ -86,17 +86,10 @@ class Record:
 
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
 
-    def sent(self, body: Json) -> None:
-        """Note a message of the suite."""
-        self._note(WireMessage("client", body))
-
-    def received(self, body: Json, *, response: bool = False) -> None:
-        """Note a message of the server."""
-        self._note(WireMessage("server", body), always=response)
-
-    def _note(self, message: WireMessage, *, always: bool = False) -> None:
-        if always or len(self.messages) < MESSAGES:
-            self.messages.append(message)
+    def note(self, sender: Literal["client", "server"], body: Json, *, ends: bool = False) -> None:
+        """Note a message; one that ends the exchange is kept however many there are."""
+        if ends or len(self.messages) < MESSAGES:
+            self.messages.append(WireMessage(sender, body))
 
 
 def read(text: str | bytes) -> Received | None:

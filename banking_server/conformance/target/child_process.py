@@ -74,11 +74,6 @@ class _Tail:
             new, self._new = self._kept[-self._new :] if self._new else b"", 0
         return new.decode("utf-8", "replace")
 
-    def forget(self) -> None:
-        """Keep only what comes from now on."""
-        with self._lock:
-            self._kept.clear()
-
     def settle(self) -> None:
         """Wait for what a program that has ended wrote last."""
         self._thread.join(STOP_SECONDS)
@@ -147,10 +142,6 @@ class ChildProcess:
     def new_errors(self) -> str:
         """Return what it wrote to its standard error since this was asked for last."""
         return self._errors.new_text()
-
-    def forget_errors(self) -> None:
-        """Keep of its standard error only what comes from now on."""
-        self._errors.forget()
 
     def _captured(self, tail: _Tail) -> str:
         if self._process.poll() is not None:

@@ -20,13 +20,7 @@ from banking_server.conformance.message import (
     WireMessage,
     within,
 )
-from banking_server.conformance.target.channel import (
-    Ask,
-    NotServed,
-    Record,
-    Target,
-    TargetFailure,
-)
+from banking_server.conformance.target.channel import Ask, NotServed, Record, Target, TargetFailure
 from banking_server.conformance.target.elicitation import Answers, ElicitationAnswer
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.target.http import Http

@@ -63,7 +63,7 @@ class Http:
 
         Raises TargetFailure.
         """
-        self._record.sent(message)
+        self._record.note("client", message)
         self._answer = answer
         method, others = message["method"], 0
         try:
@@ -74,7 +74,7 @@ class Http:
                     body = received.body
                     # A request that was rejected before its id was read is answered with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
-                    self._record.received(body, response=ends)
+                    self._record.note("server", body, ends=ends)
                     if ends:
                         return received
                     others += 1
@@ -85,7 +85,7 @@ class Http:
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"{method} to {self._url} failed: {error}") from error
         status = f"HTTP {response.status_code}"
-        self._record.received({"notJsonRpc": f"{status} without a JSON-RPC response"})
+        self._record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
@@ -101,7 +101,7 @@ class Http:
 
     def notify(self, message: Json) -> None:
         """Send a notification, or the answer to a question. Raises TargetFailure."""
-        self._record.sent(message)
+        self._record.note("client", message)
         try:
             with self._posting(message, {}):
                 pass  # What the server answers is of no use, and may have no end.
@@ -128,7 +128,7 @@ class Http:
         ):
             for received in _messages(response, float("inf")):
                 if "method" in received.body:
-                    self._record.received(received.body)
+                    self._record.note("server", received.body)
                     if "id" in received.body and self._answer is not None:
                         self.notify(response_to(received.body, self._answer))
 

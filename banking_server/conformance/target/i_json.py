@@ -5,6 +5,7 @@ more, as text.
 """
 
 import json
+import math
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -60,7 +61,9 @@ def _faults(value: Any) -> Iterator[str]:
     elif isinstance(value, _Number):
         if not _is_kept(value):
             shown = value if len(value) <= 40 else f"of {len(value)} characters"
-            yield f"the number {shown}, which RFC 8785 writes as {_as_double(value)}"
+            double = float(value)
+            written = "nothing: no double holds it" if math.isinf(double) else repr(double)
+            yield f"the number {shown}, which RFC 8785 writes as {written}"
     elif isinstance(value, str):
         yield from _in_text(value)
 
@@ -71,13 +74,6 @@ def _is_kept(number: str) -> bool:
         return Decimal(number) == Decimal(repr(float(number)))
     except InvalidOperation:
         return False
-
-
-def _as_double(number: str) -> str:
-    double = float(number)
-    return (
-        "nothing: no double holds it" if double in (float("inf"), -float("inf")) else repr(double)
-    )
 
 
 def _in_text(text: str) -> Iterator[str]:

@@ -53,7 +53,7 @@ class Stdio:
         self._lines.put(None)
 
     def _send(self, message: Json) -> None:
-        self._record.sent(message)
+        self._record.note("client", message)
         with contextlib.suppress(OSError):  # It has ended, which is noticed when it is read.
             self._process.input.write(json.dumps(message).encode() + b"\n")
             self._process.input.flush()
@@ -92,7 +92,7 @@ class Stdio:
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]
-            self._record.received(body, response=ends)
+            self._record.note("server", body, ends=ends)
             if ends:
                 return received
             others += 1

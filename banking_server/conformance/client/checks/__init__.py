@@ -6,23 +6,17 @@ runners in other languages in `specs/conformance/README.md`.
 
 - `calls`: which calls were made, with which arguments, and which were not, after the user cancelled
   too;
-- `declaration`: what the client declared of itself;
-- `provenance`: what its calls said about the chain;
+- `declaration`: what the client declared of itself, and what its calls said about the chain;
 - `printed`: what it handed on in the end.
 """
 
-from banking_server.conformance.client.checks import (
-    calls,
-    declaration,
-    printed,
-    provenance,
-)
+from banking_server.conformance.client.checks import calls, declaration, printed
 from banking_server.conformance.client.checks.registry import KINDS
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 
-__all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance"]
+__all__ = ["KINDS", "calls", "declaration", "judge_check", "printed"]
 
 
 def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:

@@ -1,18 +1,14 @@
 """Which calls were made, with which arguments, and which were not."""
 
 import json
-from typing import Any, Final
+from typing import Any
 
 from banking_server.conformance.client.checks.registry import absence_unproven, kind
 from banking_server.conformance.client.evidence import CaseRun, name_calls
-from banking_server.conformance.client.mock_server import Operation
-from banking_server.conformance.client.script import LONG_TEXT, ScriptCheck
+from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import within
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from banking_server.conformance.values import same, shown
-
-LONG: Final = "${long}"
-"""What stands for the long text in a script."""
 
 
 def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
@@ -26,7 +22,7 @@ def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
         False,
         expected=f"call {number}: {expected.tool} {shown(expected.arguments)}"
         + _visibility(case_run, expected.tool),
-        seen=f"{case_run.calls_made()}; {case_run.end}",
+        seen=f"{name_calls(case_run.log)}; {case_run.end}",
     )
 
 
@@ -45,7 +41,7 @@ def called(case_run: CaseRun, check: ScriptCheck) -> Judged:
     call = case_run.call(number)
     if call is None:
         return _not_made(case_run, check, number)
-    return Finding(True, expected=f"call {number}: {call.tool}", seen=case_run.calls_made())
+    return Finding(True, expected=f"call {number}: {call.tool}", seen=name_calls(case_run.log))
 
 
 @kind("arguments")
@@ -55,8 +51,7 @@ def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
     call = case_run.call(number)
     if call is None:
         return _not_made(case_run, check, number)
-    written = case_run.case.expect.calls[number - 1].arguments
-    expected = {name: LONG_TEXT if value == LONG else value for name, value in written.items()}
+    expected = case_run.case.expect.calls[number - 1].arguments
     return Finding(
         same(call.arguments, expected),
         expected=f"call {number}: {call.tool} with exactly {shown(expected)}",
@@ -75,18 +70,17 @@ def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
             return NotApplicable("the client never connected to the other server")
         log, where = case_run.other, " on the other server"
     allowed = check.at_most or 0
-    holds = sum(_is_meant(call, check) for call in log.operations) <= allowed
+    meant = [
+        call
+        for call in log.operations
+        if call.tool == check.tool
+        and (check.arguments is None or same(check.arguments, call.arguments))
+    ]
+    holds = len(meant) <= allowed
     if holds and (unproven := absence_unproven(case_run)) is not None:
         return unproven
     calls = f"at most {allowed} calls" if allowed else "no call"
     return Finding(holds, expected=f"{calls} of {check.tool}{where}", seen=name_calls(log))
-
-
-def _is_meant(call: Operation, check: ScriptCheck) -> bool:
-    """Whether a call is of the tool, and with the arguments, that `not_called` counts."""
-    return call.tool == check.tool and (
-        check.arguments is None or same(check.arguments, call.arguments)
-    )
 
 
 @kind("calls_end")
@@ -96,20 +90,17 @@ def calls_end(case_run: CaseRun, check: ScriptCheck) -> Judged:
     holds = not later
     if holds and (unproven := absence_unproven(case_run)) is not None:
         return unproven
-    if later and _sends_half_a_pair(case_run) and not _has_half_a_pair(later[0].arguments):
+    rounds = [each for answer in case_run.case.answers for each in answer.rounds]
+    sent = [json.loads(each.meta_text) for each in rounds if each.meta_text]
+    if later and any(map(_has_half_a_pair, sent)) and not _has_half_a_pair(later[0].arguments):
         return NotApplicable("the client's parser replaces half of a surrogate pair")
     return Finding(
-        holds, expected=f"no call after call {check.witness}", seen=case_run.calls_made()
+        holds, expected=f"no call after call {check.witness}", seen=name_calls(case_run.log)
     )
 
 
-def _sends_half_a_pair(case_run: CaseRun) -> bool:
-    """Whether a directive of the case has half of a surrogate pair."""
-    rounds = [each for answer in case_run.case.answers for each in answer.rounds]
-    return any(_has_half_a_pair(json.loads(each.meta_text)) for each in rounds if each.meta_text)
-
-
 def _has_half_a_pair(value: Any) -> bool:
+    """Whether half of a surrogate pair stands somewhere in a JSON value."""
     text = json.dumps(value, ensure_ascii=False)
     return any("\ud800" <= character <= "\udfff" for character in text)
 
@@ -141,7 +132,7 @@ def list_read_again(case_run: CaseRun, check: ScriptCheck) -> Judged:
     return Finding(
         read or called,
         expected=f"tools/list requested after call {check.witness} was answered",
-        seen="it was requested" if read else f"it was not requested; {case_run.calls_made()}",
+        seen="it was requested" if read else f"it was not requested; {name_calls(case_run.log)}",
     )
 
 
@@ -175,5 +166,5 @@ def ends_when_cancelled(case_run: CaseRun, check: ScriptCheck) -> Judged:
     return Finding(
         holds,
         expected=f"no call after call {check.witness}, during which the user cancelled",
-        seen=case_run.calls_made(),
+        seen=name_calls(case_run.log),
     )

@@ -6,12 +6,13 @@ What it should be is read off the calls that were made and what the mock server 
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Final
 
 from banking_server.chaining.directive import IDENTIFIER
-from banking_server.conformance.client.checks.registry import kind
+from banking_server.conformance.client.checks.registry import Kind, kind
 from banking_server.conformance.client.evidence import CaseRun, result_in
 from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
@@ -20,12 +21,49 @@ from banking_server.conformance.report.judgement import Finding, Judged, NotAppl
 from banking_server.conformance.values import same, shown
 
 
-@kind("printed_content")
-def printed_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The content of every result is in the printed `content`, in the order of the calls."""
-    printed = _printed(case_run)
-    if not isinstance(printed, dict):
+def _printed(case_run: CaseRun) -> Json | Untestable:
+    """Return what the client printed, or why there is nothing to judge."""
+    printed = case_run.end.printed
+    if printed is not None:
         return printed
+    return Untestable(
+        "the client does not print the merged result as JSON on its last line of output"
+        + ("" if case_run.end.exit_code == 0 else f"; {case_run.end}")
+    )
+
+
+Compare = Callable[[CaseRun, ScriptCheck, Json], Judged]
+
+
+def _of_printed(compare: Compare) -> Kind:
+    """Have a printed result judged, if there is one."""
+
+    @wraps(compare)
+    def judge(case_run: CaseRun, check: ScriptCheck) -> Judged:
+        printed = _printed(case_run)
+        return compare(case_run, check, printed) if isinstance(printed, dict) else printed
+
+    return judge
+
+
+def _of_whole(compare: Compare) -> Kind:
+    """Have a printed result judged that is whole: `isError` is the sign of it."""
+
+    @wraps(compare)
+    def judge(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+        if "isError" not in printed:
+            return NotApplicable("the client prints content and outcome only, no isError")
+        if not _results(case_run):
+            return Untestable("no call brought a result")
+        return compare(case_run, check, printed)
+
+    return _of_printed(judge)
+
+
+@kind("printed_content")
+@_of_printed
+def printed_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The content of every result is in the printed `content`, in the order of the calls."""
     wanted = [item for call in case_run.log.operations for item in _content(call)]
     missing = _first_missing(wanted, printed["content"])
     return Finding(
@@ -38,11 +76,9 @@ def printed_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 
 @kind("printed_without")
-def printed_without(case_run: CaseRun, check: ScriptCheck) -> Judged:
+@_of_printed
+def printed_without(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """Neither the printed content nor the structured content has the text `text` anywhere."""
-    printed = _printed(case_run)
-    if not isinstance(printed, dict):
-        return printed
     handed_on = {name: printed.get(name) for name in ("content", "structuredContent")}
     return Finding(
         json.dumps(check.text)[1:-1] not in json.dumps(handed_on),
@@ -54,8 +90,9 @@ def printed_without(case_run: CaseRun, check: ScriptCheck) -> Judged:
 @kind("printed_outcome")
 def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """The printed `outcome` is the expected one."""
-    if other := _other_course(case_run):
-        return other
+    made = [call.tool for call in case_run.log.operations]
+    if made != [call.tool for call in case_run.case.expect.calls]:
+        return NotApplicable("the client made other calls than expected")
     printed = _printed(case_run)
     if not isinstance(printed, dict):
         return printed
@@ -72,11 +109,9 @@ def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 
 @kind("printed_one_result")
-def printed_one_result(case_run: CaseRun, check: ScriptCheck) -> Judged:
+@_of_printed
+def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The client printed one result, with content of the first step and of the last."""
-    printed = _printed(case_run)
-    if not isinstance(printed, dict):
-        return printed
     results = [line for line in case_run.end.output.splitlines() if result_in(line) is not None]
     ends = [_content(case_run.log.operations[place]) for place in (0, -1)]
     whole = all(
@@ -90,114 +125,71 @@ def printed_one_result(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 
 @kind("printed_is_error")
-def printed_is_error(case_run: CaseRun, check: ScriptCheck) -> Judged:
+@_of_whole
+def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The printed `isError` is true if a result had it, or a follow-up call brought none."""
-
-    def compare(printed: Json) -> Judged:
-        lost = any(each.fates[-1] == "unknown" for each in _follow_ups(case_run))
-        wanted = lost or any(result.get("isError") is True for result in _results(case_run))
-        return Finding(
-            bool(printed["isError"]) is wanted,
-            expected=f"isError {shown(wanted)}",
-            seen=f"isError {shown(printed['isError'])}",
-        )
-
-    return _whole(case_run, compare)
-
-
-@kind("printed_structured_content")
-def printed_structured_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `structuredContent` is absent, or that of the first call, with `followUps`."""
-
-    def compare(printed: Json) -> Judged:
-        first = _results(case_run)[0].get("structuredContent") or {}
-        wanted = {name: value for name, value in first.items() if name != "nextStep"}
-        seen = printed.get("structuredContent")
-        told = seen.get("followUps", []) if isinstance(seen, dict) else []
-        unnamed = _unnamed(case_run, told if isinstance(told, list) else [])
-        kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
-        return Finding(
-            seen is None or (kept and not unnamed),
-            expected=f"structuredContent {shown(wanted)}, with each follow-up call named in "
-            "followUps; or none",
-            seen=f"structuredContent {shown(seen)}",
-        )
-
-    return _whole(case_run, compare)
-
-
-@kind("printed_no_directive")
-def printed_no_directive(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `_meta` has no `nextTool`, and `content` no words about one not followed."""
-
-    def compare(printed: Json) -> Judged:
-        meta = printed.get("_meta")
-        words = [
-            item["text"]
-            for item in _results(case_run)[-1].get("content", [])
-            if IDENTIFIER in item.get("_meta", {})
-        ]
-        handed_on = [text for text in words if text in _texts(printed)]
-        return Finding(
-            not handed_on and not (isinstance(meta, dict) and "nextTool" in meta),
-            expected="no nextTool in _meta, and no words about one in content",
-            seen=f"text {shown(handed_on[0])}" if handed_on else f"_meta {shown(meta)}",
-        )
-
-    return _whole(case_run, compare)
-
-
-@kind("printed_follow_ups")
-def printed_follow_ups(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `followUps` have each follow-up call with its fate, and a text names it."""
-
-    def compare(printed: Json) -> Judged:
-        if not isinstance(printed.get("followUps"), list):
-            return NotApplicable("the client does not print followUps")
-        wanted = _follow_ups(case_run)
-        unnamed = _unnamed(case_run, _texts(printed))
-        mistaken = _told_as_another(case_run) if _fits(case_run) else None
-        return Finding(
-            _fits(case_run) and not unnamed and mistaken is None,
-            expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
-            + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
-            seen=f"followUps {shown(printed['followUps'])}"
-            + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
-            + (f"; no text says that it is {mistaken}" if mistaken else ""),
-        )
-
-    return _whole(case_run, compare)
-
-
-def _printed(case_run: CaseRun) -> Json | Untestable:
-    """Return what the client printed, or why there is nothing to judge."""
-    printed = case_run.end.printed
-    if printed is not None:
-        return printed
-    return Untestable(
-        "the client does not print the merged result as JSON on its last line of output"
-        + ("" if case_run.end.exit_code == 0 else f"; {case_run.end}")
+    lost = any(each.fates[-1] == "unknown" for each in _follow_ups(case_run))
+    wanted = lost or any(result.get("isError") is True for result in _results(case_run))
+    return Finding(
+        bool(printed["isError"]) is wanted,
+        expected=f"isError {shown(wanted)}",
+        seen=f"isError {shown(printed['isError'])}",
     )
 
 
-def _whole(case_run: CaseRun, compare: Callable[[Json], Judged]) -> Judged:
-    """Judge a printed result that is whole: `isError` is the sign of it."""
-    printed = _printed(case_run)
-    if not isinstance(printed, dict):
-        return printed
-    if "isError" not in printed:
-        return NotApplicable("the client prints content and outcome only, no isError")
-    if not _results(case_run):
-        return Untestable("no call brought a result")
-    return compare(printed)
+@kind("printed_structured_content")
+@_of_whole
+def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed `structuredContent` is absent, or that of the first call, with `followUps`."""
+    first = _results(case_run)[0].get("structuredContent") or {}
+    wanted = {name: value for name, value in first.items() if name != "nextStep"}
+    seen = printed.get("structuredContent")
+    told = seen.get("followUps", []) if isinstance(seen, dict) else []
+    unnamed = _unnamed(case_run, told if isinstance(told, list) else [])
+    kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
+    return Finding(
+        seen is None or (kept and not unnamed),
+        expected=f"structuredContent {shown(wanted)}, with each follow-up call named in "
+        "followUps; or none",
+        seen=f"structuredContent {shown(seen)}",
+    )
 
 
-def _other_course(case_run: CaseRun) -> NotApplicable | None:
-    """Return why the outcome is that of another course, which other checks judge."""
-    made = [call.tool for call in case_run.log.operations]
-    if made != [call.tool for call in case_run.case.expect.calls]:
-        return NotApplicable("the client made other calls than expected")
-    return None
+@kind("printed_no_directive")
+@_of_whole
+def printed_no_directive(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed `_meta` has no `nextTool`, and `content` no words about one not followed."""
+    meta = printed.get("_meta")
+    words = [
+        item["text"]
+        for item in _results(case_run)[-1].get("content", [])
+        if IDENTIFIER in item.get("_meta", {})
+    ]
+    handed_on = [text for text in words if text in _texts(printed)]
+    return Finding(
+        not handed_on and not (isinstance(meta, dict) and "nextTool" in meta),
+        expected="no nextTool in _meta, and no words about one in content",
+        seen=f"text {shown(handed_on[0])}" if handed_on else f"_meta {shown(meta)}",
+    )
+
+
+@kind("printed_follow_ups")
+@_of_whole
+def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed `followUps` have each follow-up call with its fate, and a text names it."""
+    if not isinstance(printed.get("followUps"), list):
+        return NotApplicable("the client does not print followUps")
+    wanted = _follow_ups(case_run)
+    unnamed = _unnamed(case_run, _texts(printed))
+    mistaken = _told_as_another(case_run) if _fits(case_run) else None
+    return Finding(
+        _fits(case_run) and not unnamed and mistaken is None,
+        expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
+        + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
+        seen=f"followUps {shown(printed['followUps'])}"
+        + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
+        + (f"; no text says that it is {mistaken}" if mistaken else ""),
+    )
 
 
 def _texts(printed: Json) -> list[str]:
@@ -287,7 +279,8 @@ def _told_as_another(case_run: CaseRun) -> str | None:
 
 def _own_words(case_run: CaseRun) -> set[str]:
     """Return the texts that the client added to those of the server, without names and values."""
-    said = [item.get("text") for item in _said(case_run)]
+    items = [item for result in _results(case_run) for item in result.get("content", [])]
+    said = [item.get("text") for item in items]
     names = {
         part
         for call in _follow_ups(case_run)
@@ -301,12 +294,6 @@ def _own_words(case_run: CaseRun) -> set[str]:
                 text = text.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
             words.add(text)
     return words
-
-
-def _said(case_run: CaseRun) -> Iterator[Json]:
-    """Yield every content item that the server sent."""
-    for result in _results(case_run):
-        yield from result.get("content", [])
 
 
 def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
@@ -340,7 +327,8 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
         again = call.tool == before.tool and same(call.arguments, before.arguments)
         # A call that is sent again is one call, and either answer says what became of it.
         fates = named.pop().fates if again and named else ()
-        fates = tuple(dict.fromkeys(fates + _fates(call)))
+        fate = "unknown" if call.result is None else "made"
+        fates = tuple(dict.fromkeys((*fates, fate)))
         named.append(_FollowUp(call.tool, call.arguments, fates))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
@@ -349,10 +337,6 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
         looked_up = case_run.case.expect.outcome not in ("unknown_tool", "limit_reached")
         named.append(_FollowUp(directive["tool"], arguments, ("not_made",), looked_up))
     return named
-
-
-def _fates(call: Operation) -> tuple[str, ...]:
-    return ("unknown",) if call.result is None else ("made",)
 
 
 def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:

@@ -4,18 +4,10 @@
 - `form`: what a directive looks like, and where it may stand;
 - `target`: the call that a directive asks for;
 - `words`: the directive in words, and the content beside it;
-- `repeated`: a call made again, in ways that must not matter;
-- `chain`: a whole chain, and calls that claim to belong to one.
+- `repeated`: a whole chain, and a call made again in ways that must not matter.
 """
 
-from banking_server.conformance.server.checks import (
-    chain,
-    form,
-    greeting,
-    repeated,
-    target,
-    words,
-)
+from banking_server.conformance.server.checks import form, greeting, repeated, target, words
 from banking_server.conformance.server.checks.registry import CHECKS, ServerCheck
 
-__all__ = ["CHECKS", "ServerCheck", "chain", "form", "greeting", "repeated", "target", "words"]
+__all__ = ["CHECKS", "ServerCheck", "form", "greeting", "repeated", "target", "words"]

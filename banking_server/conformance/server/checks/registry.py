@@ -18,8 +18,8 @@ class ServerCheck:
     """One check of servers, as code; what it is for stands in `specs/conformance/checks.yaml`."""
 
     id: str
-    on: tuple[type[Evidence], ...]
-    """The kinds of evidence that it judges, and no other."""
+    on: type[Evidence]
+    """The kind of evidence that it judges, and no other."""
     unseen: Untestable | NotApplicable
     """What to say if a run brought no such evidence, or none that concerns it."""
     judge: Callable[[Any], Said]
@@ -30,20 +30,15 @@ CHECKS: Final[dict[str, ServerCheck]] = {}
 
 
 def check(
-    check_id: str,
-    *,
-    on: type[E] | tuple[type[E], ...],
-    unseen: Untestable | NotApplicable | None = None,
+    check_id: str, *, on: type[E], unseen: Untestable | NotApplicable | None = None
 ) -> Callable[[Callable[[E], Said]], Callable[[E], Said]]:
-    """Register a function as the check `check_id`, to be called with each evidence of type `on`,
-    or of these types.
+    """Register a function as the check `check_id`, to be called with each evidence of type `on`.
 
     `unseen` takes the place of what the type of evidence itself says if there is none.
     """
 
     def register(judge: Callable[[E], Said]) -> Callable[[E], Said]:
-        kinds = on if isinstance(on, tuple) else (on,)
-        CHECKS[check_id] = ServerCheck(check_id, kinds, unseen or kinds[0].unseen, judge)
+        CHECKS[check_id] = ServerCheck(check_id, on, unseen or on.unseen, judge)
         return judge
 
     return register

@@ -1,10 +1,13 @@
-"""A call made again, in ways that must not change how it ends."""
+"""A whole chain, and a call made again in ways that must not change how it ends."""
 
 from dataclasses import replace
+from typing import Final
 
 from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
+    FollowedChain,
+    Refusal,
     RepeatedInExperimental,
     RepeatedUndeclared,
     RepeatedWithLaterVersion,
@@ -13,17 +16,46 @@ from banking_server.conformance.server.evidence import (
     RepeatedWithUnknownSettings,
     Repetition,
 )
-from banking_server.conformance.server.reading import content_of, ending, members_in_words
+from banking_server.conformance.server.reading import (
+    content_of,
+    directive_of,
+    ending,
+    is_refused,
+    key_of,
+    members_in_words,
+)
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import shown
+
+DEFAULT_LIMIT: Final = 5
+"""Calls of a chain after which a client stops, unless it is told otherwise."""
+
+
+@check("tool-chaining-server-chain-within-default-limit", on=FollowedChain)
+def chain_within_default_limit(chain: FollowedChain) -> Finding | None:
+    """A chain ends before clients give up, and does not lead back to a call that it contains."""
+    calls, directive = len(chain.calls), chain.directive
+    onward = "" if directive is None else " and a directive to another"
+    made = [key_of(call.tool, call.arguments) for call in chain.calls]
+    if directive is not None and directive.key in made:
+        onward = f", and a directive back to {directive.tool} with the same arguments"
+    elif (calls <= DEFAULT_LIMIT) if directive is not None else (calls == 1):
+        return None  # There is no chain, or the scenario allows no further call.
+    return Finding(
+        calls <= DEFAULT_LIMIT and directive is None,
+        expected=f"at most {DEFAULT_LIMIT} calls, no two of them the same",
+        seen=f"{calls} calls{onward}",
+    )
 
 
 @check("tool-chaining-server-emits-to-undeclared-client", on=RepeatedUndeclared)
 def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
     """A directive is for every client, declared or not."""
-    if not repetition.has_directive:
+    if directive_of(repetition.first.final) is None:
         return None
-    kept = repetition.keeps_back or any(member[0] == "refusal" for member in repetition.differs)
+    kept = directive_of(repetition.again.final) is None or any(
+        member[0] == "refusal" for member in repetition.differs
+    )
     return _alike(repetition if kept else replace(repetition, differs=frozenset()))
 
 
@@ -57,8 +89,18 @@ def provenance_changes_nothing(repetition: Repetition) -> Finding:
     return _alike(repetition)
 
 
+@check("tool-chaining-server-chained-call-authorized", on=Refusal)
+def chained_call_authorized(refusal: Refusal) -> Finding:
+    """A call that is refused stays refused, whatever chain it claims to belong to."""
+    return Finding(
+        is_refused(refusal.again),
+        expected=f"refused as without a chain: {ending(refusal.first)}",
+        seen=f"{refusal.what}: {ending(refusal.again)}",
+    )
+
+
 def _with_directive(repetition: Repetition) -> Finding | None:
-    if not repetition.has_directive and not repetition.differs:
+    if directive_of(repetition.first.final) is None and not repetition.differs:
         return None  # Two calls without a directive show nothing.
     return _alike(repetition)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 
-from banking_server.conformance.message import Json
+from banking_server.conformance.message import Json, within
 from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.report.redaction import SHORTEST
 from banking_server.conformance.server.bounded import CannotTell, first_fault
@@ -29,10 +29,11 @@ def names_listed_tool(result: ResultWithDirective) -> Finding | None:
     listed = _is_listed(result)
     if result.target is None or not hidden_from_model(result.target):
         return listed
+    visibility = within(result.target, "_meta", "ui").get(VISIBILITY)
     return Finding(
         False,
         expected="a tool whose _meta.ui.visibility, if present, includes model",
-        seen=f"{result.directive.tool} with visibility {shown(_ui(result.target).get(VISIBILITY))}",
+        seen=f"{result.directive.tool} with visibility {shown(visibility)}",
     )
 
 
@@ -95,19 +96,14 @@ def hidden_from_model(tool: Json) -> bool:
 
     A lone `"model"` counts as a list of one; whatever else is not a list lacks it.
     """
-    if VISIBILITY not in _ui(tool):
+    ui = within(tool, "_meta", "ui")
+    if VISIBILITY not in ui:
         return False
-    match _ui(tool)[VISIBILITY]:
+    match ui[VISIBILITY]:
         case list() as audiences:
             return not any(audience == "model" for audience in audiences)
         case audience:
             return bool(audience != "model")
-
-
-def _ui(tool: Json) -> Json:
-    meta = tool.get("_meta")
-    ui = meta.get("ui") if isinstance(meta, dict) else None
-    return ui if isinstance(ui, dict) else {}
 
 
 @check("tool-chaining-server-arguments-valid", on=ResultWithDirective)

@@ -6,17 +6,8 @@ from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
-from banking_server.conformance.server.evidence import (
-    Crossing,
-    PassedOn,
-    ResultWithDirective,
-)
-from banking_server.conformance.server.reading import (
-    SeenDirective,
-    is_marked,
-    objects_in,
-    words_of,
-)
+from banking_server.conformance.server.evidence import Crossing, PassedOn, ResultWithDirective
+from banking_server.conformance.server.reading import SeenDirective, is_marked, objects_in, words_of
 from banking_server.conformance.values import same, shown
 
 NEXT_STEP: Final = "nextStep"

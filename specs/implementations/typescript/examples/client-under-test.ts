@@ -68,8 +68,8 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
     if (Array.isArray(answer)) answer = answer.length > 1 ? answer.shift() : answer[0];
     return answer === 'grant';
   }
-  /** The one policy of this host, for the calls of its model and for follow-up calls. */
   const denied = ({ tool }: { tool: Tool }) => context.deniedTools?.includes(tool.name) === true;
+  /** The one policy of this host, for the calls of its model and for follow-up calls. */
   function allow({ tool }: { tool: Tool }): boolean {
     if (denied({ tool })) return false;
     const { readOnlyHint, destructiveHint } = tool.annotations ?? {};
