@@ -79,13 +79,11 @@ class ToolChaining(Extension):
         """Return what `server/discover` advertises, and check directives for the server that asks.
 
         The SDK does not tell an extension its server, but asks for the settings in a method of the
-        server while that is made. Raises RuntimeError if no `MCPServer` asks.
+        server while that is made. Raises RuntimeError if no `MCPServer` asks, or a second.
         """
         asks = sys._getframe(1).f_locals.get("self")
-        if not isinstance(asks, MCPServer):
-            raise RuntimeError(
-                "ToolChaining needs its server: MCPServer(extensions=[ToolChaining()])"
-            )
+        if not isinstance(asks, MCPServer) or hasattr(self, "_server"):
+            raise RuntimeError("A ToolChaining is for one server: extensions=[ToolChaining()]")
         self._server = asks
         asks.middleware.append(self._advertise_on_initialize)
         return SETTINGS

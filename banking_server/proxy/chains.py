@@ -148,16 +148,15 @@ class _Caller:
 def _told(chain: ChainResult) -> Json:
     """Return what was followed, for a client that wants to know.
 
-    Some hosts hand `_meta` on to their model, so no step's title is in it (TC-C-40).
+    Some hosts hand `_meta` on to their model, so no step's title is in it (TC-C-40), and no tool
+    that the server does not list (TC-C-53).
     """
     steps = iter(chain.steps[1:])
     follow_ups: list[Json] = []
     for follow_up in chain.follow_ups:
-        told: Json = {
-            "tool": follow_up.tool,
-            "arguments": follow_up.arguments,
-            "fate": follow_up.status,
-        }
+        told: Json = {"fate": follow_up.status}
+        if follow_up.listed:
+            told |= {"tool": follow_up.tool, "arguments": follow_up.arguments}
         step = next(steps, None)
         if step is not None:
             told["isError"] = step.result.is_error is True

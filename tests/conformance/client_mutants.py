@@ -729,6 +729,17 @@ class AsksOnce(SmallClient):
         return self.agreed
 
 
+class RemembersAYes(SmallClient):
+    def is_in_doubt(self, tool, arguments):
+        return False
+
+    def user_agrees(self, tool):
+        yes = vars(self).setdefault("agreed_to", set())
+        if tool["name"] in yes or super().user_agrees(tool):
+            yes.add(tool["name"])
+        return tool["name"] in yes
+
+
 class DeclinesLaterSettings(SmallClient):
     def trusts_server(self):
         return (self.advertised or {}).get("version", 1) == 1 and super().trusts_server()

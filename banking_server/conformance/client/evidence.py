@@ -137,7 +137,7 @@ class CaseRun:
         made = len(self.log.operations)
         if self.end.outcome == "declined":
             # Row 8 of the table of outcomes: a client may have reasons of its own.
-            reason = "the client declines the call, for a reason of its own"
+            reason = "the client declines the call: by its user, or by its own rules"
             refused = self.case.context.consent == "refuse"
             return NotApplicable(reason) if refused else Untestable(reason)
         if self.ended_at_own_limit and made == number - 1:

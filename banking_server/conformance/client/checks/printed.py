@@ -104,7 +104,7 @@ def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if case_run.ended_at_own_limit:
         return NotApplicable("the client ended the chain at its limit")
     if seen == "declined" != expected:
-        return NotApplicable("the client declines the call, for a reason of its own")
+        return NotApplicable("the client declines the call: by its user, or by its own rules")
     return Finding(seen == expected, expected=f"outcome {expected}", seen=f"outcome {seen}")
 
 
