@@ -75,10 +75,11 @@ ELSEWHERE = {
 }
 """What another test runs, and sees more of."""
 
+ORDERS = "specs/examples/orders.py"
+
 SLOW = {
-    "banking-server tools -- python orders.py",
-    "tool-chaining-conformance scenario -o orders.yaml -- python orders.py",
-    "tool-chaining-conformance server --scenario orders.yaml -- python orders.py",
+    f"tool-chaining-conformance scenario -o orders.yaml -- python {ORDERS}",
+    f"tool-chaining-conformance server --scenario orders.yaml -- python {ORDERS}",
 }
 """What starts the same server as `call cancel_order` does, once more; run with --ci."""
 
@@ -93,7 +94,7 @@ LESS = {
 }
 """How much of the suite is run, whose other tests run the whole of it."""
 
-BEGUN = "tool-chaining-conformance server --scenario orders.yaml -- python orders.py"
+BEGUN = f"tool-chaining-conformance server --scenario orders.yaml -- python {ORDERS}"
 INCONCLUSIVE = 4
 
 URL = "http://127.0.0.1:8000/mcp"
@@ -131,8 +132,8 @@ class Shell:
             XDG_DATA_HOME=str(folder / "data-home"),
             PATH=os.pathsep.join([scripts, os.environ["PATH"]]),
         )
-        orders = block("README.md", "orders.py", "python")
-        (folder / "orders.py").write_text(orders, encoding="utf-8")
+        (folder / ORDERS).parent.mkdir(parents=True)
+        shutil.copy(ROOT / ORDERS, folder / ORDERS)
         (folder / "shop.py").write_text(SHOP, encoding="utf-8")
         client = ROOT / "tests" / "conformance" / "small_client.py"
         shutil.copy(client, folder / "client_under_test.py")
