@@ -30,6 +30,7 @@ __all__ = ["_nobodys_settings", "cli", "database"]
 README = "README.md"
 LIBRARY = "banking_server/chaining/README.md"
 COMMANDS = "banking_server/cli/README.md"
+CODE = "banking_server/README.md"
 PROXY = "banking_server/proxy/README.md"
 EXAMPLES = ROOT / "specs" / "examples"
 
@@ -39,11 +40,15 @@ def test_the_front_page_has_no_more_than_150_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "marker", "name"),
-    [(README, "in orders.py", "orders.py"), (LIBRARY, "client.py", "client.py")],
+    ("page", "marker", "file"),
+    [
+        (README, "in orders.py", EXAMPLES / "orders.py"),
+        (LIBRARY, "client.py", EXAMPLES / "client.py"),
+        (CODE, "in next_steps.py", ROOT / "banking_server" / "tools" / "next_steps.py"),
+    ],
 )
-def test_an_example_on_a_page_is_the_one_in_the_file(page: str, marker: str, name: str) -> None:
-    assert block(page, marker, "python") in (EXAMPLES / name).read_text(encoding="utf-8")
+def test_code_on_a_page_is_the_code_in_the_file(page: str, marker: str, file: Path) -> None:
+    assert block(page, marker, "python") in file.read_text(encoding="utf-8")
 
 
 def test_the_client_of_the_examples_prints_what_is_shown(
