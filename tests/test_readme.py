@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import shlex
 import sys
 import tempfile
@@ -27,18 +26,7 @@ from .server.conftest import _nobodys_settings, cli, database
 __all__ = ["_nobodys_settings", "cli", "database"]
 
 README = "README.md"
-LIBRARY = "banking_server/chaining/README.md"
 COMMANDS = "banking_server/cli/README.md"
-
-
-def test_the_examples_of_the_extension_run_as_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, page in (("orders.py", README), ("client.py", LIBRARY)):
-        (tmp_path / name).write_text(block(page, name, "python"), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    runpy.run_path("client.py", run_name="__main__")
-    assert capsys.readouterr().out == block(LIBRARY, "what it prints", "text")
 
 
 def test_the_demo_prints_what_is_shown_and_leaves_nothing(

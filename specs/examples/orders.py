@@ -1,0 +1,21 @@
+from mcp.server.mcpserver import MCPServer
+from mcp.types import CallToolResult, ToolAnnotations
+
+from banking_server.chaining import ToolChaining, with_next_tool
+
+# It checks every directive against the live tool list.
+mcp = MCPServer("orders", extensions=[ToolChaining()])
+
+
+@mcp.tool()
+async def cancel_order(order: str) -> CallToolResult:
+    return with_next_tool(f"{order} has shipped.", "open_return", {"order": order})
+
+
+@mcp.tool(annotations=ToolAnnotations(destructive_hint=False))
+async def open_return(order: str) -> str:
+    return f"The label to return {order} is on its way."
+
+
+if __name__ == "__main__":
+    mcp.run()
