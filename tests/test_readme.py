@@ -2,9 +2,7 @@
 
 import json
 import re
-import runpy
 import shlex
-import subprocess
 import sys
 import tempfile
 from datetime import time
@@ -49,32 +47,6 @@ def test_the_front_page_has_no_more_than_150_lines() -> None:
 )
 def test_code_on_a_page_is_the_code_in_the_file(page: str, marker: str, file: Path) -> None:
     assert block(page, marker, "python") in file.read_text(encoding="utf-8")
-
-
-def test_the_client_of_the_examples_prints_what_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    runpy.run_path(str(EXAMPLES / "client.py"), run_name="__main__")
-    assert capsys.readouterr().out == block(LIBRARY, "what it prints", "text")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["server", "--scenario", "orders.yaml", "--", "orders.py"],
-        ["client", "--one-process", "--scenario", "follow", "--", "client_under_test.py"],
-        pytest.param(
-            ["client", "--one-process", "--", "client_under_test.py"], marks=pytest.mark.nightly
-        ),
-    ],
-    ids=["server", "client", "client-whole"],
-)
-def test_the_examples_are_judged_conformant(words: list[str]) -> None:
-    *options, program = words
-    suite = [sys.executable, "-m", "banking_server.conformance", *options, sys.executable, program]
-    ran = subprocess.run(suite, cwd=EXAMPLES, capture_output=True, text=True, env=environment())
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "conformant: every check that applies passed" in ran.stdout
 
 
 def test_the_demo_prints_what_is_shown_and_leaves_nothing(

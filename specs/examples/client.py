@@ -19,7 +19,9 @@ async def main() -> None:
             client, "cancel_order", {"order": "A-17"}, consent=FollowNonDestructive()
         )
         print(chain.outcome, [step.tool for step in chain.steps])
-        print([block.text for block in chain.content])
+        for block in chain.content:
+            if block.type == "text":
+                print(block.text)
 
 
 asyncio.run(main())
