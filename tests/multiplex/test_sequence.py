@@ -60,27 +60,18 @@ async def test_requests_run_in_order_and_their_results_are_a_list(world: World, 
 
 
 async def test_a_request_of_mcps_own_is_a_step_as_it_is(world: World) -> None:
-    """With all that either revision has in one; none of it says whose call it is."""
-    meta = {
+    """Its `_meta` says nothing here of whose call it is."""
+    whole = request(1, BALANCE, {"accountId": SAVINGS})
+    whole["params"]["_meta"] = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"sampling": {}},
-        "progressToken": 7,
         IDENTIFIER: {"chainId": "made-up", "level": 4, "previousTool": PREPARE},
     }
-    whole = request(1, BALANCE, {"accountId": SAVINGS})
-    whole["params"] |= {
-        "_meta": meta,
-        "task": {"ttl": 60},
-        "requestState": "x",
-        "inputResponses": {},
-    }
-    bare = {**request(2, ACCOUNTS), "params": {"name": ACCOUNTS, "arguments": None, "_meta": {}}}
     async with world.customer() as me:
         (tool,) = [one for one in (await me.client.list_tools()).tools if one.name == MULTIPLEX]
         assert argument_problem(tool.input_schema, {"tools": [whole]}) is None
         assert "_meta" not in json.dumps(tool.input_schema)
-        result = await multiplex(me, whole, bare)
-    assert statuses(result) == ["done", "done"]
+        result = await multiplex(me, whole)
+    assert statuses(result) == ["done"]
     assert {event["chain_id"] for event in world.events()} == {None}
 
 
@@ -103,7 +94,7 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
     "no condition": ([GOOD, changed(when={"jmespath": "[0].status"})], "exactly one of"),
     "compared with a prompt": (
         [GOOD, changed(when={"jmespath": "[0].x", "notEquals": "PROMPT_ARGUMENT the name"})],
-        "tools.1.when.notEquals: reads like a prompt, and no model is asked whether",
+        "tools.1.when: reads like a prompt, and no model is asked here",
     ),
     "broken Unicode": (
         [request(1, HANDOFF, {"reason": "\ud800"})],
