@@ -1,7 +1,7 @@
-"""Sequences of calls, the model of the client's that is asked for arguments, and a tool to ask."""
+"""Sequences of calls, and the client's model that is asked for arguments."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from mcp.types import (
     CallToolResult,
@@ -11,18 +11,11 @@ from mcp.types import (
     InputRequiredResult,
     TextContent,
 )
-from pydantic import Field
-
-from banking_server.tools.declaration import WholeNumber, bank_tool
-from banking_server.tools.results import Structured
-from banking_server.tools.scopes import READ_SCOPE
 
 from ..kit.bank import Customer, one_round, structured, words
-from ..kit.words import EVERYDAY, SAVINGS
+from ..kit.words import PREPARE, TO_SAVINGS
 
 MULTIPLEX = "multiplex_tools"
-
-TO_SAVINGS = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
 
 
 def request(
@@ -124,32 +117,13 @@ def wanted_in(question: str) -> str:
     return question.rpartition("What is wanted: ")[2]
 
 
-class FormOut(Structured):
-    given: dict[str, Any]
+def noted(request_id: int | str, memo: Any, **more: Any) -> dict[str, Any]:
+    """A step that gives back the memo that it was given."""
+    return request(request_id, PREPARE, {**TO_SAVINGS, "amount": 1, "memo": memo}, **more)
 
 
-@bank_tool(title="Fill Form", scope=READ_SCOPE, read_only=True)
-async def fill_form(
-    count: Annotated[WholeNumber | None, Field(description="An integer.")] = None,
-    ratio: Annotated[float | None, Field(description="A number.")] = None,
-    agreed: Annotated[bool | None, Field(description="A boolean.", strict=True)] = None,
-    colour: Annotated[str | None, Field(description="A colour.", pattern="^(red|blue)$")] = None,
-    note: Annotated[str | None, Field(description="A string.")] = None,
-) -> Annotated[CallToolResult, FormOut]:
-    """Give back what it was given."""
-    given = {"count": count, "ratio": ratio, "agreed": agreed, "colour": colour, "note": note}
-    kept = {name: value for name, value in given.items() if value is not None}
-    return CallToolResult(
-        content=[TextContent(type="text", text="Filled in.")],
-        structured_content={"given": kept, "message": "Filled in."},
-    )
-
-
-FORM = "fill_form"
-
-
-def given(result: CallToolResult, index: int = -1) -> dict[str, Any]:
-    """What reached `fill_form` in a step."""
+def memo(result: CallToolResult, index: int = -1) -> Any:
+    """The memo that a step was given."""
     step = results(result)[index]
     assert step["status"] == "done", step
-    return dict(step["structuredContent"]["given"])
+    return step["structuredContent"].get("memo")

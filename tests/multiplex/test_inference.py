@@ -12,16 +12,15 @@ from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, co
 from banking_server.tools.multiplex.references import ArgumentNotFound
 
 from ..kit.bank import World, structured, words
-from ..kit.model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
+from ..kit.model import error, scripted_model
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, HANDOFF, PREPARE, SAVINGS, TO_SAVINGS
 from ..tools.cases import named
 from .support import (
-    FORM,
     MULTIPLEX,
     ClientModel,
-    fill_form,
-    given,
+    memo,
     multiplex,
+    noted,
     prompt,
     request,
     results,
@@ -30,7 +29,7 @@ from .support import (
     wanted_in,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
+pytestmark = pytest.mark.anyio
 
 KEY = "sk-for-tests-only"
 
@@ -65,18 +64,16 @@ async def test_only_strings_that_begin_with_the_mark_go_to_the_model(world: Worl
     async with world.customer(sampling_callback=model) as me:
         result = await multiplex(
             me,
-            request(1, FORM, {"note": "please PROMPT_ARGUMENT secret", "colour": "red"}),
-            request(2, FORM, {"note": "PROMPT_ARGUMENT it", "colour": "blue"}),
-            request(3, FORM, {"note": take("[1].structuredContent.given.note")}),
+            noted(1, "please PROMPT_ARGUMENT secret"),
+            noted(2, "PROMPT_ARGUMENT it"),
+            noted(3, take("[1].structuredContent.memo")),
         )
-    assert given(result, 0) == {"note": "please PROMPT_ARGUMENT secret", "colour": "red"}
-    assert given(result, 1) == {"note": "PROMPT_ARGUMENT: more", "colour": "blue"}
-    assert given(result, 2) == {"note": "PROMPT_ARGUMENT: more"}
+    assert memo(result, 0) == "please PROMPT_ARGUMENT secret"
+    assert memo(result, 1) == memo(result, 2) == "PROMPT_ARGUMENT: more"
     assert model.wanted == ["it"]
     # What one argument is to be shows in the others: the model is told the whole request.
-    told = {"name": FORM, "arguments": {"note": "PROMPT_ARGUMENT it", "colour": "blue"}}
-    assert json.dumps({"request to complete": told}) in json.loads(
-        json.dumps(model.received[0].messages[0].content.text)  # type: ignore[union-attr]
+    assert f'"request to complete": {json.dumps(noted(2, "PROMPT_ARGUMENT it")["params"])}' in (
+        model.received[0].messages[0].content.text  # type: ignore[union-attr]
     )
 
 
@@ -88,7 +85,7 @@ NEARLY = [
 
 NOT_PROMPTS = [
     *("Prompt argument with the landlord", "Prompt: pay now", "prompt_argument_parser licence"),
-    *("PROMPT ARGENTINA TRIP", "", "  ", "_" * 500, "The {memo} of PROMPT_ARGUMENT"),
+    *("PROMPT ARGENTINA TRIP", "_" * 140, "The {memo} of PROMPT_ARGUMENT"),
 ]
 
 
@@ -100,13 +97,13 @@ async def test_what_is_nearly_a_prompt_or_asks_for_nothing_is_refused_before_any
     said[prompt("x" * (MAX_PROMPT + 1))] = f"at most {MAX_PROMPT} are allowed"
     async with world.customer() as me:
         for text, why in said.items():
-            result = await multiplex(me, request(1, ACCOUNTS), request(2, FORM, {"note": text}))
+            result = await multiplex(me, request(1, ACCOUNTS), noted(2, text))
             message = structured(result)["message"]
-            assert message.startswith("tools.1.params.arguments.note: "), text
+            assert message.startswith("tools.1.params.arguments.memo: "), text
             assert why in message, text
             assert message.endswith("Nothing was run."), text
         for text in NOT_PROMPTS:
-            assert given(await multiplex(me, request(1, FORM, {"note": text}))) == {"note": text}
+            assert memo(await multiplex(me, noted(1, text))) == text
     assert {tool for tool, _ in world.outcomes()[: len(said)]} == {MULTIPLEX}
 
 
@@ -131,71 +128,74 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None
     assert not followed.is_error
 
 
-FITTING: list[tuple[str, str, Any]] = [
-    ("count", " 42\n", 42),
-    ("count", "null", None),
-    ("ratio", "0.5", 0.5),
-    ("agreed", "true", True),
-    ("note", "25", "25"),
-    ("note", '"rent"', "rent"),
-    ("note", "None", None),
-    ("note", "UNKNOWN PAYER", "UNKNOWN PAYER"),
-    ("note", "<think>It is\nthis one.</think>\n\nacc_everyday_001", "acc_everyday_001"),
-    ("note", "'a' or 'b'", "'a' or 'b'"),
+TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+WHOLE, NUMBER = {"type": "integer"}, {"type": "number"}
+
+FITTING: list[tuple[dict[str, Any], str, Any]] = [
+    (WHOLE, " 42\n", 42),
+    (WHOLE, "null", None),
+    (NUMBER, "0.5", 0.5),
+    ({"type": "boolean"}, "true", True),
+    (TEXT, "25", "25"),
+    (TEXT, '"rent"', "rent"),
+    (TEXT, "None", None),
+    (TEXT, "UNKNOWN PAYER", "UNKNOWN PAYER"),
+    (TEXT, "<think>It is\nthis one.</think>\n\nacc_everyday_001", "acc_everyday_001"),
+    (TEXT, "'a' or 'b'", "'a' or 'b'"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "value"), FITTING, ids=named([case[:2] for case in FITTING])
-)
-def test_an_answer_is_json_or_the_text_itself(name: str, answer: str, value: Any) -> None:
-    assert converted(answer, fill_form.parameters["properties"][name]) == value
+@pytest.mark.parametrize(("schema", "answer", "value"), FITTING, ids=named(FITTING))
+def test_an_answer_is_json_or_the_text_itself(
+    schema: dict[str, Any], answer: str, value: Any
+) -> None:
+    assert converted(answer, schema) == value
 
 
 _UNKNOWN = "the model answered UNKNOWN: it does not follow from the earlier results"
 
-UNFIT: list[tuple[str, str, str]] = [
-    ("count", "about 42", "the model answered 'about 42', which is not of type integer"),
-    ("count", '"42"', "is not of type integer"),
-    ("ratio", "-NaN", "is not of type number"),
-    ("note", "\ud800", "is not of type string"),
-    ("note", "unknown.", _UNKNOWN),
-    ("note", "**UNKNOWN**", _UNKNOWN),
-    ("note", "UNKNOWN - nobody says", _UNKNOWN),
-    ("note", "<think>It is", "the model answered nothing"),
+UNFIT: list[tuple[dict[str, Any], str, str]] = [
+    (WHOLE, "about 42", "the model answered 'about 42', which is not of type integer"),
+    (WHOLE, '"42"', "is not of type integer"),
+    (NUMBER, "-NaN", "is not of type number"),
+    (TEXT, "\ud800", "is not of type string"),
+    (TEXT, "unknown.", _UNKNOWN),
+    (TEXT, "**UNKNOWN**", _UNKNOWN),
+    (TEXT, "UNKNOWN - nobody says", _UNKNOWN),
+    (TEXT, "<think>It is", "the model answered nothing"),
 ]
 
 
-@pytest.mark.parametrize(("name", "answer", "said"), UNFIT, ids=named(UNFIT))
-def test_an_answer_that_does_not_fit_says_why(name: str, answer: str, said: str) -> None:
+@pytest.mark.parametrize(("schema", "answer", "said"), UNFIT, ids=named(UNFIT))
+def test_an_answer_that_does_not_fit_says_why(
+    schema: dict[str, Any], answer: str, said: str
+) -> None:
     with pytest.raises(ArgumentNotFound) as raised:
-        converted(answer, fill_form.parameters["properties"][name])
+        converted(answer, schema)
     assert said in str(raised.value)
 
 
 async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(world: World) -> None:
-    model = ClientModel({"a count": "many", "a colour": "green", "a note": "never asked"})
+    model = ClientModel({"an amount": "many", "an account": "acc_made_up"})
     async with world.customer(sampling_callback=model) as me:
         result = await multiplex(
             me,
-            request(1, FORM, {"colour": prompt("a colour")}),
-            request(2, FORM, {"count": 1}, when={**take("[0].status"), "equals": "failed"}),
-            request(3, FORM, {"note": prompt("a note")}),
-            request(4, FORM, {"ratio": take("[0].structuredContent.given.count")}),
+            request(1, PREPARE, {**TO_SAVINGS, "amount": prompt("an amount")}),
+            request(2, ACCOUNTS, when={**take("[0].status"), "equals": "failed"}),
+            noted(3, prompt("never asked")),
+            noted(4, take("[0].structuredContent.memo")),
         )
-        other = await multiplex(me, request(1, FORM, {"count": prompt("a count")}))
+        other = await multiplex(me, request(1, BALANCE, {"accountId": prompt("an account")}))
     assert result.is_error
     assert statuses(result) == ["failed", "done", "not_run", "not_run"]
-    said = [step.get("message") for step in results(result)]
-    # The tool refuses what its schema does not allow, as it does from anybody.
-    assert results(result)[0]["structuredContent"]["field"] == "colour"
-    assert said[2] == "It is to be inferred from earlier results, and 1 failed."
-    assert said[3] == "It needs the result of 1, which failed."
-    (unfit,) = results(other)
-    assert unfit["message"] == (
-        "arguments.count: the model answered 'many', which is not of type integer."
-    )
-    assert model.wanted == ["a colour", "a count"]
+    assert [step.get("message") for step in results(result)] == [
+        "arguments.amount: the model answered 'many', which is not of type number.",
+        None,
+        "It is to be inferred from earlier results, and 1 failed.",
+        "It needs the result of 1, which failed.",
+    ]
+    # The tool refuses what is wrong, as it does from anybody.
+    assert results(other)[0]["structuredContent"]["status"] == "not_found"
 
 
 CUT_OFF = CreateMessageResult(
@@ -259,50 +259,24 @@ def test_a_question_is_bounded_and_shares_its_room_among_the_results() -> None:
 # --- the server's own model, where the client offers none: a real endpoint on a real socket -------
 
 
-def configure(monkeypatch: pytest.MonkeyPatch, endpoint: ScriptedModel, timeout: str) -> None:
-    variables = {"URL": endpoint.url, "NAME": "scripted", "KEY": KEY, "TIMEOUT": timeout}
-    for name, value in variables.items():
-        monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
-    monkeypatch.setattr("banking_server.agent.endpoint.RETRIES", 0)
-
-
 async def test_the_endpoint_infers_where_the_client_offers_no_model(
     world: World, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """An endpoint that fails is a clear error, and loses no result."""
     model = ClientModel({"the savings account": SAVINGS})
-    with scripted_model([SAVINGS]) as endpoint:
-        configure(monkeypatch, endpoint, "20")
+    with scripted_model([SAVINGS, error(401, f"no such key: {KEY}")]) as endpoint:
+        for name, value in {"URL": endpoint.url, "NAME": "scripted", "KEY": KEY}.items():
+            monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
         async with world.customer(mode=mode, sampling_callback=model) as me:
             await multiplex(me, *STEPS)
-            assert endpoint.requests == []
+        assert endpoint.requests == []
         async with world.customer(mode=mode) as me:
             result = await multiplex(me, *STEPS)
+            failed = await multiplex(me, *STEPS)
     assert results(result)[1]["structuredContent"]["accountId"] == SAVINGS
-    (asked,) = endpoint.requests
-    assert wanted_in(asked["messages"][-1]["content"]) == "the savings account"
-    assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
-
-
-FAILURES: dict[str, tuple[Any, str]] = {
-    "bad key": (error(401, f"no such key: {KEY}"), "BANKING_MODEL_KEY"),
-    "no completion": (Raw(b'{"choices": [{"message": {"content": {"a": 1}}}]}'), "no usable reply"),
-    "empty answer": (Reply(""), "the model answered nothing"),
-    "silence": (Silence(), "did not answer within 0.3 seconds"),
-}
-
-
-@pytest.mark.parametrize("name", FAILURES)
-async def test_a_failing_endpoint_is_a_clear_error_and_loses_no_result(
-    world: World, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    action, said = FAILURES[name]
-    with scripted_model([action]) as endpoint:
-        configure(monkeypatch, endpoint, "0.3" if name == "silence" else "20")
-        async with world.customer() as me:
-            result = await multiplex(me, *STEPS)
-    assert statuses(result) == ["done", "failed", "done"]
-    message = results(result)[1]["message"]
+    assert wanted_in(endpoint.requests[0]["messages"][-1]["content"]) == "the savings account"
+    assert statuses(failed) == ["done", "failed", "done"]
+    message = results(failed)[1]["message"]
     assert message.startswith("arguments.accountId: ")
-    assert said in message
-    assert "\n" not in message
-    assert KEY not in json.dumps(result.structured_content)
+    assert "BANKING_MODEL_KEY" in message
+    assert KEY not in message
