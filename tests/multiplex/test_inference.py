@@ -1,6 +1,7 @@
 """`PROMPT_ARGUMENT:`: a model fills in an argument, which then has to fit like any other."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -131,48 +132,40 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None
 TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 WHOLE, NUMBER = {"type": "integer"}, {"type": "number"}
 
-FITTING: list[tuple[dict[str, Any], str, Any]] = [
+NO_IDEA = ArgumentNotFound(
+    "the model answered UNKNOWN: it does not follow from the earlier results"
+)
+
+ANSWERS: list[tuple[dict[str, Any], str, Any]] = [
     (WHOLE, " 42\n", 42),
     (WHOLE, "null", None),
+    (WHOLE, "about 42", ArgumentNotFound("the model answered 'about 42', which is not of type")),
+    (WHOLE, '"42"', ArgumentNotFound("is not of type integer")),
     (NUMBER, "0.5", 0.5),
-    ({"type": "boolean"}, "true", True),
+    (NUMBER, "-NaN", ArgumentNotFound("is not of type number")),
     (TEXT, "25", "25"),
     (TEXT, '"rent"', "rent"),
-    (TEXT, "None", None),
-    (TEXT, "UNKNOWN PAYER", "UNKNOWN PAYER"),
-    (TEXT, "<think>It is\nthis one.</think>\n\nacc_everyday_001", "acc_everyday_001"),
     (TEXT, "'a' or 'b'", "'a' or 'b'"),
+    (TEXT, "None", None),
+    (TEXT, "\ud800", ArgumentNotFound("is not of type string")),
+    (TEXT, "UNKNOWN PAYER", "UNKNOWN PAYER"),
+    (TEXT, "unknown.", NO_IDEA),
+    (TEXT, "**UNKNOWN**", NO_IDEA),
+    (TEXT, "UNKNOWN - nobody says", NO_IDEA),
+    (TEXT, "<think>It is\nthis one.</think>\n\nacc_everyday_001", "acc_everyday_001"),
+    (TEXT, "<think>It is", ArgumentNotFound("the model answered nothing")),
 ]
 
 
-@pytest.mark.parametrize(("schema", "answer", "value"), FITTING, ids=named(FITTING))
+@pytest.mark.parametrize(("schema", "answer", "value"), ANSWERS, ids=named(ANSWERS))
 def test_an_answer_is_json_or_the_text_itself(
     schema: dict[str, Any], answer: str, value: Any
 ) -> None:
-    assert converted(answer, schema) == value
-
-
-_UNKNOWN = "the model answered UNKNOWN: it does not follow from the earlier results"
-
-UNFIT: list[tuple[dict[str, Any], str, str]] = [
-    (WHOLE, "about 42", "the model answered 'about 42', which is not of type integer"),
-    (WHOLE, '"42"', "is not of type integer"),
-    (NUMBER, "-NaN", "is not of type number"),
-    (TEXT, "\ud800", "is not of type string"),
-    (TEXT, "unknown.", _UNKNOWN),
-    (TEXT, "**UNKNOWN**", _UNKNOWN),
-    (TEXT, "UNKNOWN - nobody says", _UNKNOWN),
-    (TEXT, "<think>It is", "the model answered nothing"),
-]
-
-
-@pytest.mark.parametrize(("schema", "answer", "said"), UNFIT, ids=named(UNFIT))
-def test_an_answer_that_does_not_fit_says_why(
-    schema: dict[str, Any], answer: str, said: str
-) -> None:
-    with pytest.raises(ArgumentNotFound) as raised:
-        converted(answer, schema)
-    assert said in str(raised.value)
+    if isinstance(value, ArgumentNotFound):
+        with pytest.raises(ArgumentNotFound, match=re.escape(str(value))):
+            converted(answer, schema)
+    else:
+        assert converted(answer, schema) == value
 
 
 async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(world: World) -> None:
@@ -230,20 +223,6 @@ async def test_a_model_that_refuses_costs_no_finished_result(
     assert statuses(result) == ["done", "failed", "done"]
     assert results(result)[1]["message"].startswith("arguments.accountId: the ")
     assert results(result)[1]["message"].endswith(said)
-
-
-async def test_without_any_model_the_error_names_the_argument_and_how_to_configure_one(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode) as me:
-        result = await multiplex(me, *STEPS)
-    assert statuses(result) == ["done", "failed", "done"]
-    # The tool is not run with the prompt itself as its argument.
-    assert [tool for tool, _ in world.outcomes()] == [ACCOUNTS, BALANCE, MULTIPLEX]
-    message = results(result)[1]["message"]
-    assert message.startswith("arguments.accountId: ")
-    for word in ("BANKING_MODEL_URL", "BANKING_MODEL_NAME", "sampling"):
-        assert word in message
 
 
 def test_a_question_is_bounded_and_shares_its_room_among_the_results() -> None:

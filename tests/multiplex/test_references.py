@@ -8,7 +8,6 @@ import pytest
 
 from banking_server.tools.multiplex.references import (
     MAX_EXPRESSION,
-    ArgumentNotFound,
     Reference,
     Results,
 )
@@ -55,24 +54,20 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "value"), VALUES, ids=named(VALUES))
-def test_an_expression_gives_a_value(expression: str, value: Any) -> None:
-    reference = Reference("jmespath", expression)
-    assert reference.problem(3) is None
-    assert reference.value(Results(RESULTS)) == value
-
-
 TEXTS = [
     ("{[0].status}: {sum(`[0.1, 0.2]`)}, {[1].isError}", "done: 0.3, false"),
     ("{{{[0].status}}} {{}}", "{done} {}"),
     ("{sum(`[1.5, 1.5]`)} {[2].structuredContent.amount}", "3 2"),
 ]
 
+REFERENCES = [("jmespath", *case) for case in VALUES] + [("text", *case) for case in TEXTS]
 
-@pytest.mark.parametrize(("text", "value"), TEXTS, ids=named(TEXTS))
-def test_a_text_has_values_in_it(text: str, value: str) -> None:
-    assert Reference("text", text).problem(3) is None
-    assert Reference("text", text).value(Results(RESULTS)) == value
+
+@pytest.mark.parametrize(("kind", "written", "value"), REFERENCES, ids=named(REFERENCES))
+def test_a_reference_gives_a_value(kind: str, written: str, value: Any) -> None:
+    reference = Reference(kind, written)
+    assert reference.problem(3) is None
+    assert reference.value(Results(RESULTS)) == value
 
 
 EARLIER = "must look at earlier results"
@@ -151,20 +146,17 @@ async def test_the_expressions_of_a_call_share_what_they_may_cost(
 ) -> None:
     """The cost is their length times the size of the results, whatever they say."""
     monkeypatch.setattr("banking_server.tools.multiplex.references.MAX_WORK", 50_000)
-    conditions = [{**take("[0].status" + " " * 5), "exists": True}] * 7
+    when = {**take("[0].status"), "exists": True}
     async with world.customer() as me:
         result = await multiplex(
             me,
             request(0, BALANCE, {"accountId": EVERYDAY}),
-            *(request(n, ACCOUNTS, when=when) for n, when in enumerate(conditions, 1)),
+            *(request(number, ACCOUNTS, when=when) for number in range(1, 9)),
             request(9, BALANCE, {"accountId": SAVINGS}),
         )
     ran = statuses(result)
-    assert ran[0] == ran[1] == ran[-1] == "done"
-    assert ran[-2] == "failed"
+    assert (ran[1], ran[-2], ran[-1]) == ("done", "failed", "done")
     assert "the expressions of this call take too much work" in results(result)[-2]["message"]
-    with pytest.raises(ArgumentNotFound, match="too much work"):
-        Results(RESULTS * 1_000).look("@")
 
 
 async def test_the_longest_expressions_are_no_failure_of_the_server(world: World) -> None:
