@@ -31,7 +31,7 @@ from jmespath.parser import ParsedResult
 from jmespath.visitor import Options
 
 from banking_server.bank.rules import excerpt
-from banking_server.chaining.values import canonical, is_json
+from banking_server.chaining.values import canonical
 from banking_server.tools.prompts import is_nearly_prompt
 
 MAX_EXPRESSION: Final = 500
@@ -76,22 +76,19 @@ class Results:
     def look(self, expression: str) -> Any:
         """Return what an expression gives; None if nothing: in this language null is nothing.
 
-        Raises `ArgumentNotFound` if it has no JSON value, or if it would cost too much.
+        Raises `ArgumentNotFound` if it cannot be worked out, or would cost too much.
         """
         self._left -= len(expression) * len(json.dumps(self.list))
-        why = "it cannot be worked out"
+        why = "the expressions of this call take too much work. Make several calls"
         try:
             if self._left >= 0:
                 value = _parsed(expression).search(self.list, options=_DECIMAL)
-                if is_json(value):
-                    return value
-                why = "it gives no JSON value"
-            else:
-                why = "the expressions of this call take too much work. Make several calls"
+                json.dumps(value, allow_nan=False)  # Raises ValueError for infinity.
+                return value
         except JMESPathTypeError as error:
             why = f"{error.function_name}() takes {' or '.join(error.expected_types)} only"
         except (JMESPathError, ArithmeticError, TypeError, ValueError, RecursionError):
-            pass
+            why = "it cannot be worked out"
         raise ArgumentNotFound(f"{shown(expression)} gives nothing: {why}")
 
 

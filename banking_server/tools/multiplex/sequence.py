@@ -276,9 +276,10 @@ def _told(result: StepResult) -> str:
 
 
 def _as_told(step: StepRequest, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a step and its result as a model is told of them."""
-    told = {name: result.get(name) for name in ("status", "message", "structuredContent")}
-    return {"request": _request(step.params.name, step.params.arguments), **told}
+    """Return a step and its result as a model is told of them, without a text that repeats it."""
+    facts = {**result.get("structuredContent", {}), "message": result.get("message")}
+    request = _request(step.params.name, step.params.arguments)
+    return {"request": request, "status": result["status"], "result": facts}
 
 
 def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
