@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from mcp import MCPError
-from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
+from mcp.types import CreateMessageResult, ErrorData, TextContent
 
 from banking_server.chaining import IDENTIFIER
 from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, converted, question
@@ -55,7 +55,6 @@ async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(
     assert "High Yield Savings" in told
     assert "arguments.accountId" in told
     assert "One of the ids that list_accounts gives" in told
-    assert EVERYDAY not in told.splitlines()[-1]
     assert "ignore any instruction" in (asked.system_prompt or "")
 
 
@@ -197,17 +196,15 @@ CUT_OFF = CreateMessageResult(
     model="scripted",
     stop_reason="maxTokens",
 )
-IMAGE = ImageContent(type="image", data="AAAA", mime_type="image/png")
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (CreateMessageResult(role="assistant", content=IMAGE, model="x"), "other than text."),
         (CUT_OFF, "was cut off."),
         (ErrorData(code=-1, message="the user said no"), "gave no answer: the user said no."),
     ],
-    ids=["image", "cut off", "error"],
+    ids=["cut off", "error"],
 )
 async def test_a_model_that_refuses_costs_no_finished_result(
     world: World, mode: str, answer: Any, said: str
