@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from mcp import MCPError
-from mcp.types import CreateMessageResult, ErrorData, TextContent
+from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
 from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, converted, question
@@ -19,6 +19,7 @@ from ..tools.cases import named
 from .support import (
     MULTIPLEX,
     ClientModel,
+    answer_of,
     memo,
     multiplex,
     noted,
@@ -190,36 +191,21 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
     assert results(other)[0]["structuredContent"]["status"] == "not_found"
 
 
-CUT_OFF = CreateMessageResult(
-    role="assistant",
-    content=TextContent(type="text", text="acc_sav"),
-    model="scripted",
-    stop_reason="maxTokens",
-)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (CUT_OFF, "was cut off."),
-        (ErrorData(code=-1, message="the user said no"), "gave no answer: the user said no."),
-    ],
-    ids=["cut off", "error"],
-)
-async def test_a_model_that_refuses_costs_no_finished_result(
-    world: World, mode: str, answer: Any, said: str
-) -> None:
-    model = ClientModel({"the savings account": answer})
-    async with world.customer(mode=mode, sampling_callback=model) as me:
-        if mode == "auto" and isinstance(answer, ErrorData):
-            # Where questions travel in results, an error has no way back to the server.
-            with pytest.raises(MCPError, match="the user said no"):
-                await multiplex(me, *STEPS)
-            return
-        result = await multiplex(me, *STEPS)
-    assert statuses(result) == ["done", "failed", "done"]
-    assert results(result)[1]["message"].startswith("arguments.accountId: the ")
-    assert results(result)[1]["message"].endswith(said)
+async def test_a_model_that_refuses_costs_no_finished_result(world: World, mode: str) -> None:
+    cut_off = answer_of("acc_sav").model_copy(update={"stop_reason": "maxTokens"})
+    refusal = ErrorData(code=-1, message="the user said no")
+    for answer, said in ((cut_off, "was cut off."), (refusal, "the user said no.")):
+        model = ClientModel({"the savings account": answer})
+        async with world.customer(mode=mode, sampling_callback=model) as me:
+            if mode == "auto" and answer is refusal:
+                # Where questions travel in results, an error has no way back to the server.
+                with pytest.raises(MCPError, match="the user said no"):
+                    await multiplex(me, *STEPS)
+                continue
+            result = await multiplex(me, *STEPS)
+        assert statuses(result) == ["done", "failed", "done"]
+        assert results(result)[1]["message"].startswith("arguments.accountId: the ")
+        assert results(result)[1]["message"].endswith(said)
 
 
 def test_a_question_is_bounded_and_shares_its_room_among_the_results() -> None:

@@ -194,34 +194,38 @@ async def test_conditions_compare_json_values(world: World) -> None:
     assert not result.is_error
 
 
-@pytest.mark.parametrize("account", [SAVINGS, LOCKED])
-async def test_a_sequence_branches(world: World, account: str) -> None:
-    """List the accounts, and go one of two ways by what is found. What is skipped leaves no event.
+@pytest.mark.parametrize(
+    ("account", "ran", "memos"),
+    [
+        (LOCKED, ["done", "skipped", "done", "not_run"], "ho_"),
+        (SAVINGS, ["skipped", "done", "not_run", "done"], SAVINGS),
+    ],
+    ids=["locked", "open"],
+)
+async def test_a_sequence_branches(world: World, account: str, ran: list[str], memos: str) -> None:
+    """List the accounts, go one of two ways by what is found, and join. What is skipped is no call.
 
     A condition is looked at before any model is asked.
     """
-    locked = f"[0].structuredContent.accounts[?accountId == '{account}'].isLocked | [0]"
-    reason = {"reason": "The account is locked"}
-    either = "[1].structuredContent.handoffId || [2].structuredContent.accountId"
+    locked = take(f"[0].structuredContent.accounts[?accountId == '{account}'].isLocked | [0]")
+    handoff, balance = "[1].structuredContent.handoffId", "[2].structuredContent.accountId"
     async with world.customer() as me:
         result = await multiplex(
             me,
             request(1, ACCOUNTS),
-            request(2, HANDOFF, reason, when={**take(locked), "equals": True}),
-            request(3, BALANCE, {"accountId": account}, when={**take(locked), "notEquals": True}),
-            noted(4, take("[1].structuredContent.handoffId")),
-            noted(5, take("[2].structuredContent.accountId")),
+            request(2, HANDOFF, {"reason": "It is locked"}, when={**locked, "equals": True}),
+            request(3, BALANCE, {"accountId": account}, when={**locked, "notEquals": True}),
+            noted(4, take(handoff)),
+            noted(5, take(balance)),
             noted(6, prompt("?"), when={**take("[0].isError"), "equals": True}),
-            noted(7, take(either)),
+            noted(7, take(f"{handoff} || {balance}")),
         )
-    if account == LOCKED:
-        assert statuses(result) == ["done", "done", "skipped", "done", "not_run", "skipped", "done"]
-        assert results(result)[4]["message"] == "It needs the result of 3, which was skipped."
-        assert memo(result, 3).startswith("ho_")
-    else:
-        assert statuses(result) == ["done", "skipped", "done", "not_run", "done", "skipped", "done"]
-        assert results(result)[1]["message"] == "Its condition does not hold."
-        assert memo(result) == SAVINGS
+    assert statuses(result) == ["done", *ran, "skipped", "done"]
+    said = [step.get("message") for step in results(result)]
+    skipped = ran.index("skipped") + 1
+    assert said[skipped] == said[5] == "Its condition does not hold."
+    assert f"It needs the result of {skipped + 1}, which was skipped." in said
+    assert memo(result).startswith(memos)
     assert len(world.stored()["handoff"]) == (account == LOCKED)
 
 
