@@ -73,10 +73,10 @@ def test_a_reference_gives_a_value(kind: str, written: str, value: Any) -> None:
 EARLIER = "must look at earlier results"
 
 WRONG: list[tuple[Any, str]] = [
-    (take(""), "is no JMESPath expression: it cannot be read"),
-    (take("[0]]"), "see its character 4"),
-    (take("PROMPT_ARGUMENT: the id"), "see its character"),
-    (take("(" * 400), "is no JMESPath expression"),
+    (take(""), "cannot be used: it is empty"),
+    (take("[0]]"), "it is wrong at character 4"),
+    (take("PROMPT_ARGUMENT: the id"), "it is wrong at character"),
+    (take("(" * 400), "cannot be used: "),
     (take("[0]" + ".a" * 300), f"it has 603 characters, and at most {MAX_EXPRESSION} are allowed"),
     (take("steal([0])"), "there is no function 'steal' here, only contains, join,"),
     (take("sort_by([0].a, &b)"), "there is no function 'sort_by'"),
@@ -111,7 +111,9 @@ async def test_what_cannot_work_is_refused_by_its_place_before_anything_runs(wor
             assert words(result).endswith("Nothing was run.")
         when = {**take("[0]]"), "exists": True}
         result = await multiplex(me, request(1, ACCOUNTS), request(2, ACCOUNTS, when=when))
-        assert words(result).startswith("tools.1.when.jmespath: '[0]]' is no JMESPath expression")
+        assert words(result).startswith(
+            "tools.1.when.jmespath: '[0]]' cannot be used: it is wrong at"
+        )
         first = await multiplex(me, request(1, BALANCE, {"accountId": take("length(@)")}))
         assert EARLIER in words(first)
     assert {tool for tool, _ in world.outcomes()} == {MULTIPLEX}

@@ -127,9 +127,9 @@ def _parsed(expression: str) -> ParsedResult:
         parsed = jmespath.compile(expression)
         _check(parsed.parsed)
     except ParseError as error:
-        raise ExpressionError(f"see its character {error.lex_position + 1}") from None
+        raise ExpressionError(f"it is wrong at character {error.lex_position + 1}") from None
     except (JMESPathError, ValueError, RecursionError):
-        raise ExpressionError("it cannot be read") from None
+        raise ExpressionError("it is empty or nested too deeply") from None
     return parsed
 
 
@@ -209,7 +209,7 @@ class Reference:
             try:
                 named = steps_named(expression)
             except ExpressionError as error:
-                return f"{shown(expression)} is no JMESPath expression: {error}"
+                return f"{shown(expression)} cannot be used: {error}"
             if index == 0 or any(not -index <= step < index for step in named):
                 return f"{shown(expression)} must look at earlier results, like [0].status"
         return None
