@@ -57,7 +57,7 @@ ELSEWHERE = {
     ),
     "banking-server demo --multiplex": "tests/cli/test_demo.py",
     "banking-server call multiplex_tools --arguments @plan.json": (
-        "tests/multiplex/test_expressions.py"
+        "tests/multiplex/test_references.py"
     ),
     "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
     (

@@ -84,7 +84,8 @@ async def find_missing(
     return None if payable is None else MissingAccount("toAccountId", TO_QUESTION, payable)
 
 
-# The SDK takes one question a resolver.
+# Which account is asked for is one function, `find_missing`. A resolver of the SDK can put one
+# question only, and before the tool runs: so each of the two accounts has a resolver that calls it.
 
 
 async def ask_from_account(
