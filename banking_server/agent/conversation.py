@@ -4,9 +4,8 @@ The event loop runs in a thread of its own. The main thread reads the lines, so 
 own line editing works, and so that Ctrl-C reaches it and stops a request.
 """
 
-import json
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
-from mcp.types import CallToolResult
+from rich.console import Console
 
 from banking_server.agent.configuration import ANY_AGENT, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
@@ -32,10 +31,16 @@ from banking_server.agent.transcript import (
     ModelReplied,
     Run,
     RunOutcome,
-    Said,
 )
-from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal, Step
-from banking_server.text import one_line
+from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
+from banking_server.host.narrator import Narrator
+from banking_server.host.plain import SHOWN
+from banking_server.host.printing import say
+from banking_server.host.questions import TerminalQuestions
+from banking_server.host.speech import MarkdownSpeech, PlainSpeech
+from banking_server.host.typed import read_line
+from banking_server.host.waiting import Waiting
+from banking_server.text import cut, one_line
 
 PROMPT: Final = "you> "
 
@@ -55,41 +60,10 @@ _LOOK: Final = 0.2
 _ABOUT: Final = 100
 """Characters that `/tools` shows of what a tool is about."""
 
-
-class Tell(Protocol):
-    """Writes whole lines."""
-
-    def __call__(self, text: str, *, indent: int = 0) -> None:
-        """Write a text and a line break."""
-        ...
-
-
-class Speech(Protocol):
-    """Shows what the model says to the user."""
-
-    def say(self, piece: str) -> None:
-        """Show a piece, as it comes."""
-        ...
-
-    def end(self) -> None:
-        """Show the rest: what is shown next is something else, on a line of its own."""
-        ...
-
-
-class Waiting(Protocol):
-    """Shows that something is going on while nothing else is shown."""
-
-    def on(self, what: str) -> None:
-        """Say what is waited for, until `over`, or until it is something else."""
-        ...
-
-    def retrying(self, seconds: float) -> None:
-        """Say that what was waited for failed, and in how many seconds it is tried again."""
-        ...
-
-    def over(self) -> None:
-        """Say that nothing is waited for."""
-        ...
+_IN_A_PIPE: Final = (
+    "Nobody can be asked here, so only tools that read are called, and nothing is changed. To be "
+    "asked, run it in a terminal."
+)
 
 
 class Record(Protocol):
@@ -106,36 +80,23 @@ class Record(Protocol):
 
 @dataclass(frozen=True)
 class Terminal:
-    """What a conversation needs of a terminal, or of what stands in its place."""
+    """What a conversation is shown on, and who is asked."""
 
-    speech: Speech
-    tell: Tell
-    consents: Callable[[OfferedTool, dict[str, Any], bool], Awaitable[bool]] | None
-    """Asks the user whether a call that may change something is made. The last argument says
-    whether the same call was started before, with an effect that nobody knows. None means that
-    nobody can be asked, so that no such call is made."""
-    learns: Callable[[str, CallToolResult], None]
-    """Takes note of what a server has returned, so that the user can be told by name what a call is
-    about."""
-    read: Callable[[str], str]
-    """Returns the next line, asked for with this prompt. Called in the main thread; raises EOFError
-    if there are no more lines."""
+    speech: PlainSpeech | MarkdownSpeech
+    """Shows what the model says."""
+    notes: Console
+    """Shows everything else."""
+    person: TerminalQuestions | None
+    """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
     waiting: Waiting
     record: Record
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
 
-
-class ChainNarrator(Protocol):
-    """Shows the results of a chain's calls, and the follow-up calls."""
-
-    def told(self, step: Step) -> None:
-        """Show the result of a call."""
-        ...
-
-    def proposed(self, proposal: Proposal) -> None:
-        """Show a follow-up call and what the server says of it, before consent is asked for."""
-        ...
+    def tell(self, text: str, *, indent: int = 0) -> None:
+        """Write a text and a line break, behind what the model has said."""
+        self.speech.end()
+        say(self.notes, cut(one_line(text), SHOWN), indent=indent)
 
 
 Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
@@ -146,7 +107,6 @@ def chat(
     settings: ModelSettings,
     connect: Connect,
     terminal: Terminal,
-    narrator: ChainNarrator,
     *,
     prompt: str | None = None,
     configuration: AgentConfiguration = ANY_AGENT,
@@ -168,7 +128,7 @@ def chat(
     request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises
     ToolsUnavailable, and what `connect` raises.
     """
-    view = _View(terminal, narrator)
+    view = _View(terminal)
     try:
         with (
             start_blocking_portal() as portal,
@@ -184,6 +144,8 @@ def chat(
                 )
             ) as (agent, toolbox),
         ):
+            if terminal.person is None:
+                terminal.tell(_IN_A_PIPE)
             if prompt is not None:
                 good = _ask(portal, agent, view, prompt)
             else:
@@ -209,7 +171,7 @@ def _converse(
     good = True
     while not view.interrupted:
         try:
-            line = terminal.read(PROMPT).strip()
+            line = read_line(PROMPT).strip()
         except EOFError:
             break
         except KeyboardInterrupt:
@@ -285,10 +247,7 @@ async def _agent(
 ) -> AsyncIterator[tuple[Agent, Toolbox]]:
     waiting = view.waiting
     waiting.on("Connecting")
-    async with (
-        Endpoint(settings, on_retry=waiting.retrying) as endpoint,
-        connect() as clients,
-    ):
+    async with Endpoint(settings) as endpoint, connect() as clients:
         toolbox = await Toolbox.gather(
             clients,
             trusted=clients if trust_hints else (),
@@ -298,7 +257,7 @@ async def _agent(
         agent = Agent(
             endpoint,
             toolbox,
-            consent=view,
+            consent=view if view.person else None,
             system_prompt=configuration.system_prompt,
             follow_unadvertised=follow_unadvertised,
             call_timeout=call_timeout,
@@ -314,9 +273,11 @@ async def _agent(
 class _View:
     """Shows a request while it is worked on, and asks the user for consent."""
 
-    def __init__(self, terminal: Terminal, narrator: ChainNarrator) -> None:
+    def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._narrator = narrator
+        self._tell = terminal.tell
+        self._narrator = Narrator(terminal.notes, questions=None)
+        self.person = terminal.person
         self.speech = terminal.speech
         self.waiting = terminal.waiting
         self.interrupted = False
@@ -362,26 +323,24 @@ class _View:
 
     def show(self, entry: Entry) -> None:
         """Show an entry of the transcript."""
+        if not isinstance(entry, ModelReplied):  # The rest of its text may follow.
+            self.speech.end()
         match entry:
             case Called():
-                self.speech.end()
-                self._terminal.learns(entry.server, entry.step.result)
+                if self.person is not None:
+                    self.person.names.learn(entry.server, entry.step.result)
                 self._narrator.told(entry.step)
                 self.waiting.on(_THINKING)
             case ChainStopped():
                 self._tell(f"(The chain ended: {entry.detail}.)", indent=3)
                 self.waiting.on(_THINKING)
             case Declined():
-                self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
+                why = "Nobody can be asked here" if entry.nobody else "The model has been told"
+                self._tell(f"(Not called: {entry.tool.name}. {why}.)", indent=3)
             case Corrected():
                 self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
             case Calling():
-                self.speech.end()
                 self.waiting.on(f"Waiting for {entry.tool.name}")
-            case Said():
-                self.speech.end()
-            case ModelReplied():
-                pass  # The rest of its text may follow.
 
     def end(self, request: str, run: Run) -> None:
         """Show how a request ended."""
@@ -390,35 +349,36 @@ class _View:
         if run.outcome is not RunOutcome.ANSWERED:
             self._tell(run.report())
         self._tell(footer(run))
-        self._tell("")
+        self._terminal.notes.print()
         self._terminal.record.add(request, run)
 
     async def allows(
         self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
     ) -> bool:
         """Return whether the user consents to a call that may change something, whoever asks."""
-        consents = self._terminal.consents
-        return consents is not None and await consents(tool, arguments, again)
+        return self.person is not None and await self.person.consents(
+            tool.tool,
+            arguments,
+            trust_hints=tool.trusted,
+            name=tool.name,
+            server=tool.server,
+            again=again,
+        )
 
     async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return the same of a call that was started before, and whose effect is unknown."""
         return await self.allows(tool, arguments, again=True)
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Show a call that the model asks for, before consent is asked for."""
-        self._tell("")
-        self._tell(tool.name)
-        self._tell(f"with     {json.dumps(arguments, ensure_ascii=False)}", indent=3)
-        self._tell("because  the model asked for it", indent=3)
+        """Show a call that the model asks for, the first of a chain, before consent is asked."""
+        self.speech.end()
+        self._terminal.notes.print()
+        self._narrator.begin(tool.name, arguments, "the model asked for it")
 
     def propose(self, proposal: Proposal) -> None:
         """Show a call that a directive asks for, before consent is asked for."""
         self.speech.end()
         self._narrator.proposed(proposal)
-
-    def _tell(self, text: str, *, indent: int = 0) -> None:
-        self.speech.end()
-        self._terminal.tell(text, indent=indent)
 
 
 def footer(run: Run) -> str:

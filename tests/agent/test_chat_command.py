@@ -106,8 +106,8 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
             terminal.wait_for("\x1b[94mx\x1b[0m (\x1b[4;34mhttp://a.example\x1b[0m)\n")
 
             terminal.wait_for("you> ")
-            terminal.type("Move 100 from checking to savings.")
-            terminal.wait_for("prepare_money_transfer")
+            terminal.type("Move 100 from acc_checking_001 to acc_savings_001.")
+            terminal.wait_for("1. prepare_money_transfer")
             terminal.wait_for("because  the model asked for it")
             terminal.wait_for('"prepare_money_transfer" may change something. Call it? [y/N] ')
             terminal.type("y")
