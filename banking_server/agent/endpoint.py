@@ -17,7 +17,6 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import httpx2
-from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from banking_server.agent.settings import ModelSettings
 from banking_server.chaining.transport import ResilientHttpClient
@@ -143,7 +142,8 @@ class Endpoint:
             messages: The conversation so far.
             functions: Tools for the endpoint's own tool calling; none for the prompt form.
             schema: What the endpoint is asked to hold the reply to (`response_format`).
-            on_text: Told of each piece of text as it comes; without it nothing is streamed.
+            on_text: Told of each piece of text as it comes; without it nothing is streamed. A reply
+                to a request with functions comes in one piece.
 
         Raises:
             ModelUnavailable: There is no reply that can be used.
@@ -171,23 +171,23 @@ class Endpoint:
 
         began = time.monotonic()
         reply = _Reply()
+        request = _sendable(request)
         try:
-            request = _sendable(request)
-            if on_text is None:
-                reply.add(_Body.read(await self._client.chat.completions.create(**request)))
-                if reply.finish_reason is None and not reply.text and not reply.calls:
-                    raise _NoCompletion("the answer holds no message")
+            if on_text is None or "tools" in request:
+                reply.add(await self._client.chat.completions.create(**request), on_text)
             else:
                 await self._stream(request, reply, on_text)
-        # The last four are what an answer that is no chat completion does to the client.
+            if reply.finish_reason is None and not (reply.text or reply.calls):
+                raise _NoCompletion("the answer holds no message")
+        # The last ones are what an answer that is no chat completion does to its reader.
         except (
             *(openai.OpenAIError, httpx2.SSEError),
-            *(ValueError, TypeError, AttributeError, RuntimeError),
+            *(ValueError, TypeError, AttributeError, LookupError, RuntimeError),
         ) as e:
             raise self._unavailable(e) from e
         return Completion(
             text=reply.text,
-            calls=tuple(reply.native_calls()),
+            calls=tuple(reply.calls),
             usage=reply.usage or _estimate(request, reply),
             seconds=time.monotonic() - began,
             cut_off=reply.finish_reason == "length",
@@ -199,8 +199,7 @@ class Endpoint:
         )
         async with stream:
             async for chunk in stream:
-                if piece := reply.add(_Body.read(chunk)):
-                    on_text(piece)
+                reply.add(chunk, on_text)
                 if reply.full:
                     break
         if reply.finish_reason is None:
@@ -248,119 +247,55 @@ class _NoCompletion(ValueError):
     """The answer is JSON, but no chat completion."""
 
 
-class _Function(BaseModel):
-    name: str | None = None
-    arguments: str | None = None
-
-    @field_validator("arguments", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> Any:
-        """Some endpoints send the arguments as an object, not as its text."""
-        return json.dumps(value) if isinstance(value, dict) else value
-
-
-class _ToolCall(BaseModel):
-    index: int | None = None
-    id: str | None = None
-    function: _Function = Field(default_factory=_Function)
-
-
-class _Message(BaseModel):
-    content: str | None = None
-    tool_calls: list[_ToolCall] | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message | None = None
-    delta: _Message | None = None
-    finish_reason: str | None = None
-
-
-class _Counts(BaseModel):
-    prompt_tokens: int = Field(ge=0, le=10**12)
-    completion_tokens: int = Field(ge=0, le=10**12)
-
-
-class _Body(BaseModel):
-    """What is read of a completion, or of a chunk of one."""
-
-    choices: list[_Choice]
-    usage: _Counts | None = None
-
-    @classmethod
-    def read(cls, answer: Any) -> Self:
-        """Read what the client made of an answer. Raises _NoCompletion."""
-        if isinstance(answer, BaseModel):
-            answer = answer.model_dump(by_alias=True, exclude_unset=True, warnings=False)
-        if isinstance(answer, dict) and answer.get("error"):
-            raise _NoCompletion(f"it says {json.dumps(answer['error'], default=str)[:200]}")
-        try:
-            return cls.model_validate(answer)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "the answer"
-            raise _NoCompletion(f"{place}: {first['msg']}") from error
-
-
 class _Reply:
     """A reply that is put together from one body, or from many."""
 
     def __init__(self) -> None:
         self.text = ""
-        self.calls: list[_ToolCall] = []
+        self.calls: list[NativeCall] = []
         self.usage: Usage | None = None
         self.finish_reason: str | None = None
         self._parts = 0
 
     @property
-    def size(self) -> int:
-        """The characters of its text and of its calls."""
-        called = [(call.function.name, call.function.arguments) for call in self.calls]
-        return len(self.text) + sum(len(part or "") for each in called for part in each)
-
-    @property
     def full(self) -> bool:
         """Whether no more of it is read; a stream of nothing has many parts."""
-        return max(self.size, self._parts) > MAX_REPLY or len(self.calls) > MAX_CALLS
+        return max(len(self.text), self._parts) > MAX_REPLY
 
-    def add(self, body: _Body) -> str:
-        """Add what a body holds; return its text."""
+    def add(self, body: Any, on_text: OnText | None) -> None:
+        """Add what a body holds, or a chunk. What is no completion raises some error or other."""
         self._parts += 1
-        if body.usage is not None:
-            self.usage = Usage(body.usage.prompt_tokens, body.usage.completion_tokens)
-        if not body.choices:
-            return ""
-        choice = body.choices[0]
-        self.finish_reason = choice.finish_reason or self.finish_reason
-        message = choice.message or choice.delta or _Message()
-        for call in (message.tool_calls or [])[: MAX_CALLS + 1]:
-            self._add_call(call)
-        piece = (message.content or "")[: MAX_REPLY + 1 - len(self.text)]
+        answer = body.model_dump(by_alias=True, exclude_unset=True, warnings=False)
+        if answer.get("error"):
+            raise _NoCompletion(f"it says {json.dumps(answer['error'], default=str)[:200]}")
+        if usage := answer.get("usage"):
+            self.usage = Usage(int(usage["prompt_tokens"]), int(usage["completion_tokens"]))
+        if not answer["choices"]:
+            return
+        choice = answer["choices"][0]
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        message = choice.get("message") or choice.get("delta") or {}
+        piece = message.get("content") or ""
+        if not isinstance(piece, str):
+            raise _NoCompletion("the content of its message is no text")
+        piece = piece[: MAX_REPLY + 1 - len(self.text)]
         self.text += piece
-        if self.full:
+        calls = message.get("tool_calls") or []
+        for number, call in enumerate(calls[:MAX_CALLS], start=1):
+            self._add_call(call, f"call_{number}")
+        if self.full or len(calls) > MAX_CALLS:
             self.finish_reason = "length"
-        return piece
+        if piece and on_text is not None:
+            on_text(piece)
 
-    def _add_call(self, piece: _ToolCall) -> None:
-        """Add a call, or a further piece of one: a piece has its index, and no id of its own."""
-        for known in reversed(self.calls):
-            same = piece.index is not None and known.index == piece.index
-            if same and piece.id in (None, "", known.id):
-                function = known.function
-                function.name = function.name or piece.function.name
-                function.arguments = (function.arguments or "") + (piece.function.arguments or "")
-                return
-        self.calls.append(piece)
-
-    def native_calls(self) -> list[NativeCall]:
-        """Return the calls, each with an id of its own."""
-        calls: list[NativeCall] = []
-        for number, call in enumerate(self.calls[:MAX_CALLS], start=1):
-            taken = {one.call_id for one in calls}
-            call_id = call.id if call.id and call.id not in taken else f"call_{number}"
-            function = call.function
-            calls.append(NativeCall(call_id, function.name or "", function.arguments or ""))
-        return calls
+    def _add_call(self, call: dict[str, Any], otherwise: str) -> None:
+        """Add a call, with an id of its own. Some endpoints send its arguments as an object."""
+        name, arguments = (call["function"].get(part) or "" for part in ("name", "arguments"))
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        call_id = str(call.get("id") or otherwise)
+        if call_id in {one.call_id for one in self.calls}:
+            call_id = otherwise
+        self.calls.append(NativeCall(call_id, str(name), text[:MAX_REPLY]))
 
 
 def _sendable(request: dict[str, Any]) -> dict[str, Any]:
@@ -373,6 +308,5 @@ def _sendable(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _estimate(request: dict[str, Any], reply: _Reply) -> Usage:
-    sent = len(json.dumps(request, ensure_ascii=False))
-    prompt, completion = (-(-size // CHARACTERS_PER_TOKEN) for size in (sent, reply.size))
-    return Usage(prompt, completion, estimated=True)
+    sent, came = len(json.dumps(request)), len(json.dumps([reply.text, reply.calls], default=str))
+    return Usage(sent // CHARACTERS_PER_TOKEN, came // CHARACTERS_PER_TOKEN, estimated=True)

@@ -51,27 +51,24 @@ class OfferedTool:
     @property
     def read_only(self) -> bool:
         """Whether a server that the host trusts says that the tool changes nothing."""
-        return self._hint("read_only_hint")
+        return self.trusted and self.says_read_only
 
     @property
     def repeatable(self) -> bool:
         """Whether a server that the host trusts says that a second equal call changes nothing."""
-        return self.read_only or self._hint("idempotent_hint")
+        hint = getattr(self.tool.annotations, "idempotent_hint", None)
+        return self.read_only or (self.trusted and hint is True)
 
     @property
     def says_read_only(self) -> bool:
         """Whether its server says so, trusted or not: for what only repetitions hang on."""
         return getattr(self.tool.annotations, "read_only_hint", None) is True
 
-    def _hint(self, name: str) -> bool:
-        return self.trusted and getattr(self.tool.annotations, name, None) is True
-
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
         lines = [f"Tool: {self.name}"]
-        title = self.tool.title or (self.tool.annotations and self.tool.annotations.title)
-        if title:
-            lines.append(f"Title: {one_line(title, MAX_DESCRIPTION)}")
+        if self.tool.title:
+            lines.append(f"Title: {one_line(self.tool.title, MAX_DESCRIPTION)}")
         lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
         arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
         lines.append("Arguments:" if arguments else "Arguments: none")
@@ -79,14 +76,9 @@ class OfferedTool:
 
     def as_function(self) -> dict[str, Any]:
         """Describe the tool for an endpoint's own tool calling."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.tool.description or self.tool.title or "",
-                "parameters": self.tool.input_schema,
-            },
-        }
+        about = self.tool.description or self.tool.title or ""
+        function = {"name": self.name, "description": about, "parameters": self.tool.input_schema}
+        return {"type": "function", "function": function}
 
 
 class Toolbox:
@@ -214,16 +206,14 @@ def legal_name(name: str) -> str:
 def _names(tools: list[tuple[str, str]]) -> list[str]:
     wanted = Counter(legal_name(name) for _, name in tools)
     names: list[str] = []
-    taken = {REPLY_TO_USER}
     for server, own in tools:
         name = legal_name(own)
         if wanted[name] > 1:
             name = legal_name(f"{server}__{own}")
         unique, number = name, 2
-        while unique in taken or (unique != legal_name(own) and unique in wanted):
+        while unique in (REPLY_TO_USER, *names) or (unique != legal_name(own) and unique in wanted):
             unique = f"{name[: NAME_LENGTH - 1 - len(str(number))]}_{number}"
             number += 1
-        taken.add(unique)
         names.append(unique)
     return names
 
@@ -232,44 +222,35 @@ def _properties(
     part: Mapping[str, Any], root: Mapping[str, Any], indent: str = ""
 ) -> Iterator[str]:
     """Yield a line for each property of an object's schema, nested properties indented."""
-    properties = part.get("properties")
+    properties, required = part.get("properties"), part.get("required")
     if not isinstance(properties, dict) or len(indent) // 2 >= DEPTH:
         return
-    required = part.get("required")
-    required = required if isinstance(required, list) else []
     for name, given in properties.items():
         schema = resolved(given, root)
-        notes = [_type(schema, root), "required" if name in required else "optional"]
-        if "default" in schema and schema["default"] is not None:
+        needed = isinstance(required, list) and name in required
+        notes = [_type(schema, root), "required" if needed else "optional"]
+        if schema.get("default") is not None:
             notes.append(f"default {_json(schema['default'])}")
         about = str(schema.get("description") or schema.get("title") or "no description")
         yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about, MAX_DESCRIPTION)}"
-        items = resolved(schema.get("items"), root)
-        for nested in (schema, items):
+        for nested in (schema, resolved(schema.get("items"), root)):
             yield from _properties(nested, root, indent + "  ")
 
 
 def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Say what a value must be: `number, at least 0.01`; `one of "confirm", "cancel"`."""
+    options = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(schema.get("enum"), list):
         return "one of " + ", ".join(map(_json, schema["enum"]))
-    if "const" in schema:
-        return _json(schema["const"])
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list) and depth < 2:
+    if isinstance(options, list) and depth < DEPTH:
         words = [_type(resolved(option, root), root, depth + 1) for option in options]
         return " or ".join(dict.fromkeys(words))
     kind = schema.get("type", "any value")
-    if isinstance(kind, list):
-        return " or ".join(map(str, kind))
     if kind == "array" and depth < DEPTH:
         return f"list of {_type(resolved(schema.get('items'), root), root, depth + 1)}"
-    bounds = [
-        f"{words} {schema[rule]}"
-        for rule, words in (("minimum", "at least"), ("maximum", "at most"), ("format", "as"))
-        if rule in schema
-    ]
-    return ", ".join([str(kind), *bounds])
+    rules = (("minimum", "at least"), ("maximum", "at most"), ("format", "as"), ("const", "always"))
+    bounds = [f"{words} {schema[rule]}" for rule, words in rules if rule in schema]
+    return ", ".join([" or ".join(kind) if isinstance(kind, list) else str(kind), *bounds])
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
