@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Protocol
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -41,8 +40,6 @@ from banking_server.host.speech import MarkdownSpeech, PlainSpeech
 from banking_server.host.typed import read_line
 from banking_server.host.waiting import Waiting
 from banking_server.text import cut, one_line
-
-PROMPT: Final = "you> "
 
 COMMANDS: Final = {
     "/help": "show this",
@@ -78,9 +75,9 @@ class Record(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class Terminal:
-    """What a conversation is shown on, and who is asked."""
+    """Shows what happens in a conversation, and asks the user for consent."""
 
     speech: PlainSpeech | MarkdownSpeech
     """Shows what the model says."""
@@ -92,11 +89,79 @@ class Terminal:
     record: Record
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
+    interrupted: bool = False
+    """Whether Ctrl-C has ended the conversation."""
+
+    def __post_init__(self) -> None:
+        self._narrator = Narrator(self.notes, questions=None)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
         """Write a text and a line break, behind what the model has said."""
         self.speech.end()
         say(self.notes, cut(one_line(text), SHOWN), indent=indent)
+
+    def interrupt(self) -> None:
+        """Take note of Ctrl-C: it ends a conversation that no person types."""
+        self.interrupted = not self.is_typed
+
+    def show(self, entry: Entry) -> None:
+        """Show an entry of the transcript."""
+        if not isinstance(entry, ModelReplied):  # The rest of its text may follow.
+            self.speech.end()
+        match entry:
+            case Called():
+                if self.person is not None:
+                    self.person.names.learn(entry.server, entry.step.result)
+                self._narrator.told(entry.step)
+                self.waiting.on(_THINKING)
+            case ChainStopped():
+                self.tell(f"(The chain ended: {entry.detail}.)", indent=3)
+                self.waiting.on(_THINKING)
+            case Declined():
+                why = "Nobody can be asked here" if entry.nobody else "The model has been told"
+                self.tell(f"(Not called: {entry.tool.name}. {why}.)", indent=3)
+            case Corrected():
+                self.tell(f"(No call was made: {entry.problem}. The model has been told.)")
+            case Calling():
+                self.waiting.on(f"Waiting for {entry.tool.name}")
+
+    def end(self, request: str, run: Run) -> None:
+        """Show how a request ended."""
+        self.waiting.over()
+        self.speech.end()
+        if run.outcome is not RunOutcome.ANSWERED:
+            self.tell(run.report())
+        self.tell(footer(run))
+        self.notes.print()
+        self.record.add(request, run)
+
+    async def allows(
+        self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
+    ) -> bool:
+        """Return whether the user consents to a call that may change something, whoever asks."""
+        return self.person is not None and await self.person.consents(
+            tool.tool,
+            arguments,
+            trust_hints=tool.trusted,
+            name=tool.name,
+            server=tool.server,
+            again=again,
+        )
+
+    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Return the same of a call that was started before, and whose effect is unknown."""
+        return await self.allows(tool, arguments, again=True)
+
+    def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        """Show a call that the model asks for, the first of a chain, before consent is asked."""
+        self.speech.end()
+        self.notes.print()
+        self._narrator.begin(tool.name, arguments, "the model asked for it")
+
+    def propose(self, proposal: Proposal) -> None:
+        """Show a call that a directive asks for, before consent is asked for."""
+        self.speech.end()
+        self._narrator.proposed(proposal)
 
 
 Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
@@ -119,39 +184,58 @@ def chat(
     Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
     no line is read. Returns whether each request was answered, and each command carried out.
 
-    `configuration` is what the agent is told, and which tools it may use.
-    `trust_hints` says whether a tool that its server calls read-only is called without asking, and
-    `follow_unadvertised` whether directives are followed of a server that did not advertise the
-    extension. `call_timeout` is in seconds, as of `Agent`.
+    `configuration` is what the agent is told, and which tools it may use. `trust_hints` says
+    whether a tool that its server calls read-only is called without asking. The rest is as of
+    `Agent`.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
     request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises
     ToolsUnavailable, and what `connect` raises.
     """
-    view = _View(terminal)
+
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[tuple[Agent, Toolbox]]:
+        terminal.waiting.on("Connecting")
+        async with Endpoint(settings) as endpoint, connect() as clients:
+            toolbox = await Toolbox.gather(
+                clients,
+                trusted=clients if trust_hints else (),
+                call_timeout=call_timeout,
+                allowed=configuration.tools,
+            )
+            terminal.waiting.over()
+            yield (
+                Agent(
+                    endpoint,
+                    toolbox,
+                    consent=terminal if terminal.person else None,
+                    system_prompt=configuration.system_prompt,
+                    follow_unadvertised=follow_unadvertised,
+                    call_timeout=call_timeout,
+                    on_call=terminal.announce,
+                    on_proposal=terminal.propose,
+                    on_entry=terminal.show,
+                    on_text=terminal.speech.say,
+                ),
+                toolbox,
+            )
+
     try:
         with (
             start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(
-                _agent(
-                    settings,
-                    connect,
-                    view,
-                    configuration,
-                    trust_hints,
-                    follow_unadvertised,
-                    call_timeout,
-                )
-            ) as (agent, toolbox),
+            portal.wrap_async_context_manager(connected()) as (agent, toolbox),
         ):
             if terminal.person is None:
                 terminal.tell(_IN_A_PIPE)
             if prompt is not None:
-                good = _ask(portal, agent, view, prompt)
+                good = _ask(portal, agent, terminal, prompt)
             else:
-                view.begin(settings.name, toolbox)
-                ask = partial(_ask, portal, agent, view)
-                good = _converse(terminal, view, toolbox, ask)
+                if terminal.is_typed:
+                    terminal.tell(f"Model: {settings.name}, with {len(toolbox.tools)} tools.")
+                    terminal.tell(
+                        "/help shows what you can type. Ctrl-C stops a request, /quit ends."
+                    )
+                good = _converse(portal, agent, terminal, toolbox)
     except BaseExceptionGroup as several:
         # A second Ctrl-C, as what was under way then has passed it on.
         if several.subgroup(KeyboardInterrupt) is None:
@@ -159,23 +243,21 @@ def chat(
         raise KeyboardInterrupt from None
     finally:
         terminal.waiting.over()
-    if view.interrupted:
+    if terminal.interrupted:
         raise KeyboardInterrupt
     return good
 
 
-def _converse(
-    terminal: Terminal, view: "_View", toolbox: Toolbox, ask: Callable[[str], bool]
-) -> bool:
+def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal, toolbox: Toolbox) -> bool:
     """Take line after line, to the last; return whether something was done about each."""
     good = True
-    while not view.interrupted:
+    while not terminal.interrupted:
         try:
-            line = read_line(PROMPT).strip()
+            line = read_line("you> ").strip()
         except EOFError:
             break
         except KeyboardInterrupt:
-            view.interrupt()
+            terminal.interrupt()
             if terminal.is_typed:
                 terminal.tell("(Ctrl-D or /quit ends the conversation.)")
             continue
@@ -183,35 +265,51 @@ def _converse(
         if line == "/quit":
             break
         if command == "/save":
-            good &= view.save(more.strip())
+            good &= _save(terminal, more.strip())
         elif line == "/help":
-            view.help()
+            for known, about in COMMANDS.items():
+                terminal.tell(f"{known:10}  {about}", indent=3)
+            terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
         elif line == "/tools":
-            view.list_tools(toolbox)
+            for tool in toolbox.tools:
+                about = one_line(tool.tool.title or tool.tool.description or "", _ABOUT)
+                asked = "" if tool.read_only else " (you are asked first)"
+                terminal.tell(f"{tool.name}: {about}{asked}", indent=3)
         elif line.startswith("/"):
-            *others, last = COMMANDS
-            terminal.tell(f"There is no {line}: there are {', '.join(others)} and {last}.")
+            terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
             good = False
         elif line:
-            good &= ask(line)
+            good &= _ask(portal, agent, terminal, line)
     return good
 
 
-def _ask(portal: BlockingPortal, agent: Agent, view: "_View", request: str) -> bool:
+def _save(terminal: Terminal, file: str) -> bool:
+    """Save the conversation, and say what came of it; return whether it was saved."""
+    try:
+        if not file:
+            raise ValueError("/save needs the name of a file to write to.")
+        terminal.tell(terminal.record.save(file))
+    except ValueError as error:
+        terminal.tell(str(error))
+        return False
+    return True
+
+
+def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str) -> bool:
     """Make a request of the agent, and show how it ends; return whether it was answered."""
 
     def stop() -> None:
-        view.interrupt()
+        terminal.interrupt()
         portal.start_task_soon(agent.stop)
 
     with _ctrl_c(stop):
-        view.waiting.on(_THINKING)
+        terminal.waiting.on(_THINKING)
         future = portal.start_task_soon(agent.ask, request)
         while not future.done():
             # Not without end: where another thread is given the signal, this one is not woken.
             wait([future], _LOOK)
         run = future.result()
-        view.end(request, run)
+        terminal.end(request, run)
     return run.outcome is RunOutcome.ANSWERED
 
 
@@ -235,159 +333,13 @@ def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-@asynccontextmanager
-async def _agent(
-    settings: ModelSettings,
-    connect: Connect,
-    view: "_View",
-    configuration: AgentConfiguration,
-    trust_hints: bool,
-    follow_unadvertised: bool,
-    call_timeout: float,
-) -> AsyncIterator[tuple[Agent, Toolbox]]:
-    waiting = view.waiting
-    waiting.on("Connecting")
-    async with Endpoint(settings) as endpoint, connect() as clients:
-        toolbox = await Toolbox.gather(
-            clients,
-            trusted=clients if trust_hints else (),
-            call_timeout=call_timeout,
-            allowed=configuration.tools,
-        )
-        agent = Agent(
-            endpoint,
-            toolbox,
-            consent=view if view.person else None,
-            system_prompt=configuration.system_prompt,
-            follow_unadvertised=follow_unadvertised,
-            call_timeout=call_timeout,
-            on_call=view.announce,
-            on_proposal=view.propose,
-            on_entry=view.show,
-            on_text=view.speech.say,
-        )
-        waiting.over()
-        yield agent, toolbox
-
-
-class _View:
-    """Shows a request while it is worked on, and asks the user for consent."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._tell = terminal.tell
-        self._narrator = Narrator(terminal.notes, questions=None)
-        self.person = terminal.person
-        self.speech = terminal.speech
-        self.waiting = terminal.waiting
-        self.interrupted = False
-        """Whether Ctrl-C has ended the conversation."""
-
-    def interrupt(self) -> None:
-        """Take note of Ctrl-C: it ends a conversation that no person types."""
-        self.interrupted = not self._terminal.is_typed
-
-    def begin(self, model: str, toolbox: Toolbox) -> None:
-        """Say to who types which model is talking, and what can be typed."""
-        if self._terminal.is_typed:
-            self._tell(f"Model: {model}, with {_many(len(toolbox.tools), 'tool')}.")
-            self._tell("/help shows what you can type. Ctrl-C stops a request, /quit ends.")
-
-    def help(self) -> None:
-        """Show what can be typed."""
-        width = max(map(len, COMMANDS))
-        for command, about in COMMANDS.items():
-            self._tell(f"{command:{width}}  {about}", indent=3)
-        self._tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
-
-    def list_tools(self, toolbox: Toolbox) -> None:
-        """Show the tools that the model has, and which are called only with the user's consent."""
-        for tool in toolbox.tools:
-            about = tool.tool.title or tool.tool.description or "no description"
-            asked = "" if tool.read_only else " (you are asked first)"
-            self._tell(f"{tool.name}: {one_line(about, _ABOUT)}{asked}", indent=3)
-        if not toolbox.tools:
-            self._tell("The model has no tools.", indent=3)
-
-    def save(self, file: str) -> bool:
-        """Save the conversation, and say what came of it; return whether it was saved."""
-        if not file:
-            self._tell("/save needs the name of a file to write to.")
-            return False
-        try:
-            self._tell(self._terminal.record.save(file))
-        except ValueError as error:
-            self._tell(str(error))
-            return False
-        return True
-
-    def show(self, entry: Entry) -> None:
-        """Show an entry of the transcript."""
-        if not isinstance(entry, ModelReplied):  # The rest of its text may follow.
-            self.speech.end()
-        match entry:
-            case Called():
-                if self.person is not None:
-                    self.person.names.learn(entry.server, entry.step.result)
-                self._narrator.told(entry.step)
-                self.waiting.on(_THINKING)
-            case ChainStopped():
-                self._tell(f"(The chain ended: {entry.detail}.)", indent=3)
-                self.waiting.on(_THINKING)
-            case Declined():
-                why = "Nobody can be asked here" if entry.nobody else "The model has been told"
-                self._tell(f"(Not called: {entry.tool.name}. {why}.)", indent=3)
-            case Corrected():
-                self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
-            case Calling():
-                self.waiting.on(f"Waiting for {entry.tool.name}")
-
-    def end(self, request: str, run: Run) -> None:
-        """Show how a request ended."""
-        self.waiting.over()
-        self.speech.end()
-        if run.outcome is not RunOutcome.ANSWERED:
-            self._tell(run.report())
-        self._tell(footer(run))
-        self._terminal.notes.print()
-        self._terminal.record.add(request, run)
-
-    async def allows(
-        self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
-    ) -> bool:
-        """Return whether the user consents to a call that may change something, whoever asks."""
-        return self.person is not None and await self.person.consents(
-            tool.tool,
-            arguments,
-            trust_hints=tool.trusted,
-            name=tool.name,
-            server=tool.server,
-            again=again,
-        )
-
-    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return the same of a call that was started before, and whose effect is unknown."""
-        return await self.allows(tool, arguments, again=True)
-
-    def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Show a call that the model asks for, the first of a chain, before consent is asked."""
-        self.speech.end()
-        self._terminal.notes.print()
-        self._narrator.begin(tool.name, arguments, "the model asked for it")
-
-    def propose(self, proposal: Proposal) -> None:
-        """Show a call that a directive asks for, before consent is asked for."""
-        self.speech.end()
-        self._narrator.proposed(proposal)
-
-
 def footer(run: Run) -> str:
     """Return who decided on the calls of a request, and what it cost, on one line."""
     mine = sum(called.by == "model" for called in run.calls)
     usage = run.usage
     return (
         f"[{_many(mine, 'call')} by the model, {_many(len(run.calls) - mine, 'call')} by "
-        f"directive; {_many(run.model_calls, 'reply', 'replies')}, "
+        f"directive; {_many(len(run.replies), 'reply', 'replies')}, "
         f"{'about ' if usage.estimated else ''}{usage.prompt_tokens} + "
         f"{usage.completion_tokens} tokens, {run.seconds:.1f} s]"
     )

@@ -108,11 +108,6 @@ class Run:
     seconds: float
 
     @property
-    def model_calls(self) -> int:
-        """How often the model was asked."""
-        return len(self.replies)
-
-    @property
     def replies(self) -> tuple[ModelReplied, ...]:
         """The model's replies, each with its tokens and its seconds."""
         return tuple(entry for entry in self.transcript if isinstance(entry, ModelReplied))

@@ -203,7 +203,7 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
     assert "   /save FILE  write the conversation to a new file, as Markdown\n" in err
     assert "/save needs the name of a file to write to.\n" in err
     assert "There is nothing to save yet.\n" in err
-    assert "There is no /nothing at all: there are /help, /tools, /save FILE and /quit.\n" in err
+    assert "There is no /nothing at all: there are /help, /tools, /save FILE, /quit.\n" in err
     assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
 
 

@@ -241,7 +241,7 @@ async def test_turns_are_bounded() -> None:
     async with scene(endless, bounds={"turns": 4}) as s:
         run = await s.agent.ask("Go on for ever.")
         assert run.outcome is RunOutcome.TURN_LIMIT
-        assert run.model_calls == len(s.model.requests) == 4
+        assert len(run.replies) == len(s.model.requests) == 4
         assert run.report() == (
             "The model has replied 4 times. Done so far: "
             + "; ".join(["price (by the model)"] * 4)
