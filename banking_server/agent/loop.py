@@ -403,7 +403,7 @@ class Agent:
             if (key, id_) in work.told:
                 continue
             work.told.add((key, id_))
-            said.append(f"{key} {json.dumps(id_)} was named neither by the server nor by the user.")
+            said.append(f"{key} {json.dumps(id_)} is no id that the server or the user has named.")
             returned = self._names.returned(tool.server, key)[:IDS_TOLD]
             if returned:
                 said.append(f"The ids that the server has returned so far: {', '.join(returned)}.")

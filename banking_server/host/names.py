@@ -10,6 +10,7 @@ have made it up.
 import json
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -81,14 +82,14 @@ class Names:
         values = [said.structured_content]
         if said.structured_content is None:
             values = [_parsed(text) for text in texts]
-            plain = [text for text, value in zip(texts, values, strict=True) if value is None]
-            for found in _IN_TEXT.findall(" ".join(plain)[:MAX_TEXT]):
-                known.setdefault(found, _Thing())
+        as_data = False
         for each in _parts(values):
             if isinstance(each, dict):
-                _note(known, each)
+                as_data = _note(known, each) or as_data
             else:
                 texts.append(each)
+        for found in () if as_data else _IN_TEXT.findall(" ".join(texts)[:MAX_TEXT]):
+            known.setdefault(found, _Thing())
         self.hear(server, *texts)
         for oldest in list(known)[: max(0, len(known) - MAX_IDS)]:
             del known[oldest]
@@ -98,7 +99,12 @@ class Names:
         self._texts[server] = "\n".join([self._texts.get(server, ""), *texts])[-MAX_TEXT:]
 
     def knows(self, server: str, id_: str) -> bool:
-        """Return whether a server has named an id, as data or as a whole word in a text."""
+        """Return whether a server has named an id, as data or as a whole word in a text.
+
+        What has a blank in it is an id only as data: in a text it is rather a name.
+        """
+        if re.search(r"\s", id_):
+            return id_ in self._of.get(server, {})
         word = rf"(?<![\w-]){re.escape(id_)}(?![\w-])"
         return id_ in self._of.get(server, {}) or bool(re.search(word, self._texts.get(server, "")))
 
@@ -107,7 +113,7 @@ class Names:
     ) -> list[tuple[str, str]]:
         """Return the ids in a call that the server has not named, each with its argument's name.
 
-        An argument holds an id if its name, or its description, says so. An id has no blank in it.
+        An argument holds an id if its name says so, or its description; then it has no blank in it.
         """
         found: list[tuple[str, str]] = []
         for thing in _objects([arguments]):
@@ -119,7 +125,8 @@ class Names:
                     continue
                 for each in value if isinstance(value, list) else [value]:
                     id_ = _as_id(each)
-                    if id_ and not re.search(r"\s", id_) and not self.knows(server, id_):
+                    words = id_ and re.search(r"\s", id_) and not (is_id and outermost)
+                    if id_ and not words and not self.knows(server, id_):
                         found.append((key, id_))
         return found
 
@@ -182,9 +189,9 @@ def _parsed(text: str) -> Any:
 
 def _parts(values: list[Any]) -> Iterator[dict[str, Any] | str]:
     """Yield the objects and texts in some values, however deep, if there are not too many."""
-    waiting, seen = list(values), 0
+    waiting, seen = deque(values), 0
     while waiting and seen < MAX_VALUES:
-        value = waiting.pop()
+        value = waiting.popleft()
         seen += 1
         if isinstance(value, dict):
             yield value
@@ -199,8 +206,8 @@ def _objects(values: list[Any]) -> Iterator[dict[str, Any]]:
     return (part for part in _parts(values) if isinstance(part, dict))
 
 
-def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> None:
-    """Take note of the ids in an object, and of the names beside them."""
+def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> bool:
+    """Take note of the ids in an object, and of the names beside them; return if there are any."""
     ids = {key: match for key in thing if (match := _ID.fullmatch(key))}
     for key, match in ids.items():
         id_ = _as_id(thing[key])
@@ -216,6 +223,7 @@ def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> None:
             # The first and the newest: what it was called before, and what it is called now.
             names = [*names[:1], *names[1:][-_NAMES + 2 :], name]
         known[id_] = _Thing(stem(key), names)
+    return bool(ids)
 
 
 def _as_id(value: Any) -> str | None:

@@ -29,7 +29,7 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
         # Whose name it is would be a guess.
         ({"aId": "d1", "bId": "d2", "name": "Oak"}, {"aId": "d1"}, ["a: d1"]),
         # None of two names is preferred; the newest is among those that are shown.
-        ([{"id": "1", "name": n} for n in "DCBA"], {"xId": "1"}, ["x: A or C or D (1)"]),
+        ([{"id": "1", "name": n} for n in "DCBA"], {"xId": "1"}, ["x: D or B or A (1)"]),
         # What is called like another id, or could pass for another name, stands in quotes.
         ([{"id": "1", "name": "2"}, {"id": "2"}], {"xId": "1"}, ['x: "2" (1)']),
         ({"id": "1", "name": "\u0405avings"}, {"xId": "1"}, ['x: "\u0405avings" (1)']),
