@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from banking_server.text import one_line
 
@@ -34,6 +41,13 @@ class AgentConfiguration(BaseModel):
     tools: tuple[Words, ...] | None = Field(default=None, strict=False)
     """The tools that are allowed, by their servers' own names, or the names of servers; all, if
     left out."""
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _allows_something(cls, value: Any) -> Any:
+        if value is None:  # Nothing behind the name is rather forgotten than meant.
+            raise ValueError("must be a list; leave it out to allow all tools, or [] for none")
+        return value
 
 
 class _File(BaseModel):
@@ -64,36 +78,22 @@ def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
 
 def _read(path: Path) -> _File:
     try:
-        content: Any = yaml.safe_load(path.read_bytes())
+        return _File.model_validate(yaml.safe_load(path.read_bytes()))
     except OSError as error:
         raise ConfigurationMistake(f"{path}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "it cannot be read as YAML"
-        raise ConfigurationMistake(f"{path}{place}: cannot be used: {problem}") from None
-    for agent in content.get("agents") or () if isinstance(content, dict) else ():
-        if isinstance(agent, dict) and agent.get("tools", ()) is None:
-            # Nothing behind the name is rather forgotten than meant, and would allow all.
-            raise ConfigurationMistake(
-                f"{path}: tools must be a list; leave it out to allow all tools, or [] to allow "
-                "none"
-            )
-    try:
-        return _File.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(one_line(str(part), _SHOWN) for part in first["loc"])
-        words = _WORDS.get(first["type"], first["msg"])
+        words = _WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
         raise ConfigurationMistake(f"{path}: {f'{place}: ' if place else ''}{words}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        words = one_line(str(error), 200) or "it cannot be read as YAML"
+        raise ConfigurationMistake(f"{path}: cannot be used: {words}") from None
 
 
 _WORDS: Final = {
     "extra_forbidden": "is not known here",
     "missing": "is missing",
-    "string_type": "must be text",
-    "tuple_type": "must be a list",
-    "list_type": "must be a list",
     "model_type": "must be a mapping of names to values",
 }
 """What is wrong, by pydantic's type of the mistake."""

@@ -32,9 +32,6 @@ MESSAGE: Final = "message"
 OURS: Final = (REPLY_TO_USER, "The user's request was:", "The calls for this request are over")
 """What stands in reminders and corrections of this program, and in no answer to a user."""
 
-OBJECTS_LOOKED_AT: Final = 50
-"""Places in one reply where a call is looked for."""
-
 _THOUGHTS: Final = re.compile(r"\A.*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
 _BEGINS_AS_ANSWER: Final = re.compile(
     rf'\A\s*\{{\s*"tool"\s*:\s*"{REPLY_TO_USER}"\s*,\s*"arguments"\s*:\s*\{{\s*"{MESSAGE}"\s*:\s*"'
@@ -83,7 +80,7 @@ def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
     text = without_thoughts(text)
     if not text:
         return Unreadable("the reply was empty")
-    for found in islice(_MAY_BE_A_CALL.finditer(text), OBJECTS_LOOKED_AT):
+    for found in islice(_MAY_BE_A_CALL.finditer(text), 50):
         at = found.start("first") if found["first"] else found.start()
         before = _FENCE_BEFORE.sub("", text[:at]).strip()
         value, end, problem = _object_at(text, at)
@@ -153,65 +150,49 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
     try:
         value, end = json.JSONDecoder(object_pairs_hook=_once).raw_decode(text, at)
         # What not everybody can write as JSON (NaN, 1e999, half a character) is not sent either.
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-        canonical(value)
+        canonical(value).encode()
+        return (value, end, "") if isinstance(value, dict) else ({}, at, "it is no object")
     except json.JSONDecodeError as error:
         return {}, at, f"{error.msg} at line {error.lineno} column {error.colno}"
-    except _Twice as error:
-        return {}, at, f"{str(error)!r} stands twice in it"
-    except (ValueError, RecursionError):
-        return {}, at, "it holds what JSON has not, or is nested too deeply"
-    return (value, end, "") if isinstance(value, dict) else ({}, at, "it is no object")
-
-
-class _Twice(Exception):
-    """A name stands twice in one object, so that it is not clear which of the values is meant."""
+    except (ValueError, RecursionError) as error:
+        return {}, at, f"it holds what JSON has not, or is nested too deeply ({error})"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    for name, _ in pairs if len(value) < len(pairs) else ():
-        if sum(name == other for other, _ in pairs) > 1:
-            raise _Twice(name[:80])
-    return value
+    """Return an object. Raises ValueError if a name stands twice: it is not clear what is meant."""
+    names = [name for name, _ in pairs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{twice[0][:80]!r} stands twice in it")
+    return dict(pairs)
 
 
 def _read_object(value: dict[str, Any], said: str) -> Meaning | None:
-    """Return what an object means; None if it is only part of a text."""
-    if value.get("mcp") is not None:
-        return _mcp_call(value, said)
-    if isinstance(value.get("response"), str) and not said:
-        return _for_user(without_thoughts(value["response"]))
-    if "tool" not in value and not ("name" in value and "arguments" in value):
+    """Return what an object means; None if it is only part of a text.
+
+    In the `mcp` shape, `tool` is a server and `method` its tool, or `tool` is the tool.
+    """
+    mcp, response = value.get("mcp"), value.get("response")
+    if mcp is None and isinstance(response, str) and not said:
+        return _for_user(without_thoughts(response))
+    if isinstance(mcp, dict):
+        said = response if isinstance(response, str) else said
+        name, arguments = mcp.get("tool"), mcp.get("params", {})
+    elif "tool" in value or ("name" in value and "arguments" in value):
+        name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
+    else:
         return None
-    name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
     if not isinstance(name, str) or not name:
         return Unreadable('"tool" must be the name of a tool')
     if not isinstance(arguments, dict):
-        return Unreadable('"arguments" must be a JSON object')
+        return Unreadable("the arguments of a call must be a JSON object")
+    method = mcp.get("method") if isinstance(mcp, dict) else None
+    if isinstance(method, str) and method not in ("", "call", "call_tool", "tools/call"):
+        return CallRequest((f"{name}__{method}", method), arguments, said)
     if name != REPLY_TO_USER:
         return CallRequest((name,), arguments, said)
-    message = arguments.get(MESSAGE)
-    if len(arguments) == 1:
-        [message] = arguments.values()  # Small models call it "text", or "answer".
-    message = without_thoughts(message) if isinstance(message, str) else ""
+    # Small models call the one argument "text", or "answer".
+    texts = [arguments[MESSAGE]] if MESSAGE in arguments else [*arguments.values()]
+    message = without_thoughts(texts[0]) if len(texts) == 1 and isinstance(texts[0], str) else ""
     if not message:
         return Unreadable(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')
     return _for_user(f"{said}\n{message}" if said else message)
-
-
-def _mcp_call(value: dict[str, Any], before: str) -> Meaning:
-    """Read the `mcp` shape, in which `tool` is a server and `method` its tool, or `tool` a tool."""
-    mcp = value["mcp"]
-    if not isinstance(mcp, dict) or not isinstance(mcp.get("tool"), str):
-        return Unreadable('"mcp" must be an object with "tool", "method" and "params"')
-    tool, method, params = mcp["tool"], mcp.get("method") or "", mcp.get("params", {})
-    if not isinstance(params, dict):
-        return Unreadable('"mcp.params" must be a JSON object')
-    if not isinstance(method, str):
-        return Unreadable('"mcp.method" must be the name of a tool')
-    response = value.get("response")
-    said = response if isinstance(response, str) else before
-    if method in ("", "call", "call_tool", "tools/call"):
-        return CallRequest((tool,), params, said)
-    return CallRequest((f"{tool}__{method}", method), params, said)

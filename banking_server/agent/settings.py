@@ -6,6 +6,7 @@ client that asks it comes with the extra `model` of this package.
 
 import importlib.util
 import os
+import re
 from typing import Final, Literal
 
 from pydantic import (
@@ -58,28 +59,30 @@ class ModelSettings(BaseModel):
     @field_validator("url")
     @classmethod
     def _http_url(cls, value: str) -> str:
-        if http_url(value, "http://localhost:11434/v1").password and not stays_private(value):
-            raise ValueError(f"has a password, {_IN_THE_CLEAR}")
+        if http_url(value, "http://localhost:11434/v1").password:
+            _stays_private(value)
         return value
 
     @field_validator("key")
     @classmethod
     def _can_be_sent(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        text = value.get_secret_value() if value else ""
-        if not text.isascii() or (text and not text.isprintable()) or " " in text:
+        if value is not None and not re.fullmatch("[!-~]*", value.get_secret_value()):
             raise ValueError("holds a character that no key has: a space, say, or a line break")
-        url = info.data.get("url")
-        if text and url is not None and not stays_private(url):
-            raise ValueError(f"is a secret, {_IN_THE_CLEAR}")
+        if value is not None and "url" in info.data:
+            _stays_private(info.data["url"])
         return value
+
+
+def _stays_private(url: str) -> None:
+    if not stays_private(url):
+        raise ValueError(
+            "is a secret, and would go to another computer over http, where anybody on the way "
+            "can read it; use https"
+        )
 
 
 FROM_ENVIRONMENT: Final = tuple(ModelSettings.model_fields)
 """The settings that are variables."""
-
-_IN_THE_CLEAR: Final = (
-    "and would go to another computer over http, where anybody on the way can read it; use https"
-)
 
 
 def is_configured() -> bool:

@@ -9,7 +9,7 @@ from banking_server.agent.configuration import ConfigurationMistake, load_agent
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 MISTAKES = {
-    "agents: [": ":1: cannot be used: ",
+    "agents: [": ": cannot be used: ",
     "agents: [{id: a, tools: }]": "must be a list; leave it out to allow all tools",
     "workflows: {}\nagents: [{id: a}]": "workflows: is not known here",
     "agents: [{id: a}, {id: a}]": "two agents have the id 'a'",
