@@ -78,12 +78,14 @@ LAST: Final = 1_000
 IDS_TOLD: Final = 20
 """Ids that a model which invented one is told."""
 
+_MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+
 _SPEAKS_OF_TIME: Final = re.compile(
-    r"\b(?:to(?:day|morrow|night)|next|(?:mon|tues|wednes|thurs|fri|satur|sun)day|in an? \w+"
-    r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]*)\b"
-    r"|\d{1,2}(?:st|nd|rd|th)|\d+[./-]\d+[./-]\d+|in \d+ (?:day|week|month|year)s?)",
+    r"\b(?:today|tomorrow|tonight|next \w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day|in an? \w+"
+    rf"|in \d+ \w+|\d+(?:st|nd|rd|th)|\d+[./-]\d+[./-]|{_MONTH} \d+|\d+ {_MONTH})\b",
     re.IGNORECASE,
 )
+"""Words by which a user can mean a day, in English; in other languages the model is asked back."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,7 @@ class Agent:
         system_prompt: What the model is told first, beside what the tools need it to know.
         follow_unadvertised: Follow directives of a server that did not advertise the extension.
         call_timeout: Seconds that each call may take, as `call_tool_with_chaining` has it.
-        on_call: Told of each call that the model asks for and that can be made, before consent is
-            asked for.
+        on_call: Told of each call of the model's that can be made, before consent is asked for.
         on_proposal: The same for each call that a directive asks for.
         on_entry: Told of each entry of the transcript as it happens.
         on_text: Told what the model says to the user, piece by piece. If it is given, the model's
@@ -254,8 +255,7 @@ class Agent:
         if isinstance(reading, ForUser) and not completion.calls:
             return _answered(completion, reading, streamed)
         detail = "The model asked again for a call that was made before, and gave no answer."
-        last = next((e for e in reversed(work.transcript) if isinstance(e, Called)), None)
-        if last is not None:
+        for last in [entry for entry in work.transcript if isinstance(entry, Called)][-1:]:
             words = result_for_model(last.step.tool, last.step.without_words())
             detail += f" What it had last: {one_line(words, LAST)}"
         return RunOutcome.CORRECTION_LIMIT, detail, None
@@ -397,26 +397,23 @@ class Agent:
 
     def _invented(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str | None:
         """Say what in a call neither the server nor the user has named; each is told once."""
-        said: list[str] = []
-        schema = tool.tool.input_schema
-        for key, id_ in self._names.unnamed(tool.server, arguments, schema):
-            if (key, id_) in work.told:
-                continue
-            work.told.add((key, id_))
-            said.append(f"{key} {json.dumps(id_)} is no id that the server or the user has named.")
+        schema, said = tool.tool.input_schema, dict[str, None]()
+        unnamed = self._names.unnamed(tool.server, arguments, schema)
+        for key, id_ in [one for one in unnamed if one not in work.told]:
+            said[f"{key} {json.dumps(id_)} is no id that the server or the user has named."] = None
             returned = self._names.returned(tool.server, key)[:IDS_TOLD]
-            if returned:
-                said.append(f"The ids that the server has returned so far: {', '.join(returned)}.")
             lists = self._toolbox.lists(tool.server, stem(key))
-            if lists is not None and lists is not tool and not returned:
-                said.append(f"Call {lists.name} first: it lists them.")
-        for name in _optional_dates(schema, arguments):
-            value = str(arguments[name])
-            known = value in work.request or _SPEAKS_OF_TIME.search(work.request)
-            if not known and (name, value) not in work.told:
-                work.told.add((name, value))
-                said.append(f"The user named no {name}, and it is optional: leave it out.")
-        return " ".join(dict.fromkeys(said)).rstrip(".") or None
+            if returned:
+                ids = ", ".join(returned)
+                said[f"The ids that the server has returned so far: {ids}."] = None
+            elif lists not in (None, tool):
+                said[f"Call {lists.name} first: it lists them."] = None
+        dates = [(name, str(arguments[name])) for name in _optional_dates(schema, arguments)]
+        for name, value in [one for one in dates if one not in work.told]:
+            if value not in work.request and not _SPEAKS_OF_TIME.search(work.request):
+                said[f"The user named no {name}, and it is optional: leave it out."] = None
+        work.told.update(unnamed, dates)
+        return " ".join(said).rstrip(".") or None
 
     def _undone(self, work: "_Work", answer: str) -> str | None:
         """Say, once, which calls were sent back and never made, if there are any."""
@@ -447,21 +444,19 @@ class Agent:
             if offered.client is tool.client
         }
         following = _Following(self, work, same_server)
-        stop = work.chain = ChainStop()
-        try:
-            chain = await call_tool_with_chaining(
-                tool.client,
-                tool.tool.name,
-                arguments,
-                consent=following,
-                call_timeout=self._call_timeout,
-                on_step=following.told,
-                on_proposal=self._on_proposal,
-                follow_unadvertised=self._follow_unadvertised,
-                stop=stop,
-            )
-        finally:
-            work.chain = None
+        work.chain = ChainStop()
+        chain = await call_tool_with_chaining(
+            tool.client,
+            tool.tool.name,
+            arguments,
+            consent=following,
+            call_timeout=self._call_timeout,
+            on_step=following.told,
+            on_proposal=self._on_proposal,
+            follow_unadvertised=self._follow_unadvertised,
+            stop=work.chain,
+        )
+        work.chain = None
         if chain.error is not None and not chain.steps and not tool.repeatable:
             # What may have taken effect is not made twice, unless that does no harm.
             work.changed.add(_key(tool, arguments))
@@ -473,12 +468,10 @@ class Agent:
     def _close(self, words: str) -> None:
         """End a run that has no answer, so that the conversation can go on from here."""
         answered = {message.get("tool_call_id") for message in self.messages}
-        for message in [message for message in self.messages if message.get("tool_calls")][-1:]:
-            self.messages.extend(
-                {"role": "tool", "tool_call_id": call["id"], "content": words}
-                for call in message["tool_calls"]
-                if call["id"] not in answered
-            )
+        asked = [call for message in self.messages for call in message.get("tool_calls", ())]
+        for call in asked:
+            if call["id"] not in answered:
+                self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": words})
         self.messages.append({"role": "assistant", "content": words})
 
 
@@ -530,29 +523,27 @@ class _Following:
     offered: Mapping[str, OfferedTool]
     """What the model is offered of this server's tools, by the server's names."""
 
-    async def allows(self, proposal: Proposal) -> bool:
-        """Return whether a follow-up call is made."""
-        return await self._agreed(proposal, again=False)
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether a follow-up call is made once more, though its effect is unknown."""
-        return await self._agreed(proposal, again=True)
-
-    async def _agreed(self, proposal: Proposal, *, again: bool) -> bool:
+    async def allows(self, proposal: Proposal, *, again: bool = False) -> bool:
+        """Return whether a follow-up call is made; `again` says that its effect is unknown."""
         offered = self.offered.get(proposal.tool.name)
         if offered is None:
             return False  # What the model may not call, a directive may not either (TC-C-42).
         # As the server lists it now: what it says of the tool may have changed.
         tool = replace(offered, tool=proposal.tool)
         key = _key(tool, proposal.arguments)
-        if key not in self.work.refused and await consents(
-            self.agent._consent, tool, proposal.arguments, again=again
+        policy = self.agent._consent
+        if key in self.work.refused or not await consents(
+            policy, tool, proposal.arguments, again=again
         ):
-            made = Calling(offered, proposal.arguments, by="directive")
-            await self.agent._note(self.work, made)
-            return True
-        self.work.refused.add(key)
-        return False
+            self.work.refused.add(key)
+            return False
+        made = Calling(offered, proposal.arguments, by="directive")
+        await self.agent._note(self.work, made)
+        return True
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return whether a follow-up call is made once more, though its effect is unknown."""
+        return await self.allows(proposal, again=True)
 
     async def told(self, step: Step) -> None:
         """Take note of a result."""

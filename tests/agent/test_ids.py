@@ -121,3 +121,18 @@ async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
     assert "buy was not called. Nobody can be asked" in second["messages"][-1]["content"]
     assert [entry.nobody for entry in run.transcript if isinstance(entry, Declined)] == [True]
     assert s.called == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "sent_back"),
+    [("From Everyday Checking, please.", True), ("On Friday.", False), ("2030-01-02!", False)],
+)
+async def test_an_optional_date_of_which_nobody_spoke_goes_back_once(
+    request_: str, sent_back: bool
+) -> None:
+    dated = call("deliver", door="oak", on="2030-01-02")
+    async with scene([dated, dated, "Done."]) as s:
+        run = await s.agent.ask(request_)
+    problems = [one.problem for one in run.transcript if isinstance(one, Corrected)]
+    assert ("The user named no on, and it is optional: leave it out" in problems) is sent_back
+    assert s.called == ["deliver"]
