@@ -193,7 +193,7 @@ async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unask
     consent = AsksAgain(True)
     script = [call("pay", amount=80), call("pay", amount=80), "?", call("pay", amount=80), "Paid."]
     async with scene(script, consent=consent) as s:
-        s.agent._call_timeout = 0.3
+        s.agent.call_timeout = 0.3
         assert (await s.agent.ask("Pay.")).answer == "?"
         assert (s.called, consent.again) == (["pay"], [])
         assert (await s.agent.ask("Pay all the same.")).answer == "Paid."
