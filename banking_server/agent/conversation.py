@@ -30,6 +30,7 @@ from banking_server.agent.transcript import (
     ModelReplied,
     Run,
     RunOutcome,
+    Said,
 )
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
 from banking_server.host.narrator import Narrator
@@ -93,6 +94,9 @@ class Terminal:
     """Whether Ctrl-C has ended the conversation."""
 
     def __post_init__(self) -> None:
+        self._plain = isinstance(self.speech, PlainSpeech)
+        """Whether nobody watches: a program gets the answers, and nothing else."""
+        self.on_text = None if self._plain else self.speech.say
         self._narrator = Narrator(self.notes, questions=None)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
@@ -114,6 +118,8 @@ class Terminal:
                     self.person.names.learn(entry.server, entry.step.result)
                 self._narrator.told(entry.step)
                 self.waiting.on(_THINKING)
+            case Said() if self._plain:
+                self.tell(f"(The model says: {entry.text})")
             case ChainStopped():
                 self.tell(f"(The chain ended: {entry.detail}.)", indent=3)
                 self.waiting.on(_THINKING)
@@ -128,6 +134,8 @@ class Terminal:
     def end(self, request: str, run: Run) -> None:
         """Show how a request ended."""
         self.waiting.over()
+        if self._plain and run.answer:
+            self.speech.say(run.answer)
         self.speech.end()
         if run.outcome is not RunOutcome.ANSWERED:
             self.tell(run.report())
@@ -215,7 +223,7 @@ def chat(
                     on_call=terminal.announce,
                     on_proposal=terminal.propose,
                     on_entry=terminal.show,
-                    on_text=terminal.speech.say,
+                    on_text=terminal.on_text,
                 ),
                 toolbox,
             )

@@ -214,9 +214,12 @@ class Agent:
                     reading = Unreadable(undone)
                 words, fit = await self._make(work, reading, streamed)
                 self.messages.append({"role": "user", "content": words})
-                if fit and corrections:
+                if fit:
                     # A mistake that was put right is an example to nobody.
-                    del self.messages[-2 - 2 * corrections : -2]
+                    self._history.forget(work.mistakes)
+                    work.mistakes = []
+                else:
+                    work.mistakes += self.messages[-2:]
                 await work.go_on()
             if work.repeated:
                 return await self._answer_now(work)
@@ -467,6 +470,8 @@ class _Work:
     """The calls that are not made again in this request: paying twice is not what was asked."""
     read: set[CallKey] = field(default_factory=set[CallKey])
     """The calls that are in vain as long as nothing was changed, since they only read."""
+    mistakes: list[Message] = field(default_factory=list[Message])
+    """The replies that could not be used, and what the model was told of each."""
     repeated: bool = False
     """The model has asked again for a call that brings nothing new."""
     refused: set[CallKey] = field(default_factory=set[CallKey])
