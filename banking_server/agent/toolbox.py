@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import anyio
@@ -28,7 +29,10 @@ MAX_DESCRIPTION: Final = 10_000
 MAX_INSTRUCTIONS: Final = 20_000
 """Characters of a server's instructions that a model is given."""
 
-_LISTING: Final = re.compile(r"(?:list|get|find|search|show|read|query)(?![a-z])", re.IGNORECASE)
+MAX_LINES: Final = 200
+"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
+
+_LISTING: Final = re.compile(r"(?:list|get|find|search|show|read|query)(?![a-z])")
 
 
 class ToolsUnavailable(Exception):
@@ -70,7 +74,8 @@ class OfferedTool:
         if self.tool.title:
             lines.append(f"Title: {one_line(self.tool.title, MAX_DESCRIPTION)}")
         lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
-        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
+        described = _properties(self.tool.input_schema, self.tool.input_schema)
+        arguments = list(islice(described, MAX_LINES))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 

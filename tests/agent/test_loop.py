@@ -1,15 +1,11 @@
 """The agent: what it does with the model's replies, and what the model gets to see."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
-import anyio
 import pytest
 
 from banking_server.agent import (
-    Agent,
     AllowReadOnly,
     ChainStopped,
     Corrected,
@@ -25,7 +21,7 @@ from ..kit.model import (
     call,
     native,
 )
-from .shop_server import SECRET, TITLE, Log
+from .shop_server import SECRET, TITLE
 from .support import Consent, scene
 
 pytestmark = pytest.mark.anyio
@@ -96,16 +92,6 @@ async def test_a_directive_is_followed_without_asking_the_model() -> None:
     assert "nextStep" not in s.model.told
 
 
-async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
-    again = call("order", door="oak", reason="out of stock")
-    async with scene([call("reserve", door="oak"), again, "It is ordered."]) as s:
-        run = await s.agent.ask("Reserve oak.")
-    assert s.called == ["reserve", "order"]
-    assert s.model.last_message().endswith(answer_now("Reserve oak."))
-    assert [type(entry) for entry in run.transcript].count(Corrected) == 1
-    assert run.answer == "It is ordered."
-
-
 async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None:
     script = [call("order", door="oak"), call("reserve", door="oak"), "No."]
     async with scene(script, kept_back=["order"]) as s:
@@ -130,20 +116,7 @@ async def test_the_model_never_reads_a_directive_or_the_words_for_one(consent: b
     assert "nextTool" not in s.model.told
 
 
-# --- a follow-up call whose answer was lost -------------------------------------------------------
-
-
-@asynccontextmanager
-async def stopped_while_hanging(agent: Agent, log: Log) -> AsyncIterator[None]:
-    """Stop the agent once a call hangs."""
-
-    async def stop() -> None:
-        await log.hanging.wait()
-        agent.stop()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop)
-        yield
+# --- a call whose answer was lost ---------------------------------------------------------------
 
 
 class AsksAgain(Consent):
@@ -159,37 +132,8 @@ class AsksAgain(Consent):
         return self._again
 
 
-@pytest.mark.parametrize("consent", [Consent(True), AsksAgain(False), AsksAgain(True)])
-async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consent) -> None:
-    """Neither by the model nor by another chain (TC-C-55)."""
-    begin = call("checkout")
-    script = [begin, call("pay", amount=80), call("price", door="oak"), "?", begin, "I see."]
-    async with scene(script, consent=consent) as s:
-        async with stopped_while_hanging(s.agent, s.log):
-            run = await s.agent.ask("Check out.")
-        assert run.report() == (
-            "This was stopped. Done so far: checkout (by the model). The call of pay was under "
-            "way: whether it took effect is not known."
-        )
-        await s.agent.ask("Pay.")
-        await s.agent.ask("Check out again.")
-    again = consent.again if isinstance(consent, AsksAgain) else None
-    assert again in (None, ["pay", "pay"])
-    if isinstance(consent, AsksAgain) and consent._again:
-        assert s.called == ["checkout", "pay", "pay", "price", "checkout", "pay"]
-        # Whoever is asked about it is not asked a second time.
-        assert [tool for tool, _ in consent.calls] == ["pay"]
-        return
-    assert s.called == ["checkout", "pay", "price", "checkout"]
-    told = [request["messages"][-1]["content"] for request in s.model.requests]
-    history = str(s.model.requests[1]["messages"])
-    assert "whether it took effect is not known" in history
-    assert "[No answer: stopped." in history
-    assert "declined the call of pay" in told[2]
-    assert "whether it took effect is not known, and nobody agreed to make it again" in told[-1]
-
-
 async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unasked() -> None:
+    """Nor by a chain (TC-C-55)."""
     consent = AsksAgain(True)
     script = [call("pay", amount=80), call("pay", amount=80), "?", call("pay", amount=80), "Paid."]
     async with scene(script, consent=consent) as s:
