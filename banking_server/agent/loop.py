@@ -386,8 +386,10 @@ class Agent:
         unnamed = self._names.unnamed(tool.server, arguments, schema)
         for key, id_ in [one for one in unnamed if one not in work.told]:
             said[f"{key} {json.dumps(id_)} is no id that the server or the user has named."] = None
-            returned = self._names.returned(tool.server, key)[:IDS_TOLD]
             lists = self.toolbox.lists(tool.server, stem(key))
+            returned = self._names.returned(tool.server, key)[:IDS_TOLD]
+            if lists is None:
+                returned = returned or self._names.returned(tool.server, "")[:IDS_TOLD]
             if returned:
                 ids = ", ".join(returned)
                 said[f"The ids that the server has returned so far: {ids}."] = None

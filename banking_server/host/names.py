@@ -39,6 +39,7 @@ _NAMES: Final = 3
 
 _ID: Final = re.compile("(?:id|Id|ID)|(.+?)(?:Id|ID|_id)")
 _MANY: Final = re.compile("(.+?)(?:Ids|IDs|_ids)")
+_NUMBER: Final = re.compile("(.+?)_?(?:[Uu]uid|UUID|[Rr]ef|[Rr]eference|[Nn]umber)")
 _DESCRIBED: Final = re.compile(r"\b(?:[Ii]d|ID|[Ii]dentifier)s?\b")
 
 _IN_TEXT: Final = re.compile(
@@ -121,6 +122,7 @@ class Names:
             for key, value in thing.items():
                 match = _ID.fullmatch(key) or _MANY.fullmatch(key)
                 is_id = match is not None and (match[1] is not None or outermost)
+                is_id = is_id or (type(value) is str and bool(_NUMBER.fullmatch(key)))
                 if not is_id and not (outermost and _is_described_as_id(input_schema, key)):
                     continue
                 for each in value if isinstance(value, list) else [value]:
@@ -169,7 +171,7 @@ class Names:
 
 def stem(key: str) -> str:
     """Return what an id is of, by the name of its argument: `prescription` of `prescription_id`."""
-    match = _ID.fullmatch(key) or _MANY.fullmatch(key)
+    match = _ID.fullmatch(key) or _MANY.fullmatch(key) or _NUMBER.fullmatch(key)
     return (match[1] or "" if match else key).replace("_", "").lower()
 
 
