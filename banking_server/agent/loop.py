@@ -207,11 +207,11 @@ class Agent:
             else:
                 reading = self._read(completion)
                 if isinstance(reading, ForUser):
-                    undone = self._undone(work, reading.text)
-                    if undone is None:
+                    problem = self._answer_problem(work, reading.text)
+                    if problem is None:
                         return _answered(completion, reading, streamed)
                     streamed.finish(reading.text)
-                    reading = Unreadable(undone)
+                    reading = Unreadable(problem)
                 words, fit = await self._make(work, reading, streamed)
                 self.messages.append({"role": "user", "content": words})
                 if fit:
@@ -402,8 +402,11 @@ class Agent:
         work.told.update(unnamed, dates)
         return " ".join(said).rstrip(".") or None
 
-    def _undone(self, work: "_Work", answer: str) -> str | None:
-        """Say, once, which calls were sent back and never made, if there are any."""
+    def _answer_problem(self, work: "_Work", answer: str) -> str | None:
+        """Say, once, what is wrong with an answer: it is the request, or a call was never made."""
+        if answer.strip() == work.request.strip() and ("answer", answer) not in work.told:
+            work.told.add(("answer", answer))
+            return "that repeats the request; say what was done, and what was not"
         left, work.left = work.left, {}
         if not left or answer.rstrip().endswith("?"):
             return None

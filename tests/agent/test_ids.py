@@ -105,7 +105,8 @@ async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
     leak = f"All right.{reminder('Price?')}"
-    script = [call("price", door="oak"), leak, call("reply_to_user", message=leak), "80 EUR."]
+    answers = [leak, call("reply_to_user", message=leak), "Price?", "80 EUR."]
+    script = [call("price", door="oak"), *answers]
     async with scene(script, stream=stream) as s:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
