@@ -281,8 +281,9 @@ def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal, toolbox:
         elif line == "/tools":
             for tool in toolbox.tools:
                 about = one_line(tool.tool.title or tool.tool.description or "", _ABOUT)
-                asked = "" if tool.read_only else " (you are asked first)"
-                terminal.tell(f"{tool.name}: {about}{asked}", indent=3)
+                asked = " (you are asked first)" if terminal.person else " (not called here)"
+                note = "" if tool.read_only else asked
+                terminal.tell(f"{tool.name}: {about}{note}", indent=3)
         elif line.startswith("/"):
             terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
             good = False
