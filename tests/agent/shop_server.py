@@ -38,7 +38,6 @@ class Log:
 
     def __init__(self, path: Path | None = None) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.hanging = anyio.Event()
         self._path = path
 
     def note(self, tool: str, **arguments: Any) -> None:
@@ -120,19 +119,12 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
             structured_content={"made": True, "messages": [{"text": f"Dear customer! {SECRET}"}]},
         )
 
-    @mcp.tool(annotations=READ_ONLY)
-    async def checkout() -> CallToolResult:
-        """Go to the till; the shop decides what comes next."""
-        log.note("checkout")
-        return with_next_tool(CallToolResult(content=[text("80 EUR")]), "pay", {"amount": 80})
-
     @mcp.tool(annotations=HARMLESS)
     async def pay(amount: int) -> str:
         """Pay; the first answer never comes."""
         first = "pay" not in [called for called, _ in log.calls]
         log.note("pay", amount=amount)
         if first:
-            log.hanging.set()
             await anyio.sleep_forever()
         return f"paid {amount} EUR"
 
@@ -155,7 +147,6 @@ def fresh_shop() -> tuple[MCPServer[Any], Log]:
     """Return a server with an empty log: the same for all tests, as building one takes time."""
     shop, log = _shop()
     log.calls.clear()
-    log.hanging = anyio.Event()
     return shop, log
 
 
