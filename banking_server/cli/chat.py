@@ -67,10 +67,10 @@ def chat(
     whoever asks for it, unless its server is believed to change nothing by it. Ctrl-C stops a
     request, /quit or Ctrl-D ends the conversation, /help shows what else can be typed.
 
-    Without a terminal each line of standard input is a request, or a command like /save. Where the
-    output is none, it has the answers alone; what was called stands on standard error. Exit code 0:
-    every request was answered, or a person has seen what was not; 1: one was not; 130: stopped by
-    Ctrl-C.
+    Without a terminal each line of standard input is a request, or a command like /save; nobody can
+    be asked then, and only what reads is called. Where the output is none, it has the answers
+    alone; what was called stands on standard error. Exit code 0: every request was answered, or a
+    person has seen what was not; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server import agent
     from banking_server.cli.saving import Conversation
