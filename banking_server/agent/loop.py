@@ -165,8 +165,8 @@ class Agent:
         began = time.monotonic()
         work = self._under_way = _Work(request)
         self._history.begin(request)
-        for tool in self.toolbox.tools:
-            self._names.hear(tool.server, request)
+        for server in {tool.server for tool in self.toolbox.tools}:
+            self._names.hear(server, request)
         timer = asyncio.get_running_loop().call_later(
             self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
         )
@@ -547,7 +547,7 @@ class _Following:
             # What was read before may be otherwise now, and what failed may succeed.
             self.work.read.clear()
             self.work.changed.add(key)
-        self.agent._names.learn(tool.server, visible(step.result))
+        self.agent._names.learn(tool.server, visible(step.without_words()))
         by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
         await self.agent._note(self.work, Called(by, tool.server, step))
 

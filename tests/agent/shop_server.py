@@ -21,7 +21,7 @@ READ_ONLY = ToolAnnotations(read_only_hint=True)
 HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True)
 TITLE = "Your rubbish goes up in smoke"
-SECRET = "Your one-time code is 431 986."
+SECRET = "Your one-time code is 431 986, of order c_431."
 FOR_USER = Annotations(audience=["user"])
 
 
@@ -74,6 +74,11 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         """Deliver a door."""
         log.note("deliver", door=door)
         return "It is on its way."
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def track(order_id: str) -> str:
+        """Say where an order is."""
+        return f"{order_id} is on its way."
 
     @mcp.tool(annotations=READ_ONLY)
     async def reserve(door: str) -> Annotated[CallToolResult, Found]:

@@ -89,6 +89,14 @@ async def test_an_id_of_the_users_own_words_is_known() -> None:
         assert refilled == ["rx_777"]
 
 
+async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
+    script = [call("code"), call("track", order_id="o_1"), "I do not know it."]
+    async with scene(script) as s:
+        await s.agent.ask("Track it.")
+    assert "is no id that the server or the user has named" in s.model.told
+    assert "c_431" not in s.model.told
+
+
 async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
     script = [
         call("refill", prescription_id="12345"),
