@@ -34,6 +34,9 @@ MAX_SHOWN: Final = 10
 MAX_OWN: Final = 50
 """Ids that a call itself has, and that are shown."""
 
+LONGEST_NAME: Final = 60
+"""Characters of a line of text that are taken for a name."""
+
 _NAMES: Final = 3
 """Different names of one id that are remembered: none of them is preferred."""
 
@@ -89,8 +92,8 @@ class Names:
                 as_data = _note(known, each) or as_data
             else:
                 texts.append(each)
-        for found in () if as_data else _IN_TEXT.findall(" ".join(texts)[:MAX_TEXT]):
-            known.setdefault(found, _Thing())
+        if not as_data:
+            _note_lines(known, "\n".join(texts)[:MAX_TEXT])
         self.hear(server, *texts)
         for oldest in list(known)[: max(0, len(known) - MAX_IDS)]:
             del known[oldest]
@@ -226,6 +229,15 @@ def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> bool:
             names = [*names[:1], *names[1:][-_NAMES + 2 :], name]
         known[id_] = _Thing(stem(key), names)
     return bool(ids)
+
+
+def _note_lines(known: dict[str, _Thing], text: str) -> None:
+    """Take note of the ids in a text; the rest of its line is the name of one that stands alone."""
+    for line in text.splitlines():
+        ids = _IN_TEXT.findall(line)
+        for id_ in ids:
+            rest = line.replace(id_, "").strip(" \t:;,.|*()[]-") if len(ids) == 1 else ""
+            known.setdefault(id_, _Thing("", [rest[:LONGEST_NAME]] if rest else []))
 
 
 def _as_id(value: Any) -> str | None:

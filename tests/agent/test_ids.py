@@ -77,7 +77,9 @@ async def test_it_goes_back_once_with_the_ids_and_then_the_person_is_asked() -> 
     wrong = call("refill", prescription_id="rx_20")
     script = [call("list_prescriptions"), wrong, wrong, "No."]
     async with asked(script, "Refill.", consent) as (run, refilled, told):
-        assert "The ids that the server has returned so far: rx_100, rx_200." in told[2]
+        assert (
+            "The ids that the server has returned so far: rx_100 (Amoxiline, no refills)" in told[2]
+        )
         assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
         assert refilled == ["rx_20"]
         assert sum(isinstance(entry, Corrected) for entry in run.transcript) == 1
@@ -106,7 +108,7 @@ async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
         "It is ordered.",
     ]
     async with asked(script, "More Lorazin, please.", Consent(True)) as (run, refilled, told):
-        assert "refill was not called yet. The ids are: rx_100, rx_200." in told[3]
+        assert "refill was not called yet. The ids are: rx_100 (Amoxiline" in told[3]
         assert (refilled, run.answer) == (["rx_200"], "It is ordered.")
 
 

@@ -40,6 +40,11 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
             {"doorId": "d1"},
             ["door: d1, which this server has not named"],
         ),
+        (
+            result(None, "Found:\n- rx_100: Amoxiline, 2 left.\nrx_1 and rx_2"),
+            {"rxId": "rx_100", "xId": "rx_1"},
+            ["rx: Amoxiline, 2 left (rx_100)", "x: rx_1"],
+        ),
         (result(None, "no JSON"), {"doorId": "d1"}, ["door: d1, which this server has not named"]),
         (result(None, "[" * 100_000), {"doorId": None}, []),
         (
@@ -51,7 +56,7 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
             ],
         ),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_names_are_learnt_from_what_a_server_returns(
     said: Any, arguments: dict[str, Any], lines: list[str]
