@@ -14,8 +14,8 @@ from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
-from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.chaining.values import follow, pointer_parts
+from banking_server.host.names import stem
 from banking_server.text import cut, one_line
 
 NAME_LENGTH: Final = 64
@@ -24,17 +24,17 @@ NAME_LENGTH: Final = 64
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
 
-MAX_LINES: Final = 200
-"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
-
-MAX_CHOICES: Final = 50
-"""Values, or kinds of value, of one argument that are described."""
-
 MAX_DESCRIPTION: Final = 10_000
 """Characters of a description that a model is given."""
 
 MAX_INSTRUCTIONS: Final = 20_000
 """Characters of a server's instructions that a model is given."""
+
+MAX_LINES: Final = 200
+"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
+
+_LISTS: Final = re.compile(r"(?:list|search|find)(?![a-z])")
+_GETS: Final = re.compile(r"(?:get|show|read|query)(?![a-z])")
 
 
 class ToolsUnavailable(Exception):
@@ -51,35 +51,30 @@ class OfferedTool:
     tool: Tool
     """The tool as its server lists it, under the server's own name."""
     client: Client
-    in_doubt: CallsInDoubt
-    """The calls to its server whose effect is unknown."""
     trusted: bool = False
     """Whether the host believes what the server says of its tools (their annotations)."""
 
     @property
     def read_only(self) -> bool:
         """Whether a server that the host trusts says that the tool changes nothing."""
-        return self._hint("read_only_hint")
+        return self.trusted and self.says_read_only
 
     @property
     def repeatable(self) -> bool:
         """Whether a server that the host trusts says that a second equal call changes nothing."""
-        return self.read_only or self._hint("idempotent_hint")
+        hint = getattr(self.tool.annotations, "idempotent_hint", None)
+        return self.read_only or (self.trusted and hint is True)
 
     @property
     def says_read_only(self) -> bool:
         """Whether its server says so, trusted or not: for what only repetitions hang on."""
         return getattr(self.tool.annotations, "read_only_hint", None) is True
 
-    def _hint(self, name: str) -> bool:
-        return self.trusted and getattr(self.tool.annotations, name, None) is True
-
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
         lines = [f"Tool: {self.name}"]
-        title = self.tool.title or (self.tool.annotations and self.tool.annotations.title)
-        if title:
-            lines.append(f"Title: {one_line(title, MAX_DESCRIPTION)}")
+        if self.tool.title:
+            lines.append(f"Title: {one_line(self.tool.title, MAX_DESCRIPTION)}")
         lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
         described = _properties(self.tool.input_schema, self.tool.input_schema)
         arguments = list(islice(described, MAX_LINES))
@@ -88,14 +83,9 @@ class OfferedTool:
 
     def as_function(self) -> dict[str, Any]:
         """Describe the tool for an endpoint's own tool calling."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.tool.description or self.tool.title or "",
-                "parameters": self.tool.input_schema,
-            },
-        }
+        about = self.tool.description or self.tool.title or ""
+        function = {"name": self.name, "description": about, "parameters": self.tool.input_schema}
+        return {"type": "function", "function": function}
 
 
 class Toolbox:
@@ -134,26 +124,27 @@ class Toolbox:
             trusted: The names of those whose annotations are believed. No tool of another one
                 counts as read-only.
             call_timeout: Seconds that each server may take to list its tools.
-            allowed: The tools that may be used, by their servers' names for them; by default all.
+            allowed: The tools that may be used, by their servers' names for them; the name of a
+                server stands for all its tools. By default all.
 
         Raises:
             ToolsUnavailable: Tools are not listed, or one that is allowed is not there.
         """
-        found: list[tuple[str, Tool, Client, CallsInDoubt, bool]] = []
-        there: set[str] = set()
+        found: list[tuple[str, Tool, Client, bool]] = []
+        there = set(clients)
         for server, client in clients.items():
-            in_doubt = CallsInDoubt()
-            tools = await _listed(server, client, call_timeout)
+            listed = await _listed(server, client, call_timeout)
+            there |= {tool.name for tool in listed}
             found += [
-                (server, tool, client, in_doubt, server in trusted)
-                for tool in tools
-                if not hidden_from_model(tool.meta) and (allowed is None or tool.name in allowed)
+                (server, tool, client, server in trusted)
+                for tool in listed
+                if not hidden_from_model(tool.meta)
+                and (allowed is None or {tool.name, server} & {*allowed})
             ]
-            there |= {tool.name for tool in tools}
         if missing := set(allowed or ()) - there:
-            listed = ", ".join(sorted(missing))[:200]
             raise ToolsUnavailable(
-                f"The servers have no tool of these names, which are allowed: {listed}"
+                "No tool and no server has these names, which are allowed: "
+                f"{', '.join(sorted(missing))[:200]}. The servers are: {', '.join(clients)}"
             )
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
@@ -171,6 +162,21 @@ class Toolbox:
                 if name in known:
                     return known[name]
         return None
+
+    def lists(self, server: str, of: str) -> OfferedTool | None:
+        """Return a tool of a server that most likely lists its ids of a kind, such as `account`.
+
+        Its server says that it only reads, or its name says so. It does not take such an id itself.
+        """
+        found: list[tuple[bool, bool, OfferedTool]] = []
+        for one in self.tools:
+            needed = one.tool.input_schema.get("required") or []
+            about, lists = _is_about(one.tool.name, of), bool(_LISTS.match(one.tool.name))
+            reads = lists or one.says_read_only or bool(_GETS.match(one.tool.name))
+            takes_one = of in {stem(str(name)) for name in needed}
+            if one.server == server and reads and (about or lists) and not takes_one:
+                found.append((not about, bool(needed), one))
+        return min(found, key=lambda each: each[:2], default=(None, None, None))[2]
 
     def in_words(self) -> str:
         """Describe all tools as text for the model."""
@@ -192,6 +198,12 @@ async def _listed(server: str, client: Client, seconds: float | None) -> list[To
     raise ToolsUnavailable(f"The server {server!r} does not list its tools: {reason}")
 
 
+def _is_about(name: str, of: str) -> bool:
+    """Return whether a tool's name has the word for a kind of thing in it, plural or not."""
+    words = [word.lower().removesuffix("s") for word in re.findall("[A-Z]?[a-z]+", name)]
+    return any(len(word) > 3 and of.removesuffix("s").endswith(word) for word in words)
+
+
 def legal_name(name: str) -> str:
     """Return `name` in a form that the tool calling of endpoints allows."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
@@ -200,18 +212,14 @@ def legal_name(name: str) -> str:
 def _names(tools: list[tuple[str, str]]) -> list[str]:
     wanted = Counter(legal_name(name) for _, name in tools)
     names: list[str] = []
-    taken = {REPLY_TO_USER}
-    numbers: dict[str, int] = {}
     for server, own in tools:
         name = legal_name(own)
         if wanted[name] > 1:
             name = legal_name(f"{server}__{own}")
-        unique, number = name, numbers.get(name, 2)
-        while unique in taken or (unique != legal_name(own) and unique in wanted):
+        unique, number = name, 2
+        while unique in (REPLY_TO_USER, *names) or (unique != legal_name(own) and unique in wanted):
             unique = f"{name[: NAME_LENGTH - 1 - len(str(number))]}_{number}"
             number += 1
-        numbers[name] = number
-        taken.add(unique)
         names.append(unique)
     return names
 
@@ -220,45 +228,35 @@ def _properties(
     part: Mapping[str, Any], root: Mapping[str, Any], indent: str = ""
 ) -> Iterator[str]:
     """Yield a line for each property of an object's schema, nested properties indented."""
-    properties = part.get("properties")
+    properties, required = part.get("properties"), part.get("required")
     if not isinstance(properties, dict) or len(indent) // 2 >= DEPTH:
         return
-    required = part.get("required")
-    required = required if isinstance(required, list) else []
     for name, given in properties.items():
         schema = resolved(given, root)
-        notes = [_type(schema, root), "required" if name in required else "optional"]
-        if "default" in schema and schema["default"] is not None:
+        needed = isinstance(required, list) and name in required
+        notes = [_type(schema, root), "required" if needed else "optional"]
+        if schema.get("default") is not None:
             notes.append(f"default {_json(schema['default'])}")
         about = str(schema.get("description") or schema.get("title") or "no description")
         yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about, MAX_DESCRIPTION)}"
-        items = resolved(schema.get("items"), root)
-        for nested in (schema, items):
+        for nested in (schema, resolved(schema.get("items"), root)):
             yield from _properties(nested, root, indent + "  ")
 
 
 def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Say what a value must be: `number, at least 0.01`; `one of "confirm", "cancel"`."""
-    if isinstance(schema.get("enum"), list):
-        return "one of " + ", ".join(map(_json, schema["enum"][:MAX_CHOICES]))
-    if "const" in schema:
-        return _json(schema["const"])
     options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list) and depth < 2:
-        listed = options[:MAX_CHOICES]
-        words = [_type(resolved(option, root), root, depth + 1) for option in listed]
+    if isinstance(schema.get("enum"), list):
+        return "one of " + ", ".join(map(_json, schema["enum"]))
+    if isinstance(options, list) and depth < DEPTH:
+        words = [_type(resolved(option, root), root, depth + 1) for option in options]
         return " or ".join(dict.fromkeys(words))
     kind = schema.get("type", "any value")
-    if isinstance(kind, list):
-        return " or ".join(map(str, kind))
     if kind == "array" and depth < DEPTH:
         return f"list of {_type(resolved(schema.get('items'), root), root, depth + 1)}"
-    bounds = [
-        f"{words} {schema[rule]}"
-        for rule, words in (("minimum", "at least"), ("maximum", "at most"), ("format", "as"))
-        if rule in schema
-    ]
-    return ", ".join([str(kind), *bounds])
+    rules = (("minimum", "at least"), ("maximum", "at most"), ("format", "as"), ("const", "always"))
+    bounds = [f"{words} {schema[rule]}" for rule, words in rules if rule in schema]
+    return ", ".join([" or ".join(kind) if isinstance(kind, list) else str(kind), *bounds])
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -64,10 +64,6 @@ class Waiting:
             done = message if total is None else f"{done}, {message}"
         self.says(done)
 
-    def retrying(self, seconds: float) -> None:
-        """Say that something failed, and is tried again after so many seconds."""
-        self.says(f"no answer, retrying in {seconds:g} s")
-
     def over(self) -> None:
         """Say no more: nothing is waited for."""
         with self._lock:

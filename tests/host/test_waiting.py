@@ -56,8 +56,6 @@ async def test_what_is_waited_for_and_how_far_it_is(screen: Screen) -> None:
     screen.wait_for("pack: 0.5\x1b")
     await waiting.progressed(4, None, "Wrapping")
     screen.wait_for("pack: Wrapping\x1b")
-    waiting.retrying(20)
-    screen.wait_for("Waiting for pack: no answer, retrying in 20 s\x1b")
     waiting.says("x" * 100)
     screen.wait_for("xxx\u2026")
     waiting.over()
