@@ -15,7 +15,12 @@ from banking_server.tools.scopes import READ_SCOPE
 
 
 @bank_tool(
-    title="Multiplex Tools", scope=READ_SCOPE, destructive=True, idempotent=False, moves_money=True
+    title="Multiplex Tools",
+    scope=READ_SCOPE,
+    destructive=True,
+    idempotent=False,
+    moves_money=True,
+    leads_on=True,
 )
 async def multiplex_tools(
     tools: Annotated[
