@@ -59,6 +59,11 @@ from banking_server.chaining.values import canonical
 REASON: Final = 200
 """Characters that are told, at most, of what a client's exception says."""
 
+NOT_ADVERTISED: Final = (
+    "the server does not advertise tool chaining, and this client was not told to follow it anyway"
+)
+"""The detail of a chain that ended as TC-C-03 has it."""
+
 DEFAULT_CALL_TIMEOUT: Final = 300.0
 """Seconds that one request may take, if nobody chose others."""
 
@@ -332,8 +337,7 @@ class _Chain:
         if hidden_from_model(tool.meta):
             return Outcome.DECLINED, f"{name} is not meant for the model to call"
         if not (self.follow_unadvertised or advertised(self.client)):
-            why = "and following it all the same was not allowed"
-            return Outcome.DECLINED, f"the server is not known to support tool chaining, {why}"
+            return Outcome.DECLINED, NOT_ADVERTISED
         return None
 
     def failed(self, error: Exception) -> ChainResult:
