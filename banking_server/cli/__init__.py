@@ -44,7 +44,7 @@ app = typer.Typer(
     # The frames' colours know FORCE_COLOR and TERM=dumb, but not NO_COLOR.
     rich_markup_mode=None if COLUMNS < FRAMED or os.environ.get("NO_COLOR") else "rich",
     context_settings={"terminal_width": COLUMNS} if COLUMNS < FRAMED else {},
-    help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
+    help="A personal bank as an MCP server whose results name the next tool to call. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
 for command in (*(serve, demo, doctor, install, call, tools, chat, codes, audit, settle, token),):
@@ -56,10 +56,7 @@ app.add_typer(database_app, name="database")
 
 
 def main() -> None:
-    """Run the command line: mistakes are one line on standard error, and exit code 2.
-
-    So is a full disk; a reader that has gone away is no mistake.
-    """
+    """Run the command line: a mistake, or a full disk, is one line and exit code 2."""
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is shown as an escape, not as a crash.

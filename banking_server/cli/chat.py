@@ -61,7 +61,7 @@ def chat(
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """Talk to a language model that has the tools of any MCP servers, and follows their chains.
+    """Talk to a language model that has the tools of MCP servers.
 
     BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool is called only with your consent,
     whoever asks for it, unless its server is believed to change nothing by it. Ctrl-C stops a

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from banking_server.bank.storage import Bank
 
-handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
-approvals_app = typer.Typer(help="The manager's desk: transfers that wait for approval.")
+handoffs_app = typer.Typer(help="List the customers who wait for an agent, or take one.")
+approvals_app = typer.Typer(help="List the transfers that need approval, or decide.")
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
 ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
@@ -81,7 +81,7 @@ def grant_approval(
     approval_id: ApprovalId,
     manager: ManagerOption,
 ) -> None:
-    """Let a transfer go ahead; the customer still has to confirm it."""
+    """Approve a transfer. The customer still has to confirm it."""
     _decide(ctx, approval_id, manager, granted=True)
 
 
@@ -91,7 +91,7 @@ def refuse_approval(
     approval_id: ApprovalId,
     manager: ManagerOption,
 ) -> None:
-    """Refuse a transfer, which voids it."""
+    """Refuse a transfer. It is then void."""
     _decide(ctx, approval_id, manager, granted=False)
 
 
@@ -117,15 +117,13 @@ def _print_lines(lines: "Iterable[str]") -> None:
 
 def codes(
     ctx: typer.Context,
-    customer: Annotated[
-        str | None, typer.Option(help="Only this customer's codes. Default: everybody's.")
-    ] = None,
+    customer: Annotated[str | None, typer.Option(help="List only this customer's codes.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the confirmation codes of the transfers that wait to be confirmed.
+    """List the confirmation codes of pending transfers.
 
-    The bank's second channel: whoever can run it can confirm, so it is for the bank and not for the
-    host that the model runs in.
+    Only the bank may run this command: whoever sees a code can confirm the transfer. Keep it out
+    of reach of the host that the model runs in.
     """
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.transfers.desk import PendingCode, list_codes
@@ -152,12 +150,10 @@ def codes(
 
 def audit(
     ctx: typer.Context,
-    customer: Annotated[
-        str | None, typer.Option(help="Only this customer's calls. Default: everybody's.")
-    ] = None,
+    customer: Annotated[str | None, typer.Option(help="List only this customer's calls.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the audit trail, oldest first."""
+    """Print the audit trail, oldest event first."""
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
@@ -192,12 +188,13 @@ def settle(
     ctx: typer.Context,
     as_of: Annotated[
         str | None,
-        typer.Option(
-            metavar="DATE", help="Settle what is due on this day. Default: today, in UTC."
-        ),
+        typer.Option(metavar="DATE", help="Post what is due on this day. Default: today, in UTC."),
     ] = None,
 ) -> None:
-    """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
+    """Post the scheduled transfers that are due.
+
+    The HTTP server does the same once a minute.
+    """
     from banking_server.bank.transfers.settle import settle as settle_due
     from banking_server.cli.listings import show_settled
     from banking_server.host.printing import console

@@ -131,14 +131,17 @@ def install(
         bool,
         typer.Option(
             "--proxy/--no-proxy",
-            help="With tool-chaining-proxy in front, which follows next tools for the host.",
+            help="Put tool-chaining-proxy in front, which makes the follow-up calls for the host.",
         ),
     ] = True,
 ) -> None:
-    """Print the entry that puts this server into a host, and where it belongs."""
+    """Print the configuration entry of this server for a host.
+
+    It also says into which file the entry belongs. No file is read or changed.
+    """
     chosen = HOSTS.get(host)
     if chosen is None:
-        raise CommandFailed(f"There is no host {host[:60]!r} here; there are {', '.join(HOSTS)}.")
+        raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")
     settings = settings_of(ctx, customer=customer, database=database)
     server = [_program("banking-server"), *_arguments(settings)]
     # The bank is this installation's own, so its hints are trusted.
@@ -155,8 +158,8 @@ def _arguments(settings: "Settings") -> list[str]:
     if "database" in settings.model_fields_set:
         if isinstance(settings.database, URL) and settings.database.password is not None:
             raise CommandFailed(
-                "The database's URL has a password, which the host's configuration would show: "
-                "leave it out there, and keep it in the file that PGPASSFILE names."
+                "The database's URL has a password, which the host's configuration would show. "
+                "Leave it out of the URL, and put it into the file that PGPASSFILE names."
             )
         arguments += ["--database", str(settings.database)]
     return arguments
@@ -169,10 +172,10 @@ def _program(name: str) -> str:
     if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
         # An environment that `uvx` has made, and deletes some day.
         raise CommandFailed(
-            "This runs from a cache, which may be emptied any time: in the checkout, "
-            "`uv tool install .` or `pipx install .`, and then run this again."
+            "This program runs from a cache, which can be deleted at any time. Install it first, "
+            "with `uv tool install .` or `pipx install .` in the checkout."
         )
     for file in distribution("banking-server").files or []:
         if file.stem == name and file.parent.name in ("bin", "Scripts"):
             return os.path.abspath(file.locate())
-    raise CommandFailed(f"There is no program {name} here: install this package, as with pip.")
+    raise CommandFailed(f"There is no program {name} here: install this package with pip.")

@@ -1,4 +1,4 @@
-"""What a trial of the server needs: a token."""
+"""A bearer token for a trial of the HTTP server."""
 
 from typing import Annotated
 
@@ -11,11 +11,11 @@ from banking_server.cli.options import settings_of
 
 def token(
     ctx: typer.Context,
-    customer: Annotated[str, typer.Option(help="The customer that the token speaks for.")],
+    customer: Annotated[str, typer.Option(help="The customer in whose name the token acts.")],
 ) -> None:
-    """Mint a bearer token for a local trial of the HTTP server, and print nothing else.
+    """Print a bearer token for a local trial over HTTP.
 
-    It is good for an hour, for reading and for moving money.
+    It is valid for one hour, for reading and for moving money. Nothing else is printed.
     """
     from datetime import timedelta
 
@@ -27,8 +27,8 @@ def token(
     settings = settings_of(ctx)
     if settings.issuer is not None:
         raise CommandFailed(
-            f"This server takes the tokens of {settings.issuer} only, so ask there for one. "
-            "Without BANKING_ISSUER, it takes its own for a trial on loopback."
+            f"This server accepts only the tokens of {settings.issuer}: get one there. To use "
+            "tokens of this command for a local trial, unset BANKING_ISSUER."
         )
     if customer not in at_the_bank(settings, list_customers):
         raise unknown_customer(customer)

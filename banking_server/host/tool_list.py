@@ -14,7 +14,7 @@ from banking_server.chaining.caller import list_all_tools
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.chaining.content import has_next_step, on_the_wire
 from banking_server.chaining.negotiation import has_declared
-from banking_server.host.connect import ConnectionFailed, HttpRefusals
+from banking_server.host.connect import ConnectionFailed, Failures
 from banking_server.host.plain import LINE, NAME
 from banking_server.host.printing import compact, say, say_in_parts
 from banking_server.text import one_line
@@ -54,7 +54,7 @@ class Offer:
         }
 
 
-async def offer_of(client: Client, refusals: HttpRefusals, *, seconds: float) -> Offer:
+async def offer_of(client: Client, failures: Failures, *, seconds: float) -> Offer:
     """Return what a connected server offers; one that has no tools lists none.
 
     Raises `ConnectionFailed` if it does not list them in so many seconds, or not as MCP has it.
@@ -64,20 +64,18 @@ async def offer_of(client: Client, refusals: HttpRefusals, *, seconds: float) ->
         with anyio.fail_after(seconds):
             tools = await list_all_tools(client)
     except TimeoutError:
-        raise ConnectionFailed(f"It did not list its tools within {seconds:g} s.") from None
+        raise ConnectionFailed(f"The server did not list its tools within {seconds:g} s.") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        place = ".".join(map(str, error.errors()[0]["loc"]))
         raise ConnectionFailed(
-            f"The server did not list its tools as MCP has it: {one_line(place, LINE)}: "
-            f"{first['msg']}."
+            f"The server's list of tools is not valid MCP: see {one_line(place, LINE)} in it."
         ) from None
     except ValueError as error:
-        raise ConnectionFailed(f"Its tools are not shown: {error}.") from None
+        raise ConnectionFailed(f"The server's tools are not shown: {error}.") from None
     except MCPError as error:
         if error.code != METHOD_NOT_FOUND:
-            why = refusals.last or one_line(error.message, LINE)
-            raise ConnectionFailed(f"The server did not list its tools: {why}") from error
+            why = failures.reason(error)
+            raise ConnectionFailed(f"The server did not list its tools: {why}.") from error
     info = client.server_info
     return Offer(
         server={
@@ -97,8 +95,8 @@ def show_offer(out: Console, offer: Offer) -> None:
     name, title = _text(offer.server, "name"), _text(offer.server, "title")
     who = f"{name or 'A server without a name'} {_text(offer.server, 'version')}".strip()
     more = f"{f', {title}' if title else ''}: {count}"
-    chains = ", which can name a next tool" if offer.chains else ""
-    say_in_parts(out, (who, "bold"), (f"{more}{chains} (MCP {one_line(offer.revision)})", ""))
+    chains = ". It advertises tool chaining" if offer.chains else ""
+    say_in_parts(out, (who, "bold"), (f"{more} (MCP {one_line(offer.revision)}){chains}", ""))
     for tool in offer.tools:
         say(out, "")
         show_tool(out, tool)

@@ -3,7 +3,7 @@
 Each is described once, here; the table in `README.md` repeats it, and a test compares the two.
 """
 
-from datetime import time, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -154,13 +154,6 @@ class Settings(BaseSettings):
         "(`banking-server codes`). `desk`: likewise, and not in a view either. By default `result` "
         "over HTTP and `asked` over stdio.",
     )
-    branch_opens: time = Field(
-        default=_RULES.branch_opens, description="When the branch opens, Monday to Friday, in UTC."
-    )
-    branch_closes: time = Field(
-        default=_RULES.branch_closes,
-        description="When the branch closes, Monday to Friday, in UTC.",
-    )
     calls_per_second: int = Field(
         default=50,
         ge=0,
@@ -221,8 +214,6 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        if self.branch_opens >= self.branch_closes:
-            raise ValueError("BRANCH_OPENS: must be earlier than BANKING_BRANCH_CLOSES")
         if self.resource_url is None and not self.on_loopback:
             raise ValueError(
                 f"RESOURCE_URL: must say how clients reach this server, as {self.host!r} is not "
@@ -272,14 +263,12 @@ class Settings(BaseSettings):
         return self.database.with_name(self.database.name + ".secret")
 
     def rules(self, *, over_stdio: bool = False) -> Rules:
-        """Return the bank's rules with these thresholds and times."""
+        """Return the bank's rules with these thresholds."""
         return Rules(
             approval_threshold_minor=to_minor(self.approval_threshold),
             compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
             codes=self.codes or ("asked" if over_stdio else "result"),
-            branch_opens=self.branch_opens,
-            branch_closes=self.branch_closes,
         )
 
     def environment(self) -> dict[str, str]:
@@ -305,7 +294,7 @@ _IN_WORDS: Final = {"int_parsing": "must be a whole number", "decimal_parsing": 
 def load_settings(**options: Any) -> Settings:
     """Return the settings of the environment; an option that is not None wins.
 
-    Raises `SettingsError`.
+    Raises `SettingsError`, which names the option or the variable that has the wrong value.
     """
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
@@ -321,4 +310,6 @@ def load_settings(**options: Any) -> Settings:
         # A secret, or what may hold a password.
         hidden = name in ("secret", "database") or "@" in given
         shown = "" if hidden else f", not {given[:60]!r}"
-        raise SettingsError(f"{PREFIX}{name.upper()}: {problem}{shown}") from None
+        by_option = options.get(name) is not None
+        label = f"--{name}" if by_option else f"{PREFIX}{name.upper()}"
+        raise SettingsError(f"{label}: {problem}{shown}") from None

@@ -18,7 +18,11 @@ def test_check_says_that_all_is_well(cli: Cli, database: Path) -> None:
     assert not database.exists()
     at_the_bank(database, wait_for_an_agent)
     checked = cli("database", "check")
-    assert (checked.code, checked.out, checked.err) == (0, f"All is well with {database}.\n", "")
+    assert (checked.code, checked.out, checked.err) == (
+        0,
+        f"No faults were found in {database}.\n",
+        "",
+    )
     told = json.loads(cli("database", "check", "--json").out)
     assert told == {"database": str(database), "faults": []}
 
@@ -86,7 +90,7 @@ def test_backup_and_restore(cli: Cli, database: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     done = cli("database", "backup", str(copy))
     assert (done.code, done.out) == (0, "")
-    assert "its secret is not in it" in done.err
+    assert "The secret is not in it" in done.err
     assert "already" in one_line(cli("database", "backup", str(copy)))
 
     assert cli("handoffs", "claim", handoff, "--agent", "Ada").code == 0
@@ -114,5 +118,5 @@ def test_looking_makes_no_database(cli: Cli, tmp_path: Path) -> None:
         ("database", "backup", str(tmp_path / "copy")),
     ):
         line = one_line(cli("--database", str(nowhere), *command))
-        assert f"There is no database at {nowhere}. `banking-server database create`" in line
+        assert f"There is no database at {nowhere}. Create one with `banking-server data" in line
     assert not nowhere.parent.exists()

@@ -39,15 +39,13 @@ def test_the_commands_of_the_database(cli: Cli, url: URL, database: Path, tmp_pa
         assert ended.code == 0, ended
         return said[-1]
 
-    assert "is empty; `banking-server database create` makes a bank in it" in one_line(
-        cli("handoffs")
-    )
-    assert f"problem  database: {url} is empty; `banking-server data" in cli("doctor").out
+    assert "is empty. Fill it with `banking-server database create`" in one_line(cli("handoffs"))
+    assert f"problem  database: {url} is empty: create one with `bank" in cli("doctor").out
     assert do("database", "create") == f"{url} holds the demo data.\n"
     assert f"ok       database: {url}\n" in do("--customer", "CUST001", "doctor")
     assert f"{url} has no customer 'CUST9'" in cli("--customer", "CUST9", "doctor").out
     assert "already" in one_line(cli("database", "create"))
-    assert do("database", "check") == f"All is well with {url}.\n"
+    assert do("database", "check") == f"No faults were found in {url}.\n"
     at_the_bank(url, wait_for_an_agent)  # type: ignore[arg-type]
     assert "open" in do("handoffs")
     assert "request_agent_handoff" in do("audit")

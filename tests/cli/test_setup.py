@@ -33,7 +33,9 @@ def test_trial_tokens_are_for_loopback(cli: Cli, monkeypatch: pytest.MonkeyPatch
     assert "BANKING_ISSUER: must name" in one_line(cli("token", "--customer", "CUST001"))
     monkeypatch.setenv("BANKING_ISSUER", "https://login.example")
     monkeypatch.setenv("BANKING_JWKS_URL", "https://login.example/jwks")
-    assert "tokens of https://login.example only" in one_line(cli("token", "--customer", "CUST001"))
+    assert "only the tokens of https://login.example:" in one_line(
+        cli("token", "--customer", "CUST001")
+    )
 
 
 def test_no_token_for_a_stranger(cli: Cli) -> None:

@@ -1,6 +1,5 @@
-"""How long a call may take, and how often a person is asked in it."""
+"""How long a call may take: the time in which a person answers is not the server's."""
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -20,48 +19,25 @@ class Form(BaseModel):
     agree: bool
 
 
-def curious() -> MCPServer[Any]:
+async def test_the_time_of_the_person_is_not_the_servers() -> None:
     mcp: MCPServer[Any] = MCPServer("curious")
 
     @mcp.tool()
-    async def ask(times: int, ctx: Context[Any, Any]) -> str:
-        for _ in range(times):
+    async def ask(ctx: Context[Any, Any]) -> str:
+        for _ in range(2):
             await ctx.elicit("Again?", Form)
         return "asked"
 
-    return mcp
-
-
-def client(questions: int, answer: Callable[..., Any] | None = None) -> PatientClient:
-    bounds = Bounds(questions)
+    deadlines: list[float] = []
+    bounds = Bounds()
 
     async def agree(*_: Any) -> ElicitResult:
+        deadlines.append(bounds._call.scope.deadline)
         return ElicitResult(action="accept", content={"agree": True})
 
-    made = PatientClient(curious(), mode="legacy", elicitation_callback=bounds.on(answer or agree))
-    made.bounds = bounds
-    return made
-
-
-async def test_a_call_may_ask_so_many_questions_and_the_next_call_again() -> None:
-    async with client(3) as asked:
-        for _ in range(2):
-            result = await call_tool_with_chaining(asked, "ask", {"times": 3})
-            assert not result.steps[0].result.is_error
-        chain = await call_tool_with_chaining(asked, "ask", {"times": 4})
-        assert "asked more than 3 questions in one call" in chain.detail
-        # The connection goes on.
-        await call_tool_with_chaining(asked, "ask", {"times": 3})
-
-
-async def test_the_time_of_the_person_is_not_the_servers() -> None:
-    deadlines: list[float] = []
-
-    async def note(*_: Any) -> ElicitResult:
-        deadlines.append(asked.bounds._call.scope.deadline)
-        return ElicitResult(action="accept", content={"agree": True})
-
-    async with client(3, note) as asked:
-        await call_tool_with_chaining(asked, "ask", {"times": 2}, call_timeout=60)
-        assert deadlines == [inf, inf]
-        assert asked.bounds._call.scope.deadline <= anyio.current_time() + 60
+    client = PatientClient(mcp, mode="legacy", elicitation_callback=bounds.on(agree))
+    client.bounds = bounds
+    async with client:
+        await call_tool_with_chaining(client, "ask", {}, call_timeout=60)
+    assert deadlines == [inf, inf]
+    assert bounds._call.scope.deadline <= anyio.current_time() + 60

@@ -153,7 +153,7 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
         server.stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
         rest, errors = server.end()
     assert [message["id"] for message in rest] == [32]
-    assert "Serving CUST001;" in errors
+    assert "Serving customer CUST001 (" in errors
     assert "Traceback" not in errors
     assert rows(full, "SELECT status FROM transfer") == [("pending",)]
 
@@ -179,7 +179,7 @@ def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(full: Path) -> None:
         assert server.stdout.read() == b""
         assert server.process.stderr is not None
         assert server.process.stderr.read().decode().splitlines() == [
-            "Serving CUST001; --customer or BANKING_CUSTOMER names somebody else."
+            "Serving customer CUST001 (choose another with --customer)."
         ]
 
 
