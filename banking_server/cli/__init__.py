@@ -16,9 +16,8 @@ One module for each kind of command:
 
 import io
 import os
-import shutil
 import sys
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -34,16 +33,10 @@ from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOpti
 from banking_server.cli.serve import serve, serve_stdio
 from banking_server.cli.setup import token
 
-FRAMED: Final = 60
-"""Columns from which on the help is framed; a narrow terminal has no room for it."""
-
-COLUMNS: Final = shutil.get_terminal_size().columns
-
 app = typer.Typer(
     pretty_exceptions_enable=False,
     # The frames' colours know FORCE_COLOR and TERM=dumb, but not NO_COLOR.
-    rich_markup_mode=None if COLUMNS < FRAMED or os.environ.get("NO_COLOR") else "rich",
-    context_settings={"terminal_width": COLUMNS} if COLUMNS < FRAMED else {},
+    rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich",
     help="A personal bank as an MCP server whose results name the next tool to call. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _BEHIND_DASHES: Final = "banking_server.behind_dashes"
 
-UNWATCHED: Final = 600
-"""Seconds that `call` gives a whole chain if nobody watches it; else it is the library's hour."""
-
 _NAMED: Final = 10
 """Tools that are named where none is like the one that was asked for."""
 
@@ -228,9 +225,9 @@ def _tools(
 
     from banking_server.host.connect import connected
     from banking_server.host.printing import console
-    from banking_server.host.tool_list import Offer, offer_of, show_offer
+    from banking_server.host.tool_list import offer_of, show_offer
 
-    async def read() -> Offer:
+    async def read() -> dict[str, Any]:
         token = os.environ.get(TOKEN_VARIABLE)
         async with connected(
             server,
@@ -244,7 +241,7 @@ def _tools(
     silence_libraries()
     offer = anyio.run(read)
     if as_json:
-        print(json.dumps(offer.as_json(), indent=2))
+        print(json.dumps(offer, indent=2))
     else:
         show_offer(console(sys.stdout), offer)
 
@@ -264,7 +261,6 @@ async def _call(
 ) -> int:
     from banking_server.chaining import (
         DEFAULT_LIMIT,
-        DEFAULT_TOTAL_TIMEOUT,
         ChainStop,
         Outcome,
         Proposal,
@@ -289,8 +285,6 @@ async def _call(
         follows=follows.value,
         trust_hints=trust_hints,
     )
-    # Without a terminal, nobody is here who could lose patience.
-    time_limit = UNWATCHED if questions is None else DEFAULT_TOTAL_TIMEOUT
 
     def told(step: Step) -> None:
         waiting.over()
@@ -324,7 +318,6 @@ async def _call(
                     limit=DEFAULT_LIMIT if limit is None else limit,
                     consent=narrator,
                     call_timeout=patience.call,
-                    total_timeout=time_limit,
                     on_step=told,
                     on_proposal=proposed,
                     follow_unadvertised=follow_unadvertised,

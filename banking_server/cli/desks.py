@@ -2,7 +2,7 @@
 settlement."""
 
 import sys
-from datetime import date
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -177,18 +177,15 @@ def audit(
     at_the_bank(settings_of(ctx), show)
 
 
-def _date(option: str, text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{option} must be a date like 2026-01-31, not {text!r}") from None
-
-
 def settle(
     ctx: typer.Context,
     as_of: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="Post what is due on this day. Default: today, in UTC."),
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            metavar="DATE",
+            help="Post what is due on this day. Default: today, in UTC.",
+        ),
     ] = None,
 ) -> None:
     """Post the scheduled transfers that are due.
@@ -201,7 +198,7 @@ def settle(
     from banking_server.server.build import utc_now
 
     now = utc_now()
-    day = now.date() if as_of is None else _date("--as-of", as_of)
+    day = (as_of or now).date()
     settled = at_the_bank(
         settings_of(ctx),
         lambda bank: settle_due(bank, as_of=day, now=now),

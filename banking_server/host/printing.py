@@ -20,8 +20,8 @@ from banking_server.text import printable
 Hidden = Callable[[], AbstractContextManager[object]]
 """Keeps away, while something is shown, what else is on the terminal: `Waiting.hidden`."""
 
-_PIECE: Final = 20_000
-"""Characters that are wrapped at a time: rich takes a hundred bytes for each."""
+_WRAPPED: Final = 20_000
+"""Characters of a text that is wrapped; a longer one is not, as rich needs much memory for it."""
 
 
 class _Console(Console):
@@ -73,13 +73,12 @@ def may_colour(stream: TextIO) -> bool:
 
 
 def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
-    """Print a text from any source, piece by piece. Lines that wrap are indented too."""
-    if out.soft_wrap and not (style and out.color_system):
+    """Print a text from any source. Lines that wrap are indented too."""
+    if len(text) > _WRAPPED or (out.soft_wrap and not (style and out.color_system)):
         lines = (f"{' ' * indent}{line}".rstrip() for line in _lines(printable(text)))
         _write(out, (f"{line.expandtabs()}\n" for line in lines))
         return
-    for piece in _pieces(printable(text)):
-        _print(out, Text(piece, style=style), indent)
+    _print(out, Text(printable(text), style=style), indent)
 
 
 def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: int = 0) -> None:
@@ -125,16 +124,6 @@ def _write(out: Console, pieces: Iterable[str]) -> None:
 
 def _lines(text: str) -> Iterator[str]:
     yield from io.StringIO(f"{text}\n", newline="\n")
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces that can be wrapped one by one, each a line or more."""
-    at = 0
-    while len(text) - at > _PIECE:
-        end = text.rfind("\n", at, at + _PIECE)
-        yield text[at : end if end >= 0 else at + _PIECE]
-        at = end + 1 if end >= 0 else at + _PIECE
-    yield text[at:]
 
 
 def compact(value: Any) -> str:

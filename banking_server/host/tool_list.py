@@ -1,7 +1,6 @@
 """The tools of any server, told in short to a person, or whole as JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -32,30 +31,10 @@ _DEPTH: Final = 3
 """How deep in a schema it is looked for what an argument may be."""
 
 
-@dataclass(frozen=True)
-class Offer:
-    """What a server offers, and who it says it is."""
+async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dict[str, Any]:
+    """Return what a connected server offers, as JSON; one that has no tools lists none.
 
-    server: Mapping[str, Any]
-    """Its name, title and version."""
-    revision: str
-    """The revision of MCP that is spoken with it."""
-    chains: bool
-    """It says that it supports the extension: a result of its tools can name the next one."""
-    tools: list[dict[str, Any]]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
-        return {
-            "server": self.server,
-            "protocolVersion": self.revision,
-            "toolChaining": self.chains,
-            "tools": self.tools,
-        }
-
-
-async def offer_of(client: Client, failures: Failures, *, seconds: float) -> Offer:
-    """Return what a connected server offers; one that has no tools lists none.
+    `toolChaining` says whether it advertises the extension.
 
     Raises `ConnectionFailed` if it does not list them in so many seconds, or not as MCP has it.
     """
@@ -77,27 +56,28 @@ async def offer_of(client: Client, failures: Failures, *, seconds: float) -> Off
             why = failures.reason(error)
             raise ConnectionFailed(f"The server did not list its tools: {why}.") from error
     info = client.server_info
-    return Offer(
-        server={
+    return {
+        "server": {
             "name": info.name if info else None,
             "title": info.title if info else None,
             "version": info.version if info else None,
         },
-        revision=client.protocol_version,
-        chains=has_declared(client.server_capabilities, client.protocol_version),
-        tools=[on_the_wire(tool) for tool in tools],
-    )
+        "protocolVersion": client.protocol_version,
+        "toolChaining": has_declared(client.server_capabilities, client.protocol_version),
+        "tools": [on_the_wire(tool) for tool in tools],
+    }
 
 
-def show_offer(out: Console, offer: Offer) -> None:
+def show_offer(out: Console, offer: Mapping[str, Any]) -> None:
     """Print what a server offers: who it is, then each tool."""
-    count = f"{len(offer.tools):,} tool{'' if len(offer.tools) == 1 else 's'}"
-    name, title = _text(offer.server, "name"), _text(offer.server, "title")
-    who = f"{name or 'A server without a name'} {_text(offer.server, 'version')}".strip()
-    more = f"{f', {title}' if title else ''}: {count}"
-    chains = ". It advertises tool chaining" if offer.chains else ""
-    say_in_parts(out, (who, "bold"), (f"{more} (MCP {one_line(offer.revision)}){chains}", ""))
-    for tool in offer.tools:
+    server, tools = offer["server"], offer["tools"]
+    count = f"{len(tools):,} tool{'' if len(tools) == 1 else 's'}"
+    name, title = _text(server, "name"), _text(server, "title")
+    who = f"{name or 'A server without a name'} {_text(server, 'version')}".strip()
+    more = f"{f', {title}' if title else ''}: {count} (MCP {_text(offer, 'protocolVersion')})"
+    chains = ". It advertises tool chaining" if offer["toolChaining"] else ""
+    say_in_parts(out, (who, "bold"), (f"{more}{chains}", ""))
+    for tool in tools:
         say(out, "")
         show_tool(out, tool)
 
