@@ -7,11 +7,10 @@ One module for each kind of command:
   `tools`; and `demo`, whose stories are in `demo`;
 - `chat`: talk to a model that has the tools of servers, which `servers` connects to, and
   save it, as `saving` writes it;
-- `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
+- `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement, tokens;
 - `database`: the database itself;
 - `doctor`: what a start would fail at;
-- `install`: print the entry that puts this server into a host;
-- `setup`: tokens for a trial.
+- `install`: print the entry that puts this server into a host.
 """
 
 import io
@@ -25,13 +24,12 @@ from banking_server import __version__
 from banking_server.cli.chat import chat
 from banking_server.cli.client import WithCommand, call, demo, tools
 from banking_server.cli.database import database_app
-from banking_server.cli.desks import approvals_app, audit, codes, handoffs_app, settle
+from banking_server.cli.desks import approvals_app, audit, codes, handoffs_app, settle, token
 from banking_server.cli.doctor import doctor
 from banking_server.cli.install import install
 from banking_server.cli.messages import complain, for_people
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
-from banking_server.cli.setup import token
 
 app = typer.Typer(
     pretty_exceptions_enable=False,

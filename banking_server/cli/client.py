@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
 
     from banking_server.chaining import ChainResult
+    from banking_server.host.connect import Failures
     from banking_server.host.patience import Patience
 
+    Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
+    """Connects to a server; takes the options of `connected` that a command adds."""
+
 _BEHIND_DASHES: Final = "banking_server.behind_dashes"
+
+_LIST: Final = 10
+"""Seconds that the list of tools may take, if it only explains why a call failed."""
 
 _NAMED: Final = 10
 """Tools that are named where none is like the one that was asked for."""
@@ -155,10 +162,11 @@ def call(
     command = [*(command or []), *behind_dashes(ctx)]
     server = chosen_server(ctx, url, command, database, customer)
     patience = patience_of(timeout)
+    connect = _connecting(server, patience, insecure=insecure)
     if tool is None:
         if arguments is not None:
             raise typer.BadParameter("--arguments needs the name of a tool")
-        _tools(server, patience, as_json=as_json, insecure=insecure)
+        _tools(connect, patience.call, as_json=as_json)
         return
     parsed = read_arguments("{}" if arguments is None else arguments)
     silence_libraries()
@@ -166,13 +174,12 @@ def call(
         anyio.run(
             partial(
                 _call,
-                server,
+                connect,
                 tool,
                 parsed,
+                patience.call,
                 as_json=as_json,
                 limit=limit,
-                patience=patience,
-                insecure=insecure,
                 follows=consent,
                 follow_unadvertised=follow_unadvertised,
                 trust_hints=trust_hints or not (url or command),
@@ -211,32 +218,36 @@ def tools(
 ) -> None:
     """List the tools of any MCP server."""
     server = chosen_server(ctx, url, command, database, customer)
-    _tools(server, patience_of(None), as_json=as_json, insecure=insecure)
+    patience = patience_of(None)
+    _tools(_connecting(server, patience, insecure=insecure), patience.call, as_json=as_json)
 
 
-def _tools(
-    server: "str | StdioServerParameters",
-    patience: "Patience",
-    *,
-    as_json: bool,
-    insecure: bool,
-) -> None:
+def _connecting(
+    server: "str | StdioServerParameters", patience: "Patience", *, insecure: bool
+) -> "Connect":
+    """Return what connects to a server, with the token of the environment."""
+    from banking_server.host.connect import connected
+
+    token = os.environ.get(TOKEN_VARIABLE)
+    return partial(
+        connected,
+        server,
+        token=token,
+        token_advice=advice_for(token),
+        insecure=insecure,
+        patience=patience,
+    )
+
+
+def _tools(connect: "Connect", seconds: float, *, as_json: bool) -> None:
     import anyio
 
-    from banking_server.host.connect import connected
     from banking_server.host.printing import console
     from banking_server.host.tool_list import offer_of, show_offer
 
     async def read() -> dict[str, Any]:
-        token = os.environ.get(TOKEN_VARIABLE)
-        async with connected(
-            server,
-            token=token,
-            token_advice=advice_for(token),
-            insecure=insecure,
-            patience=patience,
-        ) as (client, failures):
-            return await offer_of(client, failures, seconds=patience.call)
+        async with connect() as (client, failures):
+            return await offer_of(client, failures, seconds=seconds)
 
     silence_libraries()
     offer = anyio.run(read)
@@ -247,18 +258,19 @@ def _tools(
 
 
 async def _call(
-    server: "str | StdioServerParameters",
+    connect: "Connect",
     tool: str,
     arguments: dict[str, Any],
+    seconds: float,
     *,
     as_json: bool,
     limit: int | None,
-    patience: "Patience",
-    insecure: bool,
     follows: Consent,
     follow_unadvertised: bool,
     trust_hints: bool,
 ) -> int:
+    from mcp import MCPError
+
     from banking_server.chaining import (
         DEFAULT_LIMIT,
         ChainStop,
@@ -268,7 +280,6 @@ async def _call(
         call_tool_with_chaining,
     )
     from banking_server.chaining.client import NOT_ADVERTISED
-    from banking_server.host.connect import connected
     from banking_server.host.narrator import Narrator
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
@@ -295,18 +306,11 @@ async def _call(
         waiting.on(f"Waiting for {proposal.tool.name}")
 
     stop = ChainStop()
-    token = os.environ.get(TOKEN_VARIABLE)
     more: str | None = None
     waiting.on("Connecting")
     try:
-        async with connected(
-            server,
-            token=token,
-            token_advice=advice_for(token),
-            insecure=insecure,
-            elicitation=questions,
-            progressed=waiting.progressed if waiting.seen else None,
-            patience=patience,
+        async with connect(
+            elicitation=questions, progressed=waiting.progressed if waiting.seen else None
         ) as (client, failures):
             narrator.begin(tool, arguments)
             waiting.on(f"Waiting for {tool}")
@@ -317,7 +321,7 @@ async def _call(
                     arguments,
                     limit=DEFAULT_LIMIT if limit is None else limit,
                     consent=narrator,
-                    call_timeout=patience.call,
+                    call_timeout=seconds,
                     on_step=told,
                     on_proposal=proposed,
                     follow_unadvertised=follow_unadvertised,
@@ -327,8 +331,9 @@ async def _call(
                 more = failures.more_of(result.error)
             elif result.detail == NOT_ADVERTISED:
                 more = "--follow-unadvertised follows it all the same"
-            if more is None and (not result.steps or result.steps[0].result.is_error):
-                more = await _unknown_tool(client, tool, patience.call)
+            refused = [step.result.is_error for step in result.steps] == [True]
+            if refused or (more is None and isinstance(result.error, MCPError)):
+                more = await _unknown_tool(client, tool)
     finally:
         waiting.over()
     narrator.end(result)
@@ -343,7 +348,7 @@ async def _call(
     return 0 if good else 1
 
 
-async def _unknown_tool(client: "Client", tool: str, seconds: float) -> str | None:
+async def _unknown_tool(client: "Client", tool: str) -> str | None:
     """Say that the server has no such tool, and which it has; None if it has it, or is silent."""
     import anyio
     from mcp import MCPError
@@ -352,7 +357,7 @@ async def _unknown_tool(client: "Client", tool: str, seconds: float) -> str | No
     from banking_server.host.plain import quoted_name
 
     names: list[str] = []
-    with suppress(MCPError, TimeoutError, ValueError), anyio.fail_after(seconds):
+    with suppress(MCPError, TimeoutError, ValueError), anyio.fail_after(_LIST):
         names = [each.name for each in await list_all_tools(client)]
     if not names or tool in names:
         return None

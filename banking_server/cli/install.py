@@ -92,31 +92,31 @@ def _quoted(value: str | Command) -> str:
 HOSTS: Final = {
     "claude-desktop": Host(
         _json("mcpServers"),
-        "This belongs in claude_desktop_config.json, which Claude Desktop opens under Settings, "
-        "Developer, Edit Config; then start it again.",
+        "Put this into claude_desktop_config.json (in Claude Desktop: Settings, Developer, Edit "
+        "Config). Then restart Claude Desktop.",
     ),
     "claude-code": Host(
         _claude,
-        "Run this; a new session of Claude Code then has the server, and /mcp shows it.",
+        "Run this command. The next session of Claude Code has the server; /mcp shows it.",
     ),
     "codex": Host(
         _codex,
-        "This belongs in ~/.codex/config.toml; the next session of Codex has the server. "
-        "`codex mcp add` writes the same without `required`, and Codex then begins without it.",
+        "Put this into ~/.codex/config.toml. The next session of Codex has the server. `codex mcp "
+        "add` leaves out `required`, and Codex then does not wait for the server.",
     ),
-    "vscode": Host(_vscode, 'Run this; "MCP: List Servers" in VS Code then starts the server.'),
+    "vscode": Host(_vscode, 'Run this command. "MCP: List Servers" in VS Code starts the server.'),
     "cursor": Host(
         _json("mcpServers", type="stdio"),
-        "This belongs in ~/.cursor/mcp.json; Cursor's settings list the server under MCP.",
+        "Put this into ~/.cursor/mcp.json. Cursor's settings list the server under MCP.",
     ),
     "goose": Host(
         _goose,
-        "This belongs in ~/.config/goose/config.yaml; the next session of Goose has the server.",
+        "Put this into ~/.config/goose/config.yaml. The next session of Goose has the server.",
     ),
     "inspector": Host(
         _json("mcpServers", type="stdio"),
-        "This belongs in a file such as mcp.json; npx @modelcontextprotocol/inspector --config "
-        f"mcp.json --server {NAME} then starts the Inspector.",
+        "Put this into a file mcp.json. Then start the Inspector: npx "
+        f"@modelcontextprotocol/inspector --config mcp.json --server {NAME}",
     ),
 }
 """All of them, by the name that is typed."""

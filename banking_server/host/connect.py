@@ -168,8 +168,8 @@ def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
     secret = has_token or parts.password is not None
     if secret and not insecure and not stays_private(url):
         raise ConnectionFailed(
-            f"The token would go to {parts.hostname} unencrypted, for anybody on the way to "
-            "read. Use https, or --insecure if you know the way."
+            f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
+            "--insecure."
         )
     return without_user(url)
 

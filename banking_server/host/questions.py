@@ -79,8 +79,7 @@ class TerminalQuestions:
         """Answer a server's question; an `elicitation_callback` of the client."""
         if not isinstance(params, ElicitRequestFormParams):
             asked = cut(compact(params.message), LINE)
-            say(self._out, f"{who} asks you to open a web page, and was told no: {asked}.")
-            say(self._out, "Only questions that are answered here are put to you.")
+            say(self._out, f"{who} asks you to open a web page: {asked}. This program declined.")
             return ElicitResult(action="decline")
         async with self._asking():
             say(self._out, f"{who} asks:")

@@ -95,7 +95,7 @@ async def test_a_question_that_leads_to_a_url_is_declined() -> None:
     params = ElicitRequestURLParams(message="Go.\n", url="https://a.example", elicitation_id="1")
     result = await questions(cast(ClientRequestContext, None), params)
     assert result.action == "decline"
-    assert 'asks you to open a web page, and was told no: "Go.\\n".\n' in shown.getvalue()
+    assert 'asks you to open a web page: "Go.\\n". This program declined.' in shown.getvalue()
 
 
 @pytest.mark.parametrize(("keys", "consents"), [("YES\n", True), ("n\n", False), ("\x04", False)])

@@ -5,7 +5,6 @@ import select
 
 import pytest
 
-from banking_server.host import waiting as module
 from banking_server.host.waiting import Waiting
 
 from ..kit.command import PATIENCE
@@ -13,7 +12,6 @@ from ..kit.command import PATIENCE
 
 @pytest.mark.anyio
 async def test_what_is_waited_for_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DELAY", 0)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "60")
     theirs, ours = os.openpty()
