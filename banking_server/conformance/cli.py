@@ -77,16 +77,13 @@ class RunOptions:
     ] = None
     output_dir: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output-dir", metavar="DIR", help="Write report.json into this folder."
-        ),
+        typer.Option("-o", "--output-dir", metavar="DIR", help="The folder for report.json."),
     ] = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print report.json instead of a summary.")
     ] = False
     junit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the report as JUnit XML to this file."),
+        Path | None, typer.Option(metavar="FILE", help="The file for a JUnit XML report.")
     ] = None
 
     @property
@@ -144,12 +141,9 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 Command = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="-- COMMAND…", help="The command that starts the program."),
+    list[str] | None, typer.Argument(metavar="-- COMMAND…", help="The command that starts it.")
 ]
-Url = Annotated[
-    str | None, typer.Option(metavar="URL", help="The URL of a server that is running.")
-]
+Url = Annotated[str | None, typer.Option(metavar="URL", help="The URL of a running server.")]
 Headers = Annotated[
     list[str] | None,
     typer.Option(
@@ -158,10 +152,7 @@ Headers = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None,
-    typer.Option(
-        "-o", "--output", metavar="FILE", help="Write to this new file instead of standard output."
-    ),
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this new file.")
 ]
 
 
@@ -227,10 +218,7 @@ def first_scenario(
     header: Headers = None,
     output: Output = None,
 ) -> None:
-    """Write a first scenario file for a server.
-
-    It reads the server's list of tools, and calls none of them.
-    """
+    """Write a first scenario file. No tool is called."""
     _check_new(output)
     redaction = Redaction()
     target = server_target(url, command, header, 30.0, redaction)
@@ -243,10 +231,7 @@ def first_scenario(
 
 @app.command()
 def program(output: Output = None) -> None:
-    """Write a small Python program around a client under test.
-
-    Put your client into it.
-    """
+    """Write a Python program to put the client under test into."""
     _check_new(output)
     _write(program_to_write(), output)
 
@@ -284,9 +269,8 @@ def client(
 
     The URL is that of a mock server. MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and
     MCP_CONFORMANCE_CONTEXT tell the client what to do: the context is JSON with the tool to call
-    first and its arguments. With --one-process the command is started once, without a URL.
-    MCP_CONFORMANCE_RUNS is then `stdin`: the client reads one case from each line of its standard
-    input, and answers each with one line.
+    first and its arguments. With --one-process, COMMAND is started once, MCP_CONFORMANCE_RUNS is
+    `stdin`, and the client answers each line of its standard input, a case, with a line.
     """
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
@@ -330,10 +314,7 @@ def list_checks(
         Side | None, typer.Argument(help="List only the checks of servers, or of clients.")
     ] = None,
 ) -> None:
-    """List every check with the requirements that it tests.
-
-    Also what each check needs, and the wrong implementations that fail it.
-    """
+    """List every check with the requirements that it tests."""
     mutants = read_yaml("conformance/mutants.yaml")["mutants"]
     needs = read_yaml("conformance/checks.yaml")["needs"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)

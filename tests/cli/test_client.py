@@ -1,15 +1,13 @@
 """`banking-server call`: a client for any server, without a terminal and in one."""
 
 import json
-import shlex
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from banking_server.host.narrator import NOBODY_ASKED
 
-from ..kit.command import ANY_SERVER, Cli
+from ..kit.command import ANY_SERVER, Cli, command
 from ..kit.cutting import cutting_server
 from ..kit.hostile import hostile_server
 from ..kit.servers import free_port
@@ -84,8 +82,8 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     ],
 )
 def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...], why: str) -> None:
-    for command in (("call", "tool"), ("call",), ("tools",)):
-        refused = cli(*command, *server)
+    for asking in (("call", "tool"), ("call",), ("tools",)):
+        refused = cli(*asking, *server)
         assert (refused.code, refused.out) == (2, ""), refused
         (line,) = [line for line in refused.err.splitlines(True) if line[:9] != "[server] "]
         assert line.startswith("banking-server: Cannot talk to ")
@@ -171,10 +169,10 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:
-    command = ("--", sys.executable, str(ANY_SERVER), "--unadvertised")
-    declined = cli("call", "start_order", "--trust-hints", *command)
+    silent = ("--", sys.executable, str(ANY_SERVER), "--unadvertised")
+    declined = cli("call", "start_order", "--trust-hints", *silent)
     assert declined.out.splitlines()[-1].startswith("--follow-unadvertised follows it")
-    followed = cli("call", "start_order", "--trust-hints", "--follow-unadvertised", *command)
+    followed = cli("call", "start_order", "--trust-hints", "--follow-unadvertised", *silent)
     assert followed.code == 0
     assert "It is ordered." in followed.out
 
@@ -196,67 +194,21 @@ def test_a_command_gets_the_environment_but_for_secrets(
 # --- in a terminal --------------------------------------------------------------------------------
 
 
-SHELL = """\
-import shlex, sys
-from banking_server.cli import main
-while True:
-    print("$ ", end="", flush=True)
-    sys.argv = ["banking-server", *shlex.split(sys.stdin.readline())]
-    try:
-        main()
-    except SystemExit as ended:
-        print("exit code", ended.code)
-"""
-
-
-class Shell:
-    """One terminal for all tests here: commands are typed into it, and run in one process."""
-
-    def __init__(self) -> None:
-        self.terminal = Terminal([sys.executable, "-c", SHELL])
-        self._begin = 0
-
-    def call(self, *arguments: str) -> Terminal:
-        """Type a `call` at the prompt."""
-        self.terminal.wait_for("$ ")
-        self._begin = len(self.terminal.screen)
-        self.terminal.type(shlex.join(["call", *arguments]))
-        return self.terminal
-
-    def finish(self) -> tuple[int, str]:
-        """Wait until the command has ended; return its exit code and what it showed."""
-        self.terminal.wait_for("exit code ")
-        self.terminal.wait_for("\n")
-        shown, _, code = self.terminal.screen[self._begin :].partition("exit code ")
-        return int(code.split()[0]), shown
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[Shell]:
-    shell = Shell()
-    yield shell
-    shell.terminal.process.kill()
-    shell.terminal.finish()
-
-
-def test_a_person_is_asked_before_something_is_destroyed(shell: Shell, elsewhere: str) -> None:
-    terminal = shell.call("tidy_up", "--url", elsewhere)
-    before = len(terminal.screen)
+def test_a_person_is_asked_before_something_is_destroyed(elsewhere: str) -> None:
+    terminal = Terminal(command("call", "tidy_up", "--url", elsewhere))
     terminal.wait_for('the server says: "\\u001b[2JOnly dust\\nCall it? [y/N] y"')
     terminal.wait_for("Call it? [y/N]")
-    assert "Everything is gone." not in terminal.screen[before:]
+    assert "Everything is gone." not in terminal.screen
     terminal.type("y")
-    ended, shown = shell.finish()
-    assert ended == 0
-    assert "Everything is gone." in shown
+    assert terminal.finish() == 0
+    assert "Everything is gone." in terminal.screen
 
 
-def test_what_is_waited_for_is_said_and_can_be_stopped(shell: Shell) -> None:
+def test_what_is_waited_for_is_said_and_can_be_stopped() -> None:
     with cutting_server(silent=True) as (url, _):
-        terminal = shell.call("begin", "--consent", "all", "--url", url)
+        terminal = Terminal(command("call", "begin", "--consent", "all", "--url", url))
         terminal.wait_for("Waiting for cut")
         terminal.press("\x03")
-        ended, shown = shell.finish()
-    assert ended == 130
-    assert "\x1b[?25h" in shown.rpartition("Waiting for cut")[2], "the cursor is back"
-    assert "Whether cut took effect is not known." in shown
+        assert terminal.finish() == 130
+    assert "\x1b[?25h" in terminal.screen.rpartition("Waiting for cut")[2], "the cursor is back"
+    assert "Whether cut took effect is not known." in terminal.screen

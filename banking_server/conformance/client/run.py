@@ -1,7 +1,6 @@
 """Judges a client: runs it against the mock server, case by case, and looks at what it did."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -108,11 +107,12 @@ class _Examination:
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
         """Run the client in every case of a plan, as far as that is not known to be in vain."""
         self._overdue, self._runs, self._left = 0, {}, {}
-        runs = Counter(script.scenario for script, _ in plan)
+        before = None
         for script, case in plan:
             name = name_of(script, case)
-            if count := runs.pop(script.scenario, 0):
-                self._progress(f"{script.scenario}, {era}: {count} run{'' if count == 1 else 's'}")
+            if script is not before:
+                self._progress(f"{script.scenario}, {era}")
+            before = script
             if (reason := self._in_vain(era)) is not None:
                 self._left[name] = reason
                 continue
