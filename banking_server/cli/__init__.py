@@ -34,7 +34,7 @@ from banking_server.cli.serve import serve, serve_stdio
 app = typer.Typer(
     pretty_exceptions_enable=False,
     # The frames' colours know FORCE_COLOR and TERM=dumb, but not NO_COLOR.
-    rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich",
+    rich_markup_mode=None if os.environ.get("NO_COLOR") else "markdown",
     help="A personal bank as an MCP server whose results name the next tool to call. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )

@@ -57,7 +57,7 @@ def complain(problem: str) -> None:
 
 def codes_in_words(rules: "Rules") -> str:
     """Say to the operator who gets confirmation codes, and what a model can do with one."""
-    return f"Confirmation codes: {rules.codes}. {_CODES[rules.codes]}"
+    return f"{rules.codes}. {_CODES[rules.codes]}"
 
 
 _CODES: Final = {

@@ -128,7 +128,7 @@ def _serve_http(settings: "Settings") -> None:
             "Other computers can reach it over unencrypted HTTP: put a reverse proxy in front of "
             "it that adds TLS and limits the requests of each address."
         )
-    note(codes_in_words(settings.rules()))
+    note(f"Confirmation codes: {codes_in_words(settings.rules())}")
     os.environ.update(settings.environment())
     if settings.workers > 1:
         serve_in_workers(http_app_from_environment, listening, settings.workers)
