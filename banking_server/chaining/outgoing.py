@@ -92,7 +92,7 @@ async def check_outgoing(
         directive = await _fit(result, reading, meta[META_KEY], listed)
     except DirectiveDropped as problem:
         if strict:
-            raise DirectiveDropped(f"The directive of {called!r} cannot be sent: {problem}") from None
+            raise DirectiveDropped(f"Cannot send the directive of {called!r}: {problem}") from None
         logger.error("Dropped the directive of tool %r: %s", called, problem)
         kept = {key: member for key, member in meta.items() if key != META_KEY}
         return _changed(result, kept or None, without_next_step(structured))

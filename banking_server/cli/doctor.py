@@ -70,8 +70,8 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
         yield "warning", "port", str(error)
     else:
         yield "ok", "port", f"{settings.port} of {settings.host} is free"
-    yield "ok", "confirmation codes in a host (stdio)", codes_in_words(settings.rules(over_stdio=True))
-    yield "ok", "confirmation codes over HTTP", codes_in_words(settings.rules())
+    yield "ok", "codes in a host", codes_in_words(settings.rules(over_stdio=True))
+    yield "ok", "codes over HTTP", codes_in_words(settings.rules())
     try:
         if is_configured():
             load_model_settings()

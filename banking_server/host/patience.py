@@ -15,15 +15,12 @@ from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorDa
 
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT
 
-CONNECT_TIMEOUT: Final = 60.0
-"""Seconds in which a server starts and answers, if nobody chose others."""
-
 
 @dataclass(frozen=True)
 class Patience:
     """How long a server is waited for; no progress that it reports makes that longer."""
 
-    connect: float = CONNECT_TIMEOUT
+    connect: float = 60.0
     """Seconds until it has started and answered."""
     call: float = DEFAULT_CALL_TIMEOUT
     """Seconds for one call, without those in which the person is asked."""

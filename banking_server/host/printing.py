@@ -6,7 +6,6 @@ What a server sends is never passed to the terminal as it is, but as `plain` mak
 import io
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TextIO
@@ -43,13 +42,10 @@ class _Console(Console):
 
 
 def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
-    """Return a console on `stream`: wrapped on a terminal, else whole lines; styled if it may be.
+    """Return a console on `stream`: wrapped on a terminal, else whole lines.
 
-    NO_COLOR, FORCE_COLOR and TERM=dumb say whether it may, as they do to Python itself.
+    NO_COLOR, FORCE_COLOR and TERM=dumb say whether it has colours.
     """
-    # Of a dumb terminal rich would think that it has 80 columns.
-    dumb = os.environ.get("TERM") == "dumb"
-    width, height = shutil.get_terminal_size() if dumb else (None, None)
     return _Console(
         hidden,
         file=stream,
@@ -57,19 +53,7 @@ def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
         highlight=False,
         emoji=False,
         soft_wrap=not stream.isatty(),
-        color_system="standard" if may_colour(stream) else None,
-        width=width,
-        height=height,
     )
-
-
-def may_colour(stream: TextIO) -> bool:
-    """Return whether what is printed on `stream` may have escape codes in it."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:

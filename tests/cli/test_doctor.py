@@ -37,8 +37,8 @@ def test_a_good_database_is_left_as_it_is(cli: Cli, database: Path) -> None:
     told = found(cli, "--customer", "CUST002")
     assert (told["database"], told["secret"]) == (str(database), f"{database}.secret")
     # Which codes a server in a host has, and which one over HTTP.
-    assert told["confirmation codes in a host (stdio)"].startswith("asked. ")
-    assert "so the model can confirm a transfer." in told["confirmation codes over HTTP"]
+    assert told["codes in a host"].startswith("asked. ")
+    assert "so the model can confirm a transfer." in told["codes over HTTP"]
     assert {path.name for path in database.parent.iterdir()} == before
     told = found(cli, "--customer", "CUST9\x1b", fails=True)
     assert "has no customer 'CUST9\\x1b'" in told["database"]
