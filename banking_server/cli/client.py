@@ -312,6 +312,7 @@ async def _call(
         async with connect(
             elicitation=questions, progressed=waiting.progressed if waiting.seen else None
         ) as (client, failures):
+            waiting.over()
             narrator.begin(tool, arguments)
             waiting.on(f"Waiting for {tool}")
             with _ctrl_c(stop.stop):
