@@ -21,9 +21,6 @@ from banking_server.text import one_line
 _DESCRIPTION: Final = 240
 """Characters of a description that are shown; `--json` has the rest."""
 
-_ARGUMENTS: Final = 30
-"""Arguments of one tool that are shown."""
-
 _VALUES: Final = 6
 """Values of one argument that are shown, where it takes no others."""
 
@@ -93,7 +90,7 @@ def show_tool(out: Console, tool: Mapping[str, Any]) -> None:
         say(out, description, indent=2)
     schema = _mapping(tool.get("inputSchema"))
     arguments, required = _mapping(schema.get("properties")), _list(schema.get("required"))
-    for argument in [*arguments][:_ARGUMENTS]:
+    for argument in arguments:
         about = _text(_mapping(arguments[argument]), "description", _DESCRIPTION)
         say_in_parts(
             out,
@@ -104,8 +101,6 @@ def show_tool(out: Console, tool: Mapping[str, Any]) -> None:
             indent=4,
             hang=2,
         )
-    if len(arguments) > _ARGUMENTS:
-        say(out, f"and {len(arguments) - _ARGUMENTS:,} more", indent=4, style="dim")
 
 
 def _hints(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -158,8 +153,7 @@ def type_in_words(schema: object, root: Mapping[str, Any], depth: int = _DEPTH) 
 def _kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if kind == "array" and "items" in schema and depth:
         return f"array of {type_in_words(schema['items'], root, depth - 1)}"
-    form = _text(schema, "format")
-    return f"{kind} ({form})" if kind == "string" and form else kind
+    return kind
 
 
 def _either(words: list[str]) -> str:

@@ -42,11 +42,10 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
         "circle: anything",
         "anything: anything",
         "list: array of 1",
-        "day: string (date), required. When. forged",
+        "day: string, required. When. forged",
         "nothing: null",
         "odd_words: number",
     ]
-    assert many[-1] == "and 2 more"
 
 
 @pytest.mark.parametrize(
