@@ -122,7 +122,7 @@ def chat(
                 raise typer.BadParameter("--database and --customer are for this server only")
             wanted = from_options(urls or [], command)
         else:
-            wanted = [(chosen_server(ctx, None, None, database, customer), None)]
+            wanted = [chosen_server(ctx, None, None, database, customer)]
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
             speech=MarkdownSpeech(out, waiting.says) if seen else PlainSpeech(out),

@@ -375,11 +375,10 @@ def patience_of(timeout: float | None) -> "Patience":
     return PATIENCE if timeout is None else replace(PATIENCE, call=timeout)
 
 
-def advice_for(token: str | None, variable: str | None = None) -> str:
+def advice_for(token: str | None) -> str:
     """Say what to do where a server refuses a token, or wants one."""
     if token:
-        name = variable or TOKEN_VARIABLE
-        return f"The server does not accept the token in {name}: set {name} to a new one"
+        return f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
     return (
         f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
         "token`)"

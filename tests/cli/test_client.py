@@ -65,7 +65,7 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
         assert cli("tools", "--url", f"{origin}/no_token") == refused
         monkeypatch.setenv("BANKING_TOKEN", "of-yesterday")
         refused = cli("call", "first", "--url", f"{origin}/no_token")
-    assert "The server does not accept the token in BANKING_TOKEN: set" in refused.err
+    assert "The server does not accept the token in BANKING_TOKEN: set it" in refused.err
     assert "of-yesterday" not in refused.err
 
 
