@@ -85,6 +85,9 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
         configure_logging(settings.log_level)
         customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)
         server = build_server(settings, customer=customer)
+        rules = settings.rules(over_stdio=True)
+        if rules.codes == "result":
+            note(f"Confirmation codes: {codes_in_words(rules)}")
     # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
     # is lost by leaving at once: a transaction is in the database whole, or not at all.
     for number in (signal.SIGINT, signal.SIGTERM):

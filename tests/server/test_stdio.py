@@ -167,8 +167,12 @@ def test_where_nobody_can_be_asked_the_desk_has_the_code(
     with serving(full, *arguments) as server:
         server.open({})
         prepared = server.call(2, "prepare_money_transfer", {**TO_SAVINGS, "amount": 5})["result"]
+        _, errors = server.end()
     assert told in str(prepared["content"])
     assert bool(re.search(r"\b\d{6}\b", str(prepared))) is bool(arguments)
+    # That a model can then confirm is told to the operator, and not to the customer.
+    assert ("the model can confirm" in errors) is bool(arguments)
+    assert "model" not in str(prepared["content"])
 
 
 def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(full: Path) -> None:
