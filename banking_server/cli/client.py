@@ -333,8 +333,8 @@ async def _call(
             elif result.detail == NOT_ADVERTISED:
                 more = "--follow-unadvertised follows it all the same"
             refused = [step.result.is_error for step in result.steps] == [True]
-            if refused or (more is None and isinstance(result.error, MCPError)):
-                more = await _unknown_tool(client, tool)
+            if refused or isinstance(result.error, MCPError):
+                more = await _unknown_tool(client, tool) or more
     finally:
         waiting.over()
     narrator.end(result)
