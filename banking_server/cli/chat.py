@@ -17,8 +17,8 @@ from banking_server.cli.client import (
     TrustOption,
     UnadvertisedOption,
     chosen_server,
-    patience_of,
     silence_libraries,
+    timeouts_of,
 )
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
@@ -75,13 +75,13 @@ def chat(
     from banking_server import agent
     from banking_server.cli.saving import Conversation
     from banking_server.cli.servers import connect_all, from_options
+    from banking_server.host.markdown_stream import MarkdownStream, PlainStream
     from banking_server.host.narrator import Narrator
     from banking_server.host.plain import SHOWN
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.speech import MarkdownSpeech, PlainSpeech
+    from banking_server.host.status_line import StatusLine
     from banking_server.host.typed import read_line
-    from banking_server.host.waiting import Waiting
     from banking_server.text import cut, one_line
 
     if agent_id and not config:
@@ -91,13 +91,13 @@ def chat(
         # What is no text ends no conversation.
         sys.stdin.reconfigure(errors="replace")
     request = None if prompt is None else _request(prompt)
-    waiting = Waiting(sys.stderr)
+    waiting = StatusLine(sys.stderr)
     out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
     # A program that reads the output gets the answers, and a person sees it all in its order.
     seen = sys.stdout.isatty()
     notes = out if seen else errors
     person, is_here = TerminalQuestions(errors, waiting.hidden), sys.stdin.isatty()
-    patience = patience_of(timeout)
+    timeouts = timeouts_of(timeout)
 
     def tell(text: str, *, indent: int = 0) -> None:
         if text:
@@ -125,7 +125,7 @@ def chat(
             wanted = [chosen_server(ctx, None, None, database, customer)]
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
-            speech=MarkdownSpeech(out, waiting.says) if seen else PlainSpeech(out),
+            speech=MarkdownStream(out, waiting.says) if seen else PlainStream(out),
             tell=tell,
             consents=consents if is_here else None,
             learns=person.names.learn,
@@ -142,7 +142,7 @@ def chat(
                 insecure=insecure,
                 person=person if is_here else None,
                 progressed=waiting.progressed if waiting.seen else None,
-                patience=patience,
+                timeouts=timeouts,
             ),
             terminal,
             Narrator(notes, questions=None),
@@ -150,7 +150,7 @@ def chat(
             configuration=configuration,
             trust_hints=trust_hints or not (urls or command),
             follow_unadvertised=follow_unadvertised,
-            call_timeout=patience.call,
+            call_timeout=timeouts.call,
         )
     except (agent.ModelNotConfigured, agent.ToolsUnavailable, agent.ConfigurationMistake) as error:
         raise CommandFailed(str(error)) from None

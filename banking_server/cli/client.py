@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from banking_server.chaining import ChainResult
     from banking_server.host.connect import Failures
-    from banking_server.host.patience import Patience
+    from banking_server.host.timeouts import Timeouts
 
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
     """Connects to a server; takes the options of `connected` that a command adds."""
@@ -161,12 +161,12 @@ def call(
 
     command = [*(command or []), *behind_dashes(ctx)]
     server = chosen_server(ctx, url, command, database, customer)
-    patience = patience_of(timeout)
-    connect = _connecting(server, patience, insecure=insecure)
+    timeouts = timeouts_of(timeout)
+    connect = _connecting(server, timeouts, insecure=insecure)
     if tool is None:
         if arguments is not None:
             raise typer.BadParameter("--arguments needs the name of a tool")
-        _tools(connect, patience.call, as_json=as_json)
+        _tools(connect, timeouts.call, as_json=as_json)
         return
     parsed = read_arguments("{}" if arguments is None else arguments)
     silence_libraries()
@@ -177,7 +177,7 @@ def call(
                 connect,
                 tool,
                 parsed,
-                patience.call,
+                timeouts.call,
                 as_json=as_json,
                 limit=limit,
                 follows=consent,
@@ -218,12 +218,12 @@ def tools(
 ) -> None:
     """List the tools of any MCP server."""
     server = chosen_server(ctx, url, command, database, customer)
-    patience = patience_of(None)
-    _tools(_connecting(server, patience, insecure=insecure), patience.call, as_json=as_json)
+    timeouts = timeouts_of(None)
+    _tools(_connecting(server, timeouts, insecure=insecure), timeouts.call, as_json=as_json)
 
 
 def _connecting(
-    server: "str | StdioServerParameters", patience: "Patience", *, insecure: bool
+    server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
     from banking_server.host.connect import connected
@@ -235,7 +235,7 @@ def _connecting(
         token=token,
         token_advice=advice_for(token),
         insecure=insecure,
-        patience=patience,
+        timeouts=timeouts,
     )
 
 
@@ -283,9 +283,9 @@ async def _call(
     from banking_server.host.narrator import Narrator
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.waiting import Waiting
+    from banking_server.host.status_line import StatusLine
 
-    waiting = Waiting(sys.stderr)
+    waiting = StatusLine(sys.stderr)
     # With --json the steps are shown on standard error, beside the questions.
     errors = console(sys.stderr, waiting.hidden)
     out = errors if as_json else console(sys.stdout, waiting.hidden)
@@ -368,11 +368,11 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
     return f"the server has no tool {quoted_name(tool)}. {hint}"
 
 
-def patience_of(timeout: float | None) -> "Patience":
+def timeouts_of(timeout: float | None) -> "Timeouts":
     """Return how long a server is waited for; `timeout` is for a call, in seconds."""
-    from banking_server.host.patience import PATIENCE
+    from banking_server.host.timeouts import DEFAULT
 
-    return PATIENCE if timeout is None else replace(PATIENCE, call=timeout)
+    return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
 
 
 def advice_for(token: str | None) -> str:

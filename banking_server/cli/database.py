@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from banking_server.cli.at_the_bank import at_the_bank
+from banking_server.cli.bank_session import run_on_bank
 from banking_server.cli.messages import CommandFailed, note
 from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
 
@@ -31,7 +31,7 @@ def database_create(ctx: typer.Context) -> None:
 
     settings = settings_of(ctx)
     try:
-        at_the_bank(settings, _do_nothing)
+        run_on_bank(settings, _do_nothing)
     except DatabaseMissing:
         _make(settings)
     else:
@@ -66,7 +66,7 @@ def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
     from banking_server.server.build import utc_now
 
     settings = settings_of(ctx)
-    faults = at_the_bank(settings, lambda bank: find_faults(bank, utc_now()))
+    faults = run_on_bank(settings, lambda bank: find_faults(bank, utc_now()))
     if as_json:
         print(json.dumps({"database": str(settings.database), "faults": faults}))
     elif faults:
@@ -131,7 +131,7 @@ def _make(settings: "Settings") -> None:
     """Make the database, and its secret file: where that is, a database is missed if it is gone."""
     from banking_server.server.tokens import load_keys
 
-    at_the_bank(settings, _do_nothing, create=True)
+    run_on_bank(settings, _do_nothing, create=True)
     if isinstance(settings.database, Path):
         load_keys(settings)
 

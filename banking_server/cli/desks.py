@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from banking_server.cli.at_the_bank import at_the_bank, done
+from banking_server.cli.bank_session import accepted, run_on_bank
 from banking_server.cli.messages import CommandFailed, unknown_customer
 from banking_server.cli.options import JsonOption, settings_of
 
@@ -31,7 +31,7 @@ def handoffs(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
     if ctx.invoked_subcommand is not None:
         return
-    waiting = at_the_bank(settings_of(ctx), list_open_handoffs)
+    waiting = run_on_bank(settings_of(ctx), list_open_handoffs)
     if as_json:
         _print_lines(map(handoff_as_json, waiting))
     else:
@@ -50,11 +50,11 @@ def claim_handoff(
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
-    outcome = at_the_bank(
+    outcome = run_on_bank(
         settings_of(ctx),
         lambda bank: bank_handoffs.claim_handoff(bank, handoff_id, agent=agent, now=utc_now()),
     )
-    show_handoffs(console(sys.stdout), [done(outcome, "handoff")])
+    show_handoffs(console(sys.stdout), [accepted(outcome, "handoff")])
 
 
 @approvals_app.callback(invoke_without_command=True)
@@ -67,7 +67,7 @@ def approvals(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
     if ctx.invoked_subcommand is not None:
         return
-    waiting = at_the_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
+    waiting = run_on_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
     if as_json:
         _print_lines(map(approval_as_json, waiting))
     else:
@@ -100,13 +100,13 @@ def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
-    outcome = at_the_bank(
+    outcome = run_on_bank(
         settings_of(ctx),
         lambda bank: decide_approval(
             bank, approval_id, granted=granted, manager=manager, now=utc_now()
         ),
     )
-    show_approval(console(sys.stdout), done(outcome, "approval"))
+    show_approval(console(sys.stdout), accepted(outcome, "approval"))
 
 
 def _print_lines(lines: "Iterable[str]") -> None:
@@ -140,7 +140,7 @@ def codes(
             raise unknown_customer(customer)
         return await list_codes(bank, key, utc_now(), customer)
 
-    waiting = at_the_bank(settings, read)
+    waiting = run_on_bank(settings, read)
     if as_json:
         _print_lines(map(code_as_json, waiting))
     else:
@@ -173,7 +173,7 @@ def audit(
         if not (last or as_json):
             say(out, f"There are no events of {customer or 'anybody'}.")
 
-    at_the_bank(settings_of(ctx), show)
+    run_on_bank(settings_of(ctx), show)
 
 
 def settle(
@@ -198,7 +198,7 @@ def settle(
 
     now = utc_now()
     day = (as_of or now).date()
-    settled = at_the_bank(
+    settled = run_on_bank(
         settings_of(ctx),
         lambda bank: settle_due(bank, as_of=day, now=now),
     )
@@ -226,7 +226,7 @@ def token(
             f"This server accepts only the tokens of {settings.issuer}: get one there. To use "
             "tokens of this command for a local trial, unset BANKING_ISSUER."
         )
-    if customer not in at_the_bank(settings, list_customers):
+    if customer not in run_on_bank(settings, list_customers):
         raise unknown_customer(customer)
     scopes = [READ_SCOPE, TRANSFER_SCOPE]
     tokens = Tokens.of(settings, load_keys(settings))

@@ -93,11 +93,11 @@ def _settings(settings: "Settings") -> Finding:
 def _database(settings: "Settings") -> Finding:
     from banking_server.bank.accounts import is_customer
     from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
-    from banking_server.cli.at_the_bank import at_the_bank
+    from banking_server.cli.bank_session import run_on_bank
 
     where, customer, secret = settings.database, settings.customer, settings.secret_path
     try:
-        is_known = at_the_bank(settings, lambda bank: is_customer(bank, customer or ""))
+        is_known = run_on_bank(settings, lambda bank: is_customer(bank, customer or ""))
     except DatabaseMissing:
         known = settings.secret is not None or (secret is not None and secret.exists())
         if known or not isinstance(where, Path):

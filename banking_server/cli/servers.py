@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
     from mcp.shared.dispatcher import ProgressFnT
 
-    from banking_server.host.patience import Patience
     from banking_server.host.questions import TerminalQuestions
+    from banking_server.host.timeouts import Timeouts
 
 
 def from_options(
@@ -46,7 +46,7 @@ async def connect_all(
     insecure: bool,
     person: "TerminalQuestions | None",
     progressed: "ProgressFnT | None",
-    patience: "Patience",
+    timeouts: "Timeouts",
 ) -> AsyncIterator[Mapping[str, "Client"]]:
     """Connect to servers, each under its own name. Raises ConnectionFailed, which says which."""
     clients: dict[str, Client] = {}
@@ -64,7 +64,7 @@ async def connect_all(
                         insecure=insecure,
                         elicitation=person.asked_by(who) if person and several else person,
                         progressed=progressed,
-                        patience=patience,
+                        timeouts=timeouts,
                     )
                 )
             except ConnectionFailed as error:

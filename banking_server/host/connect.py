@@ -26,8 +26,8 @@ from banking_server.chaining import (
 )
 from banking_server.chaining.bearer import http_url, stays_private, without_user
 from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES
-from banking_server.host.patience import PATIENCE, Bounds, Patience, PatientClient
 from banking_server.host.plain import LINE
+from banking_server.host.timeouts import DEFAULT, CallTimer, TimeoutClient, Timeouts
 from banking_server.text import one_line, printable, server_ended
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
@@ -101,7 +101,7 @@ async def connected(
     insecure: bool = False,
     elicitation: ElicitationFnT | None = None,
     progressed: ProgressFnT | None = None,
-    patience: Patience = PATIENCE,
+    timeouts: Timeouts = DEFAULT,
 ) -> AsyncIterator[tuple[Client, Failures]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
@@ -134,20 +134,20 @@ async def connected(
             # What is no UTF-8 is no message, and is to end nothing.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
             transport = stdio_client(server.model_copy(update=readable), errors.stream)
-        bounds = Bounds()
-        client = PatientClient(
+        timer = CallTimer()
+        client = TimeoutClient(
             transport,
-            elicitation_callback=elicitation and bounds.on(elicitation),
+            elicitation_callback=elicitation and timer.on(elicitation),
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
-        client.bounds, client.progressed = bounds, progressed
+        client.timer, client.progressed = timer, progressed
         try:
             # Not anyio's: its scopes could not end before what the client enters in them.
-            async with asyncio.timeout(patience.connect) as waiting:
+            async with asyncio.timeout(timeouts.connect) as waiting:
                 await stack.enter_async_context(client)
         except Exception as error:
-            late = f"it did not answer within {patience.connect:g} s" if waiting.expired() else None
+            late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
             reason = late or failures.reason(error)
             raise ConnectionFailed(f"Cannot talk to {name}: {reason}") from error
         try:

@@ -17,7 +17,7 @@ from rich.text import Text
 from banking_server.text import printable
 
 Hidden = Callable[[], AbstractContextManager[object]]
-"""Keeps away, while something is shown, what else is on the terminal: `Waiting.hidden`."""
+"""Keeps away, while something is shown, what else is on the terminal: `StatusLine.hidden`."""
 
 _WRAPPED: Final = 20_000
 """Characters of a text that is wrapped; a longer one is not, as rich needs much memory for it."""

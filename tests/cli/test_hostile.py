@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.host import patience
+from banking_server.host import timeouts
 
 from ..kit import hostile
 from ..kit.command import Cli
@@ -57,7 +57,7 @@ def test_a_server_that_does_not_answer_is_left(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
 ) -> None:
     if does == "mute":
-        monkeypatch.setattr(patience, "PATIENCE", patience.Patience(connect=1))
+        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=1))
     ended = cli("call", "first", "--timeout", "1", "--url", f"{origin}/{does}")
     assert ended.code == code
     assert told in ended.out + ended.err
@@ -76,6 +76,6 @@ def test_no_token_goes_to_another_computer_in_the_clear(
     assert refused.code == 2
     assert "The token would go to 192.0.2.1 unencrypted" in refused.err
     assert "in-the-url" not in refused.err
-    monkeypatch.setattr(patience, "PATIENCE", patience.Patience(connect=0.1))
+    monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=0.1))
     allowed = cli(*command, "--url", url, "--insecure")
     assert "Cannot talk to http://192.0.2.1/mcp" in allowed.err

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.host import patience
+from banking_server.host import timeouts
 
 from ..kit.command import Cli
 from ..kit.hostile import STEERS, hostile_server
@@ -62,7 +62,7 @@ def test_without_a_list(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
 ) -> None:
     if does == "listless":
-        monkeypatch.setattr(patience, "PATIENCE", patience.Patience(call=0.5))
+        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(call=0.5))
     ended = cli("tools", "--url", f"{origin}/{does}")
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)

@@ -5,7 +5,7 @@ import select
 
 import pytest
 
-from banking_server.host.waiting import Waiting
+from banking_server.host.status_line import StatusLine
 
 from ..kit.command import PATIENCE
 
@@ -25,7 +25,7 @@ async def test_what_is_waited_for_and_how_far_it_is(monkeypatch: pytest.MonkeyPa
         return True
 
     with os.fdopen(ours, "w", encoding="utf-8") as stream:
-        waiting = Waiting(stream)
+        waiting = StatusLine(stream)
         waiting.on("Waiting for pack")
         assert comes("Waiting for pack")
         await waiting.progressed(3, 10, "Pack\x1b[31ming\nnow")

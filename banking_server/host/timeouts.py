@@ -17,7 +17,7 @@ from banking_server.chaining import DEFAULT_CALL_TIMEOUT
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """How long a server is waited for; no progress that it reports makes that longer."""
 
     connect: float = 60.0
@@ -26,7 +26,7 @@ class Patience:
     """Seconds for one call, without those in which the person is asked."""
 
 
-PATIENCE: Final = Patience()
+DEFAULT: Final = Timeouts()
 """What is waited if nobody chose otherwise."""
 
 
@@ -41,7 +41,7 @@ class _Call:
     """Seconds that are left once they are answered."""
 
 
-class Bounds:
+class CallTimer:
     """The time of the calls on one connection, of which one is made at a time."""
 
     def __init__(self) -> None:
@@ -79,10 +79,10 @@ class Bounds:
         return timed
 
 
-class PatientClient(Client):
+class TimeoutClient(Client):
     """A client of the SDK that waits for a person as long as they need, and for a server not."""
 
-    bounds: Bounds
+    timer: CallTimer
     progressed: ProgressFnT | None = None
     """Told of the progress that the server reports; without it, it is asked for none."""
 
@@ -99,6 +99,6 @@ class PatientClient(Client):
         Raises TimeoutError when they are over.
         """
         progressed = progress_callback or self.progressed
-        with self.bounds.of_a_call(read_timeout_seconds):
+        with self.timer.of_a_call(read_timeout_seconds):
             result = await super().call_tool(name, arguments, None, progressed, **options)
         return result

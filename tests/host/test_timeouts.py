@@ -10,7 +10,7 @@ from mcp.types import ElicitResult
 from pydantic import BaseModel
 
 from banking_server.chaining import call_tool_with_chaining
-from banking_server.host.patience import Bounds, PatientClient
+from banking_server.host.timeouts import CallTimer, TimeoutClient
 
 pytestmark = pytest.mark.anyio
 
@@ -29,15 +29,15 @@ async def test_the_time_of_the_person_is_not_the_servers() -> None:
         return "asked"
 
     deadlines: list[float] = []
-    bounds = Bounds()
+    timer = CallTimer()
 
     async def agree(*_: Any) -> ElicitResult:
-        deadlines.append(bounds._call.scope.deadline)
+        deadlines.append(timer._call.scope.deadline)
         return ElicitResult(action="accept", content={"agree": True})
 
-    client = PatientClient(mcp, mode="legacy", elicitation_callback=bounds.on(agree))
-    client.bounds = bounds
+    client = TimeoutClient(mcp, mode="legacy", elicitation_callback=timer.on(agree))
+    client.timer = timer
     async with client:
         await call_tool_with_chaining(client, "ask", {}, call_timeout=60)
     assert deadlines == [inf, inf]
-    assert bounds._call.scope.deadline <= anyio.current_time() + 60
+    assert timer._call.scope.deadline <= anyio.current_time() + 60

@@ -1,6 +1,6 @@
 """What is waited for, on one line at the bottom of the terminal: nobody wonders if it still works.
 
-    waiting = Waiting(sys.stderr)
+    waiting = StatusLine(sys.stderr)
     waiting.on("Waiting for pack")
     with waiting.hidden():
         print("something came")
@@ -26,7 +26,7 @@ _A_SECOND: Final = 8
 """How often the line is drawn anew."""
 
 
-class Waiting:
+class StatusLine:
     """The line, and what it says."""
 
     def __init__(self, stream: TextIO) -> None:

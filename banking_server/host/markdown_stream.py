@@ -26,7 +26,7 @@ _BESIDE: Final = 20
 """Columns that what is being said leaves to what else the line says."""
 
 
-class PlainSpeech:
+class PlainStream:
     """Passes on what a model says, piece by piece."""
 
     def __init__(self, out: Console) -> None:
@@ -45,7 +45,7 @@ class PlainSpeech:
             self._mid_line = False
 
 
-class MarkdownSpeech:
+class MarkdownStream:
     """Renders what a model says, as Markdown, once all of it is there.
 
     `coming` is told the end of what is there so far, for a line that is not kept.

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from banking_server.host.markdown_stream import MAX_RENDERED, MarkdownStream, PlainStream
 from banking_server.host.printing import console
-from banking_server.host.speech import MAX_RENDERED, MarkdownSpeech, PlainSpeech
 
 from ..kit.hostile import STEERS
 
@@ -21,7 +21,7 @@ def shown(text: str, *, width: int = 44) -> str:
     out = Terminal()
     screen = console(out)
     screen.width = width
-    speech = MarkdownSpeech(screen, lambda coming: None)
+    speech = MarkdownStream(screen, lambda coming: None)
     for at in range(0, len(text), 3):
         speech.say(text[at : at + 3])
     speech.end()
@@ -62,7 +62,7 @@ def test_what_is_long_is_shown_as_it_is() -> None:
 
 def test_a_program_gets_the_words_as_they_are() -> None:
     out = io.StringIO()
-    speech = PlainSpeech(console(out))
+    speech = PlainStream(console(out))
     for piece in ("**Two**", " words\x1b[2J", "\n\n- one", "\n"):
         speech.say(piece)
     speech.end()
