@@ -257,10 +257,7 @@ def client(
         typer.Option(metavar="NAME", help="Run only this script, or SCRIPT/CASE. May be repeated."),
     ] = None,
     one_process: Annotated[
-        bool,
-        typer.Option(
-            "--one-process", help="Start the program once, and send it the runs one by one."
-        ),
+        bool, typer.Option("--one-process", help="Start the program once for all runs.")
     ] = False,
     *,
     options: RunOptions,
