@@ -15,21 +15,8 @@ from banking_server.server.tokens import Tokens, load_keys
 from ..kit.command import Cli
 from .support import one_line
 
-SERVING: tuple[tuple[str, ...], ...] = ((), ("serve", "--http"))
 
-
-@pytest.mark.usefixtures("created")
-@pytest.mark.parametrize("arguments", SERVING)
-def test_a_secret_that_others_can_read(
-    cli: Cli, database: Path, arguments: tuple[str, ...]
-) -> None:
-    secret = database.with_name("bank.db.secret")
-    secret.write_text("s" * 40)
-    secret.chmod(0o644)
-    assert "chmod 600" in one_line(cli(*arguments))
-
-
-@pytest.mark.parametrize("arguments", [("chat",), *SERVING])
+@pytest.mark.parametrize("arguments", [("chat",), (), ("serve", "--http")])
 def test_a_configured_model_needs_its_extra(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
