@@ -57,10 +57,11 @@ def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
     if not waiting:
         say(out, "No transfer is waiting to be confirmed.")
     for each in waiting:
-        say(out, f"{each.transfer.transfer_id}  {each.code}", style="bold")
+        transfer = each.transfer
+        say(out, f"{transfer.transfer_id}  {each.code}", style="bold")
         first = ", after a manager has approved it" if each.needs_manager else ""
-        say(out, f"{each.customer_id}, until {_time(each.transfer.expires_at)}{first}", indent=2)
-        say(out, _transfer(each.transfer), indent=2)
+        say(out, f"{transfer.customer_id}, until {_time(transfer.expires_at)}{first}", indent=2)
+        say(out, _transfer(transfer), indent=2)
 
 
 def handoff_as_json(handoff: Handoff) -> str:
@@ -84,8 +85,8 @@ def approval_as_json(request: OpenApproval) -> str:
 def code_as_json(pending: PendingCode) -> str:
     """Return a transfer's code as one line of JSON."""
     return _as_json(
-        _members(pending, "customer_id", "code", "needs_manager"),
-        _members(pending.transfer, "transfer_id", "expires_at"),
+        _members(pending.transfer, "transfer_id", "customer_id", "expires_at"),
+        _members(pending, "code", "needs_manager"),
         _what_moves(pending.transfer),
     )
 
