@@ -28,6 +28,7 @@ from typing import Any, Final
 import anyio
 import anyio.lowlevel
 from mcp_types import Tool
+from pydantic import ValidationError
 
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.caller import (
@@ -344,6 +345,9 @@ class _Chain:
         """Return how the chain ended if a call, or what comes between two calls, raised."""
         if isinstance(error, TimeoutError):
             reason = "the time allowed for it ran out"
+        elif isinstance(error, ValidationError):
+            place = ".".join(map(str, error.errors()[0]["loc"]))
+            reason = f"what the server sent is not valid MCP, at {quoted(place)}"
         else:
             # Anybody can have written it: in quotes it cannot be taken for our own words.
             reason = json.dumps((str(error) or type(error).__name__)[:REASON], ensure_ascii=False)

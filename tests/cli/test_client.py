@@ -100,6 +100,8 @@ for line in sys.stdin:
         answer["result"] = {
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info
         }
+    elif request["method"] == "tools/call" and request["params"]["name"] == "odd":
+        answer["result"] = {"content": [{"type": "text"}]}
     elif request["method"] == "tools/call":
         sys.exit("The door fell.")
     else:
@@ -117,6 +119,8 @@ def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli) -> None:
         "The server ended instead of answering; what it wrote last to its standard error: "
         "The door fell.",
     ]
+    odd = cli("call", "odd", "--", sys.executable, "-c", DIES).out.splitlines()[-1]
+    assert 'failed: what the server sent is not valid MCP, at "content.0.' in odd
 
 
 def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli) -> None:
