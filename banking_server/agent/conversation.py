@@ -33,13 +33,13 @@ from banking_server.agent.transcript import (
     Said,
 )
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
+from banking_server.host.markdown_stream import MarkdownStream, PlainStream
 from banking_server.host.narrator import Narrator
 from banking_server.host.plain import SHOWN
 from banking_server.host.printing import say
 from banking_server.host.questions import TerminalQuestions
-from banking_server.host.speech import MarkdownSpeech, PlainSpeech
+from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
-from banking_server.host.waiting import Waiting
 from banking_server.text import cut, one_line
 
 COMMANDS: Final = {
@@ -80,13 +80,13 @@ class Record(Protocol):
 class Terminal:
     """Shows what happens in a conversation, and asks the user for consent."""
 
-    speech: PlainSpeech | MarkdownSpeech
+    speech: PlainStream | MarkdownStream
     """Shows what the model says."""
     notes: Console
     """Shows everything else."""
     person: TerminalQuestions | None
     """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
-    waiting: Waiting
+    waiting: StatusLine
     record: Record
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
@@ -94,7 +94,7 @@ class Terminal:
     """Whether Ctrl-C has ended the conversation."""
 
     def __post_init__(self) -> None:
-        self._plain = isinstance(self.speech, PlainSpeech)
+        self._plain = isinstance(self.speech, PlainStream)
         """Whether nobody watches: a program gets the answers, and nothing else."""
         self.on_text = None if self._plain else self.speech.say
         self._narrator = Narrator(self.notes, questions=None)

@@ -63,7 +63,12 @@ class MultiplexOut(Structured):
 
 
 @bank_tool(
-    title="Multiplex Tools", scope=READ_SCOPE, destructive=True, idempotent=False, moves_money=True
+    title="Multiplex Tools",
+    scope=READ_SCOPE,
+    destructive=True,
+    idempotent=False,
+    moves_money=True,
+    leads_on=True,
 )
 async def multiplex_tools(
     tools: Annotated[

@@ -140,6 +140,7 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
 @bank_tool(
     title="Prepare Money Transfer",
     scope=TRANSFER_SCOPE,
+    leads_on=True,
     nothing_to_ask=not_to_be_asked,
     view=TRANSFER,
 )
@@ -269,8 +270,7 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         # Whom it is for is a wish: most hosts show it to the model as well.
         more = [
             text(
-                f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}. "
-                "Whoever reads it here, a model too, can confirm with it.",
+                f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}.",
                 "user",
             )
         ]
