@@ -8,19 +8,11 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
+from banking_server.bank import rules
 from banking_server.bank.audit import Call, read_and_audit
 from banking_server.bank.ledger import Funds, read_funds
 from banking_server.bank.models import TABLES, Account, Customer, is_id
-from banking_server.bank.rules import (
-    Argument,
-    NotFound,
-    Refused,
-    check_figures_visible,
-    check_from_account,
-    check_parties,
-    excerpt,
-    is_debit_blocked,
-)
+from banking_server.bank.rules import Argument, NotFound, Refused
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, records, unchecked, value
 
@@ -94,7 +86,7 @@ async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotF
 
 async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
     """Return the accounts money may be taken from, locked ones included, ordered by id."""
-    return await bank.read(lambda tx: _views(tx, customer_id, now, check_from_account))
+    return await bank.read(lambda tx: _views(tx, customer_id, now, rules.check_from_account))
 
 
 async def payable_accounts(
@@ -108,9 +100,9 @@ async def payable_accounts(
 
     def look(tx: Transaction) -> list[AccountView] | None:
         account = find_owned(tx, Account, from_account_id, customer_id)
-        if account is None or is_debit_blocked(account) or check_from_account(account):
+        if account is None or rules.is_debit_blocked(account) or rules.check_from_account(account):
             return None
-        return _views(tx, customer_id, now, partial(check_parties, account))
+        return _views(tx, customer_id, now, partial(rules.check_parties, account))
 
     return await bank.read(look)
 
@@ -153,8 +145,10 @@ def find_account_with_figures(
     """Find an account whose balance and entries the customer may see."""
     account = find_owned(tx, Account, account_id, call.customer_id)
     if account is None:
-        return unknown_account(tx, call, Argument.ACCOUNT_ID, account_id, check_figures_visible)
-    return check_figures_visible(account) or account
+        return unknown_account(
+            tx, call, Argument.ACCOUNT_ID, account_id, rules.check_figures_visible
+        )
+    return rules.check_figures_visible(account) or account
 
 
 def unknown_account(
@@ -167,7 +161,7 @@ def unknown_account(
     """Return that the customer has no such account, and those of theirs that pass the check."""
     accounts = accounts_of(tx, call.customer_id)
     known = [f"{each.account_id} ({each.account_name})" for each in accounts if not check(each)]
-    return NotFound(field, excerpt(account_id), tuple(known))
+    return NotFound(field, rules.excerpt(account_id), tuple(known))
 
 
 def _balance(tx: Transaction, call: Call, account_id: str) -> Balance | NotFound | Refused:

@@ -387,36 +387,25 @@ class AuditEvent(SQLModel):
 _keep(AuditEvent, "audit_event", sqlite_autoincrement=True)
 
 
-class WrongAttempt(SQLModel):
-    """A wrong confirmation code that a customer gave: what the limit on an hour's guesses counts.
-
-    Those of more than an hour ago are deleted with the next one.
-    """
-
-    attempt_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
-    at: datetime = Field(sa_type=UtcTimestamp)
-
-
-_keep(WrongAttempt, "wrong_attempt", Index("wrong_attempt_of_customer", "customer_id", "at"))
-
-
 _APPEND_ONLY = ("posting", "entry", "audit_event")
 """What is written once, and stays."""
-_CHANGES = {
-    "sqlite": {"UPDATE": "ROW", "DELETE": "ROW"},
-    "postgresql": {"UPDATE": "ROW", "DELETE": "ROW", "TRUNCATE": "STATEMENT"},
-}
-
 _TRIGGERS = {
-    "sqlite": """
-CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
+    "sqlite": [
+        """
+CREATE TRIGGER {table}_is_append_only_update BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END
 """,
-    "postgresql": """
-CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
-FOR EACH {each} EXECUTE FUNCTION refuse_change()
+        """
+CREATE TRIGGER {table}_is_append_only_delete BEFORE DELETE ON {table}
+BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END
 """,
+    ],
+    "postgresql": [
+        """
+CREATE TRIGGER {table}_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()
+"""
+    ],
 }
 _BALANCED = {
     "sqlite": """
@@ -458,6 +447,8 @@ END $$
 }
 
 
+WRONG_CODE_OUTCOMES: Final = "outcome IN ('wrong_code', 'voided_for_codes')"
+"""The condition on audit events that tell of a wrong confirmation code."""
 _INDEXES_OF_SOME = (
     "CREATE INDEX transfer_reserves ON transfer (from_account_id, expires_at)"
     " WHERE status = 'pending'",
@@ -467,10 +458,12 @@ _INDEXES_OF_SOME = (
     "CREATE INDEX transfer_falls_due ON transfer (scheduled_date) WHERE status = 'scheduled'",
     "CREATE UNIQUE INDEX one_open_handoff_per_reason ON handoff (customer_id, reason)"
     " WHERE status = 'open'",
+    "CREATE INDEX audit_event_wrong_codes ON audit_event (customer_id, at)"
+    f" WHERE {WRONG_CODE_OUTCOMES}",
 )
-"""Indexes of what is still under way, which stay small however much has been done.
+"""Indexes of what is under way, or seldom: they stay small however much has been done.
 
-A query is answered from one only where its condition has the same literal
+A query is answered from one only where its condition has the same literals
 (`transaction.has_status`). They are text because SQLAlchemy would load a whole dialect for
 each `Index` with a condition.
 """
@@ -488,8 +481,7 @@ def schema(dialect: Dialect) -> list[str]:
     ]
     statements += [*_INDEXES_OF_SOME, *_FUNCTIONS[database]]
     for table in _APPEND_ONLY:
-        for verb, each in _CHANGES[database].items():
-            statements.append(_TRIGGERS[database].format(table=table, verb=verb, each=each))
+        statements += [trigger.format(table=table) for trigger in _TRIGGERS[database]]
     return [*statements, _BALANCED[database]]
 
 

@@ -87,7 +87,6 @@ class Argument(StrEnum):
     AGENT = "agent"
     AMOUNT = "amount"
     APPROVAL_ID = "approval_id"
-    CHOICE = "choice"
     CURSOR = "cursor"
     CUSTOMER_ID = "customer_id"
     DAYS = "days"
@@ -551,20 +550,10 @@ def _past_changing(transfer: Transfer, field: Argument) -> Refused:
 
 # --- handoffs -------------------------------------------------------------------------------------
 
-
-def check_choice(choice: str | None) -> HandoffChoice | Refused | None:
-    """Return how the customer wants to be connected; None if they have not said."""
-    match choice:
-        case None | "realtime" | "callback":
-            return choice
-        case _:
-            return Refused(
-                Argument.CHOICE,
-                f'"{excerpt(choice)}" is not a choice: choose realtime or callback.',
-            )
+DEFAULT_REASON: Final = "Customer asked to speak with an agent"
 
 
-def check_change_of_choice(handoff: Handoff, choice: HandoffChoice | None) -> Refused | None:
+def check_change_of_choice(handoff: Handoff, choice: HandoffChoice) -> Refused | None:
     """Check that the choice may be recorded: it can be changed until an agent takes the handoff."""
     if handoff.status != "claimed" or handoff.choice == choice:
         return None
@@ -701,10 +690,10 @@ def check_required_text(rules: Rules, field: Argument, text: str) -> Refused | N
     return _check_text(field, text, rules.max_reason_length)
 
 
-def check_reason(rules: Rules, reason: str | None, *, default: str) -> Refused | str:
-    """Return the reason to record: the given one if it is fit, `default` if there is none."""
+def check_reason(rules: Rules, reason: str | None) -> Refused | str:
+    """Return the reason to record, if it is fit: the given one, or `DEFAULT_REASON` for none."""
     if reason is None or not reason.strip():
-        return default
+        return DEFAULT_REASON
     return _check_text(Argument.REASON, reason, rules.max_reason_length) or reason
 
 

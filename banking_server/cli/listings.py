@@ -14,7 +14,7 @@ from rich.console import Console
 from banking_server.bank.approvals import OpenApproval
 from banking_server.bank.models import Approval, AuditEvent, Handoff
 from banking_server.bank.money import format_money
-from banking_server.bank.transfers.desk import PendingCode
+from banking_server.bank.transfers.look import PendingCode
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.host.printing import say, say_in_parts
 
@@ -56,10 +56,11 @@ def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
     if not waiting:
         say(out, "No transfer is waiting to be confirmed.")
     for each in waiting:
-        say(out, f"{each.transfer.transfer_id}  {each.code}", style="bold")
+        transfer = each.transfer
+        say(out, f"{transfer.transfer_id}  {each.code}", style="bold")
         first = ", after a manager has approved it" if each.needs_manager else ""
-        say(out, f"{each.customer_id}, until {_time(each.transfer.expires_at)}{first}", indent=2)
-        say(out, _transfer(each.transfer), indent=2)
+        say(out, f"{transfer.customer_id}, until {_time(transfer.expires_at)}{first}", indent=2)
+        say(out, _transfer(transfer), indent=2)
 
 
 def handoff_as_json(handoff: Handoff) -> str:
@@ -98,7 +99,7 @@ def code_as_json(pending: PendingCode) -> str:
     transfer = pending.transfer
     members = {
         "transferId": transfer.transfer_id,
-        "customerId": pending.customer_id,
+        "customerId": pending.transfer.customer_id,
         "code": pending.code,
         **_what_moves(transfer),
         "expiresAt": transfer.expires_at.isoformat(),
