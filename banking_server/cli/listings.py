@@ -96,13 +96,12 @@ def approval_as_json(request: OpenApproval) -> str:
 
 def code_as_json(pending: PendingCode) -> str:
     """Return a transfer's code as one line of JSON."""
-    transfer = pending.transfer
     members = {
-        "transferId": transfer.transfer_id,
+        "transferId": pending.transfer.transfer_id,
         "customerId": pending.transfer.customer_id,
         "code": pending.code,
-        **_what_moves(transfer),
-        "expiresAt": transfer.expires_at.isoformat(),
+        **_what_moves(pending.transfer),
+        "expiresAt": pending.transfer.expires_at.isoformat(),
         "needsManager": pending.needs_manager,
     }
     return json.dumps(members)
