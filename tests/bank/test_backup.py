@@ -85,12 +85,6 @@ def test_a_copy_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
     assert refusal(back_up, path, copy).startswith(f"{copy} cannot be written: ")
 
 
-def test_what_cannot_be_put_back_is_no_copy(path: Path, tmp_path: Path) -> None:
-    sql(path, FAULT)
-    assert "has faults" in refusal(back_up, path, tmp_path / "copy")
-    assert names(tmp_path) == {"bank.db"}
-
-
 # --- restore
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import psycopg
@@ -214,7 +215,7 @@ async def test_a_database_that_is_not_there_is_refused(path: URL) -> None:
 async def test_a_start_waits_for_a_server_that_is_starting(
     path: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect, said = postgresql.connect, ["the database system is starting up", "Connection refused"]
+    connect, said = postgresql.connect, list(postgresql.START_WAITS)
 
     def not_at_once(url: URL) -> psycopg.Connection[Any]:
         if said:
@@ -222,6 +223,7 @@ async def test_a_start_waits_for_a_server_that_is_starting(
         return connect(url)
 
     monkeypatch.setattr(postgresql, "connect", not_at_once)
+    monkeypatch.setattr(postgresql.asyncio, "sleep", AsyncMock())
     await (await open_bank(path)).close()
     assert said == []
 
