@@ -132,14 +132,14 @@ def alone_with(path: Path) -> Iterator[None]:
 
 def _copy(source: Path, target: Path) -> None:
     with closing(connect(source, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
+        if not is_filled(connection, source):
+            raise DatabaseUnavailable(f"{source} is empty.")
         connection.execute("VACUUM INTO ?", [str(target)])  # Of one state, and with no log.
 
 
 def _check(draft: Path, name: Path) -> None:
     """Check a copy of `name`. Raises `DatabaseUnavailable`."""
     with closing(connect(draft, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
-        if not is_filled(connection, name):
-            raise DatabaseUnavailable(f"{name} is empty.")
         tx = Transaction(connection.execute, DIALECT, lock_rows=False)
         faults = faults_in(tx, expected_objects(tx), now=None)
     if faults:

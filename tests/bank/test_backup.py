@@ -186,6 +186,8 @@ def test_what_is_no_copy_at_all_is_refused(path: Path, tmp_path: Path) -> None:
     assert "There is no file" in refusal(restore, path, other, now=NOW)
     other.write_text("Dear bank, " * 500)
     assert "is not a database" in refusal(restore, path, other, now=NOW)
+    other.write_bytes(path.read_bytes()[:20_000])
+    assert refusal(restore, path, other, now=NOW).endswith("database disk image is malformed.")
 
 
 async def test_cut_short_at_any_step_there_is_a_whole_database(
