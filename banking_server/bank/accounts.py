@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import ClassVar
 
 import sqlalchemy as sa
 
@@ -12,7 +11,7 @@ from banking_server.bank import rules
 from banking_server.bank.audit import Call, read_and_audit
 from banking_server.bank.ledger import Funds, read_funds
 from banking_server.bank.models import TABLES, Account, Customer, is_id
-from banking_server.bank.rules import Argument, NotFound, Refused
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, records, unchecked, value
 
@@ -30,10 +29,8 @@ class AccountView(Account):
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Outcome, recorded_as="balance"):
     """The funds of one account of the customer's own at `as_of`, in minor units."""
-
-    recorded_as: ClassVar[str] = "balance"
 
     account: Account
     funds: Funds
@@ -46,13 +43,10 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class AccountList:
+class AccountList(Outcome, recorded_as="listed"):
     """The customer's accounts and payees, ordered by id."""
 
-    recorded_as: ClassVar[str] = "listed"
-
     accounts: list[AccountView]
-    subject: None = None
 
 
 _customers = TABLES[Customer].c

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
 
 import sqlalchemy as sa
 
 from banking_server.bank import rules
 from banking_server.bank.audit import Call, add_event
 from banking_server.bank.models import TABLES, Approval, ApprovalStatus, Transfer, new_id
-from banking_server.bank.rules import Argument, NotFound, Refused
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused
 from banking_server.bank.storage import Bank, find_record
 from banking_server.bank.transaction import Transaction, has_status, records
 from banking_server.bank.transfers.outcomes import TransferView
@@ -24,7 +23,7 @@ from banking_server.bank.transfers.records import (
 
 
 @dataclass(frozen=True)
-class OpenApproval:
+class OpenApproval(Outcome):
     """A request that waits for a manager, with the transfer it is about."""
 
     approval: Approval
@@ -37,19 +36,15 @@ class OpenApproval:
 
 
 @dataclass(frozen=True)
-class ApprovalRequested(OpenApproval):
+class ApprovalRequested(OpenApproval, recorded_as="approval_requested"):
     """A manager has been asked, now or earlier. `branch_open`: whether one can be reached now."""
-
-    recorded_as: ClassVar[str] = "approval_requested"
 
     branch_open: bool
 
 
 @dataclass(frozen=True)
-class ApprovalGranted(OpenApproval):
+class ApprovalGranted(OpenApproval, recorded_as="approval_granted"):
     """A manager has granted it: the transfer can be confirmed."""
-
-    recorded_as: ClassVar[str] = "approval_granted"
 
 
 async def request_approval(

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import sqlalchemy as sa
 
 from banking_server.bank.models import TABLES, AuditEvent, Customer, is_id
-from banking_server.bank.rules import excerpt
+from banking_server.bank.rules import Outcome, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction, insertion, reading
 
@@ -36,18 +36,6 @@ class Call:
     def is_recorded(self) -> None:
         """Take note that the event is on the disk."""
         self.recorded = True
-
-
-class Outcome(Protocol):
-    """What a bank function returns: one small type for each thing that can happen."""
-
-    recorded_as: ClassVar[str]
-    """The word for it in the audit trail. Stored, so it does not change."""
-
-    @property
-    def subject(self) -> str | None:
-        """The id of our record that the outcome is about, if there is one."""
-        ...
 
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)

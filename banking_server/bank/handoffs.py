@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
 
 import sqlalchemy as sa
 
@@ -20,13 +19,13 @@ from banking_server.bank.models import (
     is_id,
     new_id,
 )
-from banking_server.bank.rules import Argument, NotFound, Refused, TooMany
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused, TooMany
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Transaction, has_status, records
 
 
 @dataclass(frozen=True)
-class _AboutHandoff:
+class _AboutHandoff(Outcome):
     handoff: Handoff
 
     @property
@@ -36,24 +35,18 @@ class _AboutHandoff:
 
 
 @dataclass(frozen=True)
-class HandoffOpened(_AboutHandoff):
+class HandoffOpened(_AboutHandoff, recorded_as="handoff_opened"):
     """There is an open handoff for this reason, opened now or earlier."""
 
-    recorded_as: ClassVar[str] = "handoff_opened"
-
 
 @dataclass(frozen=True)
-class ChoiceRecorded(_AboutHandoff):
+class ChoiceRecorded(_AboutHandoff, recorded_as="choice_recorded"):
     """The handoff has the customer's choice."""
 
-    recorded_as: ClassVar[str] = "choice_recorded"
-
 
 @dataclass(frozen=True)
-class HandoffSeen(_AboutHandoff):
+class HandoffSeen(_AboutHandoff, recorded_as="handoff_seen"):
     """The handoff as it stands."""
-
-    recorded_as: ClassVar[str] = "handoff_seen"
 
 
 async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) -> Handoff | None:

@@ -103,15 +103,31 @@ class Argument(StrEnum):
     TRANSFER_ID = "transfer_id"
 
 
+class Outcome:
+    """What a bank function returns: one small type for each thing that can happen.
+
+    `recorded_as` is the word for it in the audit trail. It is stored, so it does not change.
+    """
+
+    recorded_as: ClassVar[str]
+
+    def __init_subclass__(cls, *, recorded_as: str | None = None) -> None:
+        if recorded_as is not None:
+            cls.recorded_as = recorded_as
+
+    @property
+    def subject(self) -> str | None:
+        """The id of our record that the outcome is about, if there is one."""
+        return None
+
+
 @dataclass(frozen=True)
-class Refused:
+class Refused(Outcome, recorded_as="refused"):
     """The request breaks a rule; nothing was changed by it.
 
     `field` is the argument at fault, `message` says to people what is wrong and what to do.
     `subject` is the id of the record concerned, for the audit trail.
     """
-
-    recorded_as: ClassVar[str] = "refused"
 
     field: Argument
     message: str
@@ -119,31 +135,24 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class NotFound:
+class NotFound(Outcome, recorded_as="not_found"):
     """There is no such record *for this customer*: unknown and somebody else's look the same.
 
     `field` is the argument; `value` what was asked for, made safe to print, and shortened. `known`
     is what it can be where it is an account's id: the customer's own, each with its name.
     """
 
-    recorded_as: ClassVar[str] = "not_found"
-
     field: Argument
     value: str
     known: tuple[str, ...] = ()
-    subject: None = None
-    """Never an id: what was asked for is the caller's text."""
 
 
 @dataclass(frozen=True)
-class TooMany:
+class TooMany(Outcome, recorded_as="too_many"):
     """The customer has reached a limit of the bank's; nothing was changed. `message` says which,
     and what to do."""
 
-    recorded_as: ClassVar[str] = "too_many"
-
     message: str
-    subject: None = None
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, Outcome, write_and_audit
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.compliance import add_report
 from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import TABLES, Account, Transfer, TransferStatus
 from banking_server.bank.rules import (
     Argument,
     NotFound,
+    Outcome,
     Rules,
     compliance_rule,
     excerpt,

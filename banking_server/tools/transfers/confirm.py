@@ -7,12 +7,12 @@ from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, Elicitati
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from banking_server.bank.audit import Outcome
 from banking_server.bank.rules import (
     Code,
     Consent,
     NoConsent,
     NotFound,
+    Outcome,
     Refused,
     Rules,
     TooMany,
