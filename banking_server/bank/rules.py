@@ -2,16 +2,8 @@
 
 Nothing here reads a clock, a database or a setting: thresholds come in as `Rules`, the time as an
 argument, stored data as records. The other modules load, ask here, and do what is decided.
-
-- The four escalations of the product: `is_debit_blocked`, `needs_approval` with `is_branch_open`,
-  `is_expired`, `compliance_rule`.
-- Preparing a transfer: `check_details`, `check_parties`, `check_available`, `confirm_within`; the
-  order is in `transfers/prepare.py`, because data is loaded between the checks.
-- Confirming one: `decide_confirmation`, a state machine without a database; in it
-  `decide_wrong_code`, by which five wrong codes void a transfer.
-- What else may happen to a transfer: `check_cancellation`, `check_due_payment`, `check_report`,
-  `check_approval_request`, `check_still_pending`.
-- Handoffs, statements and texts: the rest.
+The order of the checks when a transfer is prepared is in `transfers/prepare.py`, because data is
+loaded between them.
 """
 
 import re
@@ -19,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from banking_server.bank.models import (
     Account,
@@ -155,8 +147,7 @@ class TooMany(Outcome, recorded_as="too_many"):
     message: str
 
 
-@dataclass(frozen=True)
-class TransferDetails:
+class TransferDetails(NamedTuple):
     """The checked details of a transfer; a `scheduled_date` of None means immediately."""
 
     amount_minor: int

@@ -91,13 +91,7 @@ async def prepare_transfer(
             return refused
 
         # Look for it before checking funds; else its own reservation would count against it.
-        wanted = _Details(
-            from_account.account_id,
-            to_account.account_id,
-            details.amount_minor,
-            details.scheduled_date,
-            details.memo,
-        )
+        wanted = _Details(from_account.account_id, to_account.account_id, *details)
         pending = tx.all(_PENDING, customer_id=call.customer_id, now=call.at)
         identical = next((transfer_id for transfer_id, has in pending if has == wanted), None)
         transfer = None if identical is None else tx.get(Transfer, identical)
