@@ -137,22 +137,25 @@ def find_account_with_figures(
     tx: Transaction, call: Call, account_id: str
 ) -> Account | NotFound | Refused:
     """Find an account whose balance and entries the customer may see."""
-    account = find_owned(tx, Account, account_id, call.customer_id)
-    if account is None:
-        return unknown_account(
-            tx, call, Argument.ACCOUNT_ID, account_id, rules.check_figures_visible
-        )
-    return rules.check_figures_visible(account) or account
+    is_visible = rules.check_figures_visible
+    account = find_account(tx, call, Argument.ACCOUNT_ID, account_id, is_visible)
+    return account if isinstance(account, NotFound) else is_visible(account) or account
 
 
-def unknown_account(
+def find_account(
     tx: Transaction,
     call: Call,
     field: Argument,
     account_id: str,
     check: Callable[[Account], Refused | None],
-) -> NotFound:
-    """Return that the customer has no such account, and those of theirs that pass the check."""
+) -> Account | NotFound:
+    """Return the customer's account; else that there is none, and those of theirs that will do.
+
+    Those are the ones that pass the check.
+    """
+    account = find_owned(tx, Account, account_id, call.customer_id)
+    if account is not None:
+        return account
     accounts = accounts_of(tx, call.customer_id)
     known = [f"{each.account_id} ({each.account_name})" for each in accounts if not check(each)]
     return NotFound(field, rules.excerpt(account_id), tuple(known))

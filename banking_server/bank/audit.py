@@ -33,8 +33,8 @@ class Call:
     chain_previous_tool: str | None = None
     recorded: bool = False
 
-    def is_recorded(self) -> None:
-        """Take note that the event is on the disk."""
+    def mark_recorded(self) -> None:
+        """Note that the event is on the disk."""
         self.recorded = True
 
 
@@ -56,7 +56,7 @@ async def write_and_audit(
         add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.write(work, committed=call.is_recorded)
+    return await bank.write(work, committed=call.mark_recorded)
 
 
 async def read_and_audit(
@@ -69,12 +69,12 @@ async def read_and_audit(
         add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.write(work, committed=call.is_recorded, one_state=True)
+    return await bank.write(work, committed=call.mark_recorded, one_state=True)
 
 
 async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
     """Record a call that changed nothing."""
-    await bank.write(lambda tx: add_event(tx, call, outcome, subject), committed=call.is_recorded)
+    await bank.write(lambda tx: add_event(tx, call, outcome, subject), committed=call.mark_recorded)
 
 
 async def check_serving(bank: Bank, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Looking after the database: is everything in it as it must be, and nothing too much?
+"""The consistency check: whether schema and books are as they must be, with nothing added.
 
 Its schema is compared with one that is made for the purpose. Then every question is one statement
 over whole tables, so that ten million entries are asked about in minutes, and all see one state.
@@ -175,7 +175,7 @@ _DANGLING = Statement(
 
 
 def _ask(line: str, question: str) -> Statement[str]:
-    """Make a question whose answers are faults; `line` tells one, with its columns in order."""
+    """Make a question that finds faults; `line` says one, with the columns found in order."""
     limited = sa.text(f"{question} LIMIT {FAULTS_OF_A_KIND + 1}")
     if ":now" in question:
         limited = limited.bindparams(sa.bindparam("now", type_=UtcTimestamp()))

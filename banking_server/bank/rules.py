@@ -415,7 +415,7 @@ def decide_confirmation(
 
 
 def decide_not_pending(transfer: Transfer, now: datetime) -> Decision | None:
-    """Decide what no answer of the customer changes any more; None if the transfer is pending."""
+    """Decide about a transfer that no answer can change any more; None if it is pending."""
     status = status_at(transfer, now)
     if status == "voided" and transfer.approval == "refused":
         return Decision.MANAGER_REFUSED

@@ -136,7 +136,7 @@ def _carry_out(
                     return outcomes.Expired(shown())
                 case "failed":
                     return outcomes.TransferFailed(shown())
-                case "voided" | "pending":  # None comes here that is still pending.
+                case "voided" | "pending":  # "pending" cannot be: it is decided before.
                     return outcomes.Voided(shown())
         case Decision.MANAGER_REFUSED:
             return outcomes.ApprovalRefused(shown())

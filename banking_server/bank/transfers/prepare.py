@@ -9,10 +9,10 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from banking_server.bank import rules
-from banking_server.bank.accounts import unknown_account, view_account
+from banking_server.bank.accounts import find_account, view_account
 from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.ledger import read_funds
-from banking_server.bank.models import TABLES, Account, Transfer, new_id
+from banking_server.bank.models import TABLES, Transfer, new_id
 from banking_server.bank.rules import Argument, NotFound, Refused
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, has_status
@@ -64,29 +64,22 @@ async def prepare_transfer(
         if from_account_id is None:
             is_missing = Refused(Argument.FROM_ACCOUNT_ID, "is missing.")
             return details if isinstance(details, Refused) else is_missing
-        from_account = find_owned(tx, Account, from_account_id, call.customer_id)
-        if from_account is None:
-            return unknown_account(
-                tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, rules.check_from_account
-            )
+        can_pay = rules.check_from_account
+        from_account = find_account(tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, can_pay)
+        if isinstance(from_account, NotFound):
+            return from_account
         if rules.is_debit_blocked(from_account):
             return AccountLocked(view_account(tx, from_account, call.at))
         if isinstance(details, Refused):
             return details
         if to_account_id is None:
-            return rules.check_from_account(from_account) or ToAccountMissing(
-                view_account(tx, from_account, call.at)
-            )
-        to_account = find_owned(tx, Account, to_account_id, call.customer_id)
-        if to_account is None:
-            return unknown_account(
-                tx,
-                call,
-                Argument.TO_ACCOUNT_ID,
-                to_account_id,
-                partial(rules.check_parties, from_account),
-            )
-        refused = rules.check_parties(from_account, to_account)
+            view = view_account(tx, from_account, call.at)
+            return can_pay(from_account) or ToAccountMissing(view)
+        fits = partial(rules.check_parties, from_account)
+        to_account = find_account(tx, call, Argument.TO_ACCOUNT_ID, to_account_id, fits)
+        if isinstance(to_account, NotFound):
+            return to_account
+        refused = fits(to_account)
         if refused:
             return refused
 
@@ -121,26 +114,20 @@ async def prepare_transfer(
             transfer = Transfer(
                 transfer_id=transfer_id,
                 customer_id=call.customer_id,
-                from_account_id=from_account.account_id,
-                to_account_id=to_account.account_id,
-                amount_minor=details.amount_minor,
+                **wanted._asdict(),
                 currency=from_account.currency,
-                scheduled_date=details.scheduled_date,
-                memo=details.memo,
                 approval="required" if approval_needed else "none",
                 created_at=call.at,
                 expires_at=call.at + rules.confirm_within(bank.rules, details.amount_minor),
             )
             add_pending(tx, transfer, from_account)
-        view = view_transfer(transfer, Parties(from_account, to_account), call.at)
-        code = (
-            None
-            if bank.rules.codes != "result"
-            else confirmation_code(bank.code_key, transfer.transfer_id)
-        )
+        shown = view_transfer(transfer, Parties(from_account, to_account), call.at)
+        code = None
+        if bank.rules.codes == "result":
+            code = confirmation_code(bank.code_key, transfer.transfer_id)
         if rules.waits_for_manager(transfer):
-            return OverThreshold(view, code)
-        return Prepared(view, code, view_secret(bank, transfer))
+            return OverThreshold(shown, code)
+        return Prepared(shown, code, view_secret(bank, transfer))
 
     return await write_and_audit(bank, call, rule)
 

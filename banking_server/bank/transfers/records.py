@@ -99,7 +99,7 @@ def set_status(
 ) -> None:
     """Move the transfer on to `status`, and set `more` of it. What is not pending reserves nothing.
 
-    Nothing else changes a stored status, but `post`.
+    Only this and `post` change a stored status.
     """
     if transfer.status == "pending" and status != "pending":
         pending = from_account.debits_pending_minor - transfer.amount_minor
