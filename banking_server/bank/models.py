@@ -98,10 +98,8 @@ def _write_time(value: datetime) -> str:
     return f"{utc.isoformat(timespec='microseconds')}Z"
 
 
-_MINOR = BigInteger().with_variant(Integer(), "sqlite")
-_ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
-
-
+_INTEGER = BigInteger().with_variant(Integer(), "sqlite")
+"""For amounts of money, and for numbers that the database gives."""
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is ordered by its code points, as it is on SQLite, whatever the server's language."""
 
@@ -162,11 +160,11 @@ class Account(SQLModel):
     is_locked: bool = False
     account_holder: str | None = Field(default=None, sa_type=_TEXT)
     currency: str = Field(sa_type=_TEXT)
-    debits_posted_minor: int = Field(default=0, sa_type=_MINOR)
+    debits_posted_minor: int = Field(default=0, sa_type=_INTEGER)
     """What has gone out of it, ever; above zero."""
-    credits_posted_minor: int = Field(default=0, sa_type=_MINOR)
+    credits_posted_minor: int = Field(default=0, sa_type=_INTEGER)
     """What has come in, ever."""
-    debits_pending_minor: int = Field(default=0, sa_type=_MINOR)
+    debits_pending_minor: int = Field(default=0, sa_type=_INTEGER)
     """The sum of the transfers out of it that are stored as pending, expired ones included."""
     last_posted_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
     """When its last entry was posted. The next one is not dated before it."""
@@ -211,7 +209,7 @@ class Transfer(SQLModel):
     customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
     from_account_id: str = Field(sa_type=_TEXT)
     to_account_id: str = Field(sa_type=_TEXT)
-    amount_minor: int = Field(sa_type=_MINOR)
+    amount_minor: int = Field(sa_type=_INTEGER)
     currency: str = Field(sa_type=_TEXT)
     scheduled_date: date | None = None
     memo: str | None = Field(default=None, sa_type=_TEXT)
@@ -246,7 +244,7 @@ _keep(
 class Posting(SQLModel):
     """One event in the ledger; append-only. `transfer_id` is unique: a transfer posts once."""
 
-    posting_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
+    posting_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
     """Given by the database, in the order of posting."""
     kind: PostingKind = Field(sa_type=_TEXT)
     description: str = Field(sa_type=_TEXT)
@@ -272,15 +270,15 @@ class Entry(SQLModel):
     by `posted_at`, then `posting_id`. The two totals are the account's after this entry.
     """
 
-    entry_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
-    posting_id: int = Field(foreign_key="posting.posting_id", sa_type=_ROW_ID)
+    entry_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
+    posting_id: int = Field(foreign_key="posting.posting_id", sa_type=_INTEGER)
     side: Side = Field(sa_type=_TEXT)
     account_id: str = Field(sa_type=_TEXT)
-    amount_minor: int = Field(sa_type=_MINOR)
+    amount_minor: int = Field(sa_type=_INTEGER)
     currency: str = Field(sa_type=_TEXT)
     posted_at: datetime = Field(sa_type=UtcTimestamp)
-    debits_after_minor: int = Field(sa_type=_MINOR)
-    credits_after_minor: int = Field(sa_type=_MINOR)
+    debits_after_minor: int = Field(sa_type=_INTEGER)
+    credits_after_minor: int = Field(sa_type=_INTEGER)
 
 
 _keep(
@@ -373,7 +371,7 @@ class AuditEvent(SQLModel):
     foreign key: a call is recorded even where the customer is not one of ours.
     """
 
-    event_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
+    event_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
     at: datetime = Field(sa_type=UtcTimestamp)
     customer_id: str = Field(index=True, sa_type=_TEXT)
     tool: str = Field(sa_type=_TEXT)
