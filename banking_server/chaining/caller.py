@@ -180,11 +180,7 @@ _Model = TypeVar("_Model", CallToolResult, ListToolsResult)
 def _read(model: type[_Model], returned: Wire, method: str) -> _Model:
     if isinstance(returned, model):
         return returned
-    try:
-        return model.model_validate(_json(returned, method), by_alias=True, by_name=False)
-    except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
-        raise ValueError(f"{method} returned no valid result: {place} is not valid") from error
+    return model.model_validate(_json(returned, method), by_alias=True, by_name=False)
 
 
 def _json(returned: Wire, method: str) -> Mapping[str, Any]:
