@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar
 
 from mcp_types import CallToolResult, ListToolsResult, Tool
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
