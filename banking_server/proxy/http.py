@@ -9,7 +9,7 @@ import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_REQUEST
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from banking_server.chaining.bearer import is_loopback
 from banking_server.log import log_to_standard_error
 from banking_server.proxy import TOKEN_VARIABLE
-from banking_server.proxy.callers import COOKIE, Callers
+from banking_server.proxy.callers import Callers
 from banking_server.proxy.eras import is_modern
 from banking_server.proxy.options import Address, Command, HttpOptions, ProxyOptions, Server
 from banking_server.proxy.sdk import (
@@ -222,7 +222,7 @@ class _Door:
                     )
 
     def _or_refusal(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Return `send` for an answer: of a status of its own if refused, with a cookie if new.
+        """Return `send` for an answer, which has a status of its own if it is a refusal.
 
         The SDK begins to answer before that is known, so the head is held back until the body
         begins. Who authorizes callers is the server behind: its challenge names its own metadata
@@ -248,9 +248,6 @@ class _Door:
             elif not refused:
                 if held is not None:
                     head, held = held, None
-                    if (name := scope["state"].get(COOKIE)) is not None:
-                        cookie = f"{COOKIE}={name}; Path={PATH}; HttpOnly; SameSite=Strict"
-                        MutableHeaders(scope=head).append("set-cookie", cookie)
                     await send(head)
                 await send(message)
 

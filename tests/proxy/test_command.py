@@ -109,12 +109,13 @@ async def greeting(server: Server, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("behind", "words"),
     [
-        (Command(("true",), environment()), "it ended before it answered"),
+        (Command(("true",), environment()), "the server ended instead of answering"),
+        (Command(("sh", "-c", "echo Boot; echo No disk. >&2"), environment()), "error: no disk."),
         (Command(("./missing",), environment()), "there is no such command"),
         (Command(("sleep", "300"), environment()), "it did not answer within 0.2 s"),
         (Address("http://u:secret@127.0.0.1:1/mcp?key=secret"), "connect"),
     ],
-    ids=["true", "missing", "silent", "nobody"],
+    ids=["true", "says why", "missing", "silent", "nobody"],
 )
 async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words: str) -> None:
     patience = {"start_timeout": 0.2} if "0.2" in words else {}
