@@ -3,10 +3,10 @@
 What the proxy does not know, it passes on as it came: both halves handle raw JSON. To the client it
 is the server behind it, and to that server it is the client. Read in this order:
 
-- `eras`: what the two protocol revisions say differently;
+- `eras`: what a client and a server say about themselves, in either protocol revision;
 - `upstream`: one connection to the server behind the proxy;
 - `questions`: what the server asks during a request, and how it reaches the user;
-- `changes`: how a client hears of changes;
+- `changes`: how a client of 2026-07-28 hears of changes;
 - `link`: one user of the proxy, and the upstream connection that is theirs alone;
 - `chains`: a `tools/call` whose chain is followed, and `consent`: which steps are taken;
 - `server`: what becomes of each message of the client;
@@ -17,4 +17,5 @@ is the server behind it, and to that server it is the client. Read in this order
 
 from typing import Final
 
+NAME: Final = "tool-chaining-proxy"
 TOKEN_VARIABLE: Final = "TOOL_CHAINING_PROXY_TOKEN"  # noqa: S105 - its name, not its value

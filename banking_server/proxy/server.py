@@ -15,7 +15,7 @@ from mcp.types import (
 from starlette.requests import Request
 
 from banking_server import __version__
-from banking_server.proxy import chains, eras
+from banking_server.proxy import NAME, chains, eras
 from banking_server.proxy.eras import Json
 from banking_server.proxy.link import Link, Links
 from banking_server.proxy.questions import Parked, Running, not_asked_any_more
@@ -28,8 +28,6 @@ from banking_server.proxy.sdk import (
     connection_of,
 )
 from banking_server.proxy.upstream import REFUSAL, Refused
-
-NAME = "tool-chaining-proxy"
 
 
 def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:

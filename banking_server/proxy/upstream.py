@@ -37,7 +37,7 @@ from pydantic import ValidationError
 from banking_server import __version__
 from banking_server.chaining import ResilientHttpClient
 from banking_server.chaining.transport import BOUNDED_LINES
-from banking_server.proxy import malformed
+from banking_server.proxy import NAME, malformed
 from banking_server.proxy.eras import Declared, Json
 from banking_server.proxy.options import START_TIMEOUT, Address, Command, Server
 from banking_server.proxy.sdk import (
@@ -65,7 +65,7 @@ _TIMEOUT: Final = httpx2.Timeout(30, read=None)
 _KEPT_ERRORS: Final = 4096
 """Bytes of a server's standard error that are kept: its last line."""
 _NOT_KNOWN: Final = "Whether the request took effect is not known."
-_NOBODY: Final = {"name": "tool-chaining-proxy", "version": __version__}
+_NOBODY: Final = {"name": NAME, "version": __version__}
 
 
 class _Exchange:

@@ -40,18 +40,19 @@ def refused(*arguments: str) -> str:
     """Return the one line with which the command refuses to start."""
     ended = CliRunner().invoke(app, arguments)
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert ended.stderr.count("\n") == (1 if arguments else 2), ended.stderr
     return ended.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--limit", "3"), "--url"),
+        ((), "--url"),
         (("--url", "http://localhost/mcp", "--", "true"), "not both"),
         (("--url", "localhost:80"), "http or https"),
         (("--consent", "/missing/rules", "--", "true"), "--consent"),
-        (("--port", "1", "--", "true"), "need --http"),
+        (("--port", "1", "--", "true"), "--port needs --http"),
+        (("--allow-host", "x", "--", "true"), "--allow-host needs --http"),
         (("--http", "--forward-authorization", "--", "true"), "needs --url"),
         (("--http", "--host", "0.0.0.0", "--", "true"), "--allow-host"),
         (("--http", "--host", "0.0.0.0", "--allow-host", "x", "--", "true"), "--anybody"),
@@ -89,7 +90,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
     assert "secret" not in problem
     # With the flag, or over TLS, it goes on to the next mistake.
     for allowed in (("--insecure", "--url", "http://192.0.2.1/"), ("--url", "https://192.0.2.1/")):
-        assert "need --http" in refused("--port", "1", *allowed)
+        assert "needs --http" in refused("--port", "1", *allowed)
 
 
 async def greeting(server: Server, **options: Any) -> str:
