@@ -43,7 +43,7 @@ async def serve_one_user(links: OneUser, read: Any, write: Any, *, parked_for: f
     server = proxy_server(links, parked_for=parked_for)
     options = server.create_initialization_options()
     ahead = None
-    async with anyio.create_task_group() as ending:
+    async with write, anyio.create_task_group() as ending:
         async with anyio.create_task_group() as serving:
             async for message in read:
                 if ahead is None or _is_initialize(message):

@@ -200,6 +200,14 @@ def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -
         os.kill(behind["pid"], 0)
 
 
+def test_it_ends_with_its_client(started: Callable[..., subprocess.Popen[str]]) -> None:
+    process = started("--", *STRANGE)
+    say(process, MESSAGE % (1, "initialize", HELLO))
+    assert "result" in answer(process)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+
+
 async def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:
     """On 2025-11-25; `test_malformed` has one of 2026-07-28."""
     command = Command((sys.executable, str(ANY_SERVER), "--unadvertised"), environment())
