@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, REQUEST_TIMEOUT
+from opentelemetry.trace import get_current_span
 
 from banking_server.chaining import (
     IDENTIFIER,
@@ -50,6 +51,9 @@ async def call(link: Link, running: Running, params: Json) -> Json:
         follow_unadvertised=options.follow_unadvertised,
         in_doubt=link.in_doubt,
     )
+    span = get_current_span()
+    span.set_attribute("tool_chaining.chain_id", chain.chain_id)
+    span.set_attribute("tool_chaining.outcome", str(chain.outcome))
     if chain.error is not None and not chain.steps:
         # A result that is none of a tool, such as a task, is the client's own business.
         if caller.first is not None:
