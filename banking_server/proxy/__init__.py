@@ -11,7 +11,7 @@ is the server behind it, and to that server it is the client. Read in this order
 - `chains`: a `tools/call` whose chain is followed, and `consent`: which steps are taken;
 - `server`: what becomes of each message of the client;
 - `stdio`: one user; `http` and `callers`: many, each with a link of their own;
-- `options`, `cli` and `signals`: what can be chosen, the command, and what ends it;
+- `options` and `cli`: what can be chosen, and the command;
 - `sdk`: what is borrowed from the inner parts of the MCP SDK.
 """
 

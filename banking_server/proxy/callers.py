@@ -18,7 +18,7 @@ from starlette.requests import Request
 
 from banking_server.proxy.eras import declared_by, is_modern
 from banking_server.proxy.link import ENDING, Link
-from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, may_be_a_header
+from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import Refused
 
@@ -117,13 +117,8 @@ class Callers:
             self._make_room()
         options, server = self._options, self._options.server
         if self._chosen.forward_authorization and isinstance(server, Address):
-            token = _authorization(ctx)
-            if not may_be_a_header(token or ""):
-                raise MCPError(
-                    code=INVALID_REQUEST,
-                    message="The Authorization header has a character that no header can have.",
-                )
-            options = replace(options, server=replace(server, authorization=token))
+            server = replace(server, authorization=_authorization(ctx))
+            options = replace(options, server=server)
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
         return Link(options, declared, self._tasks, connection=connection)
 

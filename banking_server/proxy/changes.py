@@ -4,18 +4,12 @@ Each notification says to which stream it belongs. A client of 2025-11-25 hears 
 connection.
 """
 
-from typing import Any, Final
-
-from mcp import MCPError
-from mcp.types import INTERNAL_ERROR
+from typing import Any
 
 from banking_server.proxy.eras import Json
 from banking_server.proxy.questions import Running
 from banking_server.proxy.sdk import SUBSCRIPTION_ID_META_KEY
 from banking_server.proxy.upstream import Upstream
-
-MAX_STREAMS: Final = 100
-"""Streams that one caller may have open at a time."""
 
 
 class Changes:
@@ -30,8 +24,6 @@ class Changes:
 
         Raises MCPError.
         """
-        if len(self._streams) >= MAX_STREAMS:
-            raise MCPError(code=INTERNAL_ERROR, message=f"No more than {MAX_STREAMS} streams")
         self._opened += 1
         name = f"listen-{self._opened}"
         self._streams[name] = running

@@ -27,7 +27,6 @@ from banking_server.proxy.sdk import (
     authenticated_as,
 )
 from banking_server.proxy.server import proxy_server
-from banking_server.proxy.signals import end_when_the_terminal_is_gone
 from banking_server.proxy.upstream import REFUSAL, NotAuthorized
 from banking_server.serving import CannotListen, listen, serve
 
@@ -56,7 +55,6 @@ def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     url = f"http://{host}:{listening.getsockname()[1]}{PATH}"
     words = f"Serving {options.server.name} at {url}. {who_acts(options.server, chosen)}"
     print(f"{words} Ctrl-C ends it.", file=sys.stderr, flush=True)
-    end_when_the_terminal_is_gone()
     callers = Callers(options, chosen)
     serve(http_app(options, chosen, callers), listening, ending=callers.end)
 

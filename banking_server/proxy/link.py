@@ -23,9 +23,6 @@ MAX_ROUNDS: Final = 100
 POLL: Final = 0.2
 """Seconds after which a server is asked again that has no question and no result yet."""
 
-PATIENCE: Final = 10.0
-"""Seconds in which a new connection takes up what the last one was told."""
-
 OF_A_REQUEST: Final = ("notifications/message", "notifications/elicitation/complete")
 """What a modern client hears with a request of its own, if at all."""
 
@@ -89,7 +86,7 @@ class Link:
                 except BaseException:  # Whoever needed it may have gone away.
                     upstream.end()
                     raise
-                with anyio.move_on_after(PATIENCE):
+                with anyio.move_on_after(self.options.start_timeout):
                     for (method, _), params in self._standing.items():
                         with suppress(MCPError):
                             await upstream.request(method, params, self.declared)
@@ -240,8 +237,9 @@ class Link:
                 code=INVALID_REQUEST, message="On 2026-07-28 a server asks in a result only."
             )
         if self._running:
-            order = sorted(self._running, key=lambda one: (not one.asking, one.is_call))
-            return await order[-1].ask(method, params)
+            order = [(not one.asking, one.method == "tools/call") for one in self._running]
+            last = max(range(len(order)), key=lambda index: (order[index], index))
+            return await self._running[last].ask(method, params)
         await self._connection.initialized.wait()
         return await self._connection.send_raw_request(method, params)
 

@@ -64,11 +64,6 @@ class Running:
         self._log_levels = allowed_log_levels(self.declared.revision, meta)
         self._channel: Outbound | None = request_channel(ctx)
 
-    @property
-    def is_call(self) -> bool:
-        """Whether it calls a tool."""
-        return self.method == "tools/call"
-
     def carries(self, method: str, params: Json) -> bool:
         """Return whether a notification that names no request may go to the client with this one.
 

@@ -8,10 +8,7 @@ from typing import Any
 
 from mcp import MCPError
 from mcp.server import Server
-from mcp.types import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-)
+from mcp.types import INVALID_PARAMS, INVALID_REQUEST
 from starlette.requests import Request
 
 from banking_server import __version__

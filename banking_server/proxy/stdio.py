@@ -11,7 +11,6 @@ from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import ProxyOptions
 from banking_server.proxy.sdk import SessionMessage
 from banking_server.proxy.server import proxy_server
-from banking_server.proxy.signals import end_when_the_terminal_is_gone
 from banking_server.stdio import client_on_stdio
 
 AHEAD: Final = 100
@@ -23,7 +22,6 @@ LAST_WORDS: Final = 1.0
 
 async def serve_stdio(options: ProxyOptions) -> None:
     """Serve the client on stdin and stdout, until it ends the connection or a signal comes."""
-    end_when_the_terminal_is_gone()
     async with anyio.create_task_group() as tasks:
         links = OneUser(options, tasks)
         tasks.start_soon(_end_on_signal, links)

@@ -552,10 +552,10 @@ def _as_mcp_error(error: BaseException) -> MCPError:
         error = error.exceptions[0]
     if isinstance(error, MCPError):
         return error
-    return MCPError(code=INTERNAL_ERROR, message=_reason(error))
+    return MCPError(code=INTERNAL_ERROR, message=_in_words(error))
 
 
-def _reason(error: BaseException) -> str:
+def _in_words(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
     if isinstance(error, httpx2.ConnectError):

@@ -20,7 +20,7 @@ from banking_server.proxy.cli import app
 from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
-from ..kit.command import ANY_SERVER, PATIENCE, environment, heeds_hangups
+from ..kit.command import ANY_SERVER, PATIENCE, environment
 from .proxied_client import proxy
 from .wire import (
     CHAINING,
@@ -145,7 +145,6 @@ def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
                     stderr=subprocess.PIPE,
                     text=True,
                     env=environment(**variables),
-                    preexec_fn=heeds_hangups,
                 )
             )
             ending.callback(process.kill)

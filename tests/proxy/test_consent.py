@@ -60,18 +60,14 @@ allow [lL]ook
 @pytest.mark.parametrize(
     ("choice", "said", "expected"),
     [
-        (None, YES, "look shop.add shop.pay Look"),
         (None, None, ""),
         ("none", YES, ""),
         ("all", None, "look shop.add shop.pay Look"),
         ("ask", YES, "look shop.add shop.pay Look"),
-        ("ask", {"action": "decline"}, ""),
         ("ask", {"action": "cancel"}, ""),
         ("ask", {"accept": True}, ""),
-        ("ask", None, ""),
         (RULES, YES, "look shop.add Look"),
         (RULES, None, "look Look"),
-        ("ask look", YES, "look"),
         ("allow look\ndeny *\nallow shop.add", YES, "look"),
         ("", YES, ""),
     ],
@@ -128,7 +124,6 @@ async def test_the_user_is_asked_once_about_a_call_in_doubt(
     [
         (b"allow look\nallow\n", "line 2"),
         (b"permit look", '"permit look"'),
-        (b"Deny look", "line 1"),
         (b"look", "line 1"),
         (b"# No rule.\ndeny look # Not that.", "line 2"),
         (b"\xff\xfe", "UTF-8"),

@@ -151,51 +151,41 @@ def bounded(strange_url: str) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "http://localhost:5173"}, None),
-        ({"Host": "bank.example"}, None),
-    ],
-)
-async def test_only_known_names_are_let_in(
-    bounded: str, headers: dict[str, str], status: int | None
-) -> None:
-    for revision in (OLD, NEW):
-        sent = {**headers, "MCP-Protocol-Version": revision, "Content-Type": "application/json"}
-        async with httpx2.AsyncClient(headers=sent) as http:
-            # Whatever is wrong with it else is found behind the door.
-            came = (await http.post(bounded, content=b"{}")).status_code
-        assert (came == status) if status else (came not in (403, 421)), came
+PAGE = {"Origin": "http://localhost:5173"}
+NAMED = {"Host": "bank.example"}
 
 
-async def test_off_this_computer_its_own_names_are_not_let_in(strange_url: str) -> None:
+async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> None:
+    """Off this computer, its own names are not among them."""
     chosen = {"host": "0.0.0.0", "allow_hosts": ("bank.example",), "anybody": True}
-    with proxy_in_a_thread(ProxyOptions(server=Address(strange_url)), **chosen) as url:
-        async with httpx2.AsyncClient(headers={"Content-Type": "application/json"}) as http:
-            for headers, refused in (
-                ({}, 421),
-                ({"Host": "localhost"}, 421),
-                ({"Host": "bank.example", "Origin": "http://localhost:5173"}, 403),
-                ({"Host": "bank.example"}, None),
-            ):
-                came = (await http.post(url, headers=headers, content=b"{}")).status_code
-                assert (came == refused) if refused else (came not in (403, 421)), headers
+    with proxy_in_a_thread(ProxyOptions(server=Address(strange_url)), **chosen) as public:
+        for url, headers, refused in (
+            (bounded, {"Host": "evil.example"}, 421),
+            (bounded, {"Origin": "https://evil.example"}, 403),
+            (bounded, PAGE, None),
+            (bounded, NAMED, None),
+            (public, {}, 421),
+            (public, {"Host": "localhost"}, 421),
+            (public, {**NAMED, **PAGE}, 403),
+            (public, NAMED, None),
+        ):
+            for revision in (OLD, NEW):
+                sent = {**headers, "MCP-Protocol-Version": revision}
+                async with httpx2.AsyncClient(headers=sent) as http:
+                    # Whatever is wrong with it else is found behind the door.
+                    came = (await http.post(url, json={})).status_code
+                assert (came == refused) if refused else (came not in (403, 421)), sent
 
 
 @pytest.mark.parametrize(
     ("server", "chosen", "says"),
     [
-        (strange(), {}, "Every account and program of this computer can use it as the user who"),
         (strange(), {"host": "0.0.0.0"}, "Whoever reaches this address can use it as the user"),
         (
             Address("http://x", "Bearer a"),
             {"host": "::"},
             "Whoever reaches this address can use it with the token in TOOL_CHAINING_PROXY_TOKEN.",
         ),
-        (Address("http://x"), {}, "Every account and program of this computer can use it without"),
         (Address("http://x"), {"forward_authorization": True}, "Each caller acts as whoever"),
     ],
 )
@@ -286,7 +276,7 @@ async def test_each_caller_has_a_process_that_ends_with_the_proxy(folder: Path) 
                 for client in (session, caller):
                     calls.start_soon(given_up, client)
                     await noted.until(f"slow {client.revision}")
-                proxy.process.send_signal(signal.SIGHUP)
+                proxy.process.send_signal(signal.SIGTERM)
             assert proxy.process.wait(PATIENCE) == 0
         (line,) = proxy.logged().splitlines()
         assert "Every account and program of this computer can use it" in line
