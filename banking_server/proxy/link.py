@@ -17,9 +17,6 @@ from banking_server.proxy.questions import NotAnswered, Parked, Running, not_ask
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import SessionForgotten, Upstream
 
-MAX_ROUNDS: Final = 100
-"""How often a server may ask in the course of one request."""
-
 POLL: Final = 0.2
 """Seconds after which a server is asked again that has no question and no result yet."""
 
@@ -123,9 +120,7 @@ class Link:
                 # Nothing was done, so nothing is done twice.
                 upstream = await self.upstream()
                 result = await upstream.request(method, passed, running.declared)
-            for _ in range(MAX_ROUNDS):
-                if result.get("resultType") != "input_required" or not upstream.modern:
-                    return result
+            while upstream.modern and result.get("resultType") == "input_required":
                 asked = result.get("inputRequests")
                 again = {k: v for k, v in passed.items() if k not in ("requestState", ANSWERS)}
                 if isinstance(asked, dict) and asked:
@@ -138,9 +133,7 @@ class Link:
                 if (state := result.get("requestState")) is not None:
                     again["requestState"] = state
                 result = await upstream.request(method, again, running.declared)
-        raise MCPError(
-            code=INTERNAL_ERROR, message=f"The server asked more than {MAX_ROUNDS} times."
-        )
+            return result
 
     async def answer(self, running: Running, method: str, params: Json) -> Json:
         """Answer a request of the client's that is no call. Raises MCPError."""
