@@ -52,7 +52,7 @@ class Link:
         self._connection = connection
         self._upstream: Upstream | None = None
         self._closed = False
-        self._connecting = anyio.Lock()
+        self._connecting = anyio.Lock(fast_acquire=True)
         self._running: list[Running] = []
         self._parked: dict[str, Parked] = {}
         self._standing: dict[tuple[str, str], Json] = {}
