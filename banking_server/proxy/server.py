@@ -86,7 +86,9 @@ class _Passing:
         try:
             upstream = await link.upstream()
         except MCPError as error:
-            print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
+            # A client of both revisions goes on with `initialize`, and then it is told.
+            if ctx.method != "server/discover":
+                print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
             raise
         if ctx.method == ("server/discover" if upstream.modern else "initialize"):
             return eras.greeting(upstream.greeting)
