@@ -36,7 +36,7 @@ from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
-from banking_server.tools.results import BUSY, incident_words, log_incident, too_fast_words
+from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
 
 MOST_REQUESTS: Final = 64
 """Requests of one customer that may run at once, in each server process."""
@@ -120,7 +120,7 @@ class AccessControl:
         # The request itself is not read, so that a refusal costs very little.
         seconds = self._manager.opened.rate.wait(customer)
         if seconds:
-            return _error(429, too_fast_words(seconds), retry_seconds=seconds)
+            return _error(429, too_fast_message(seconds), retry_seconds=seconds)
         if self._running[customer] >= MOST_REQUESTS:
             words = f"{MOST_REQUESTS} of your requests are running. Wait until one of them ends."
             return _error(429, words, retry_seconds=_RETRY_SECONDS)
@@ -191,4 +191,4 @@ def _unavailable(called: str, failure: BaseException) -> Response:
     """Return the response for a bank that cannot answer. If it is not busy, log an incident."""
     if isinstance(failure, BankBusy):
         return _error(503, BUSY, retry_seconds=_RETRY_SECONDS)
-    return _error(503, incident_words(log_incident(called, failure)))
+    return _error(503, incident_message(log_incident(called, failure)))

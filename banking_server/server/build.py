@@ -40,7 +40,7 @@ from banking_server.tools import (
     add_resources,
     serving_resource,
 )
-from banking_server.tools.views import only_to_who_shows_them, views
+from banking_server.tools.views import only_for_clients_with_views, views
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ def build_server(
         tools=(*TOOLS, *FOR_VIEWS),
         extensions=[chaining, views()],
         lifespan=lifespan,
-        middleware=[serving_resource, only_to_who_shows_them],
+        middleware=[serving_resource, only_for_clients_with_views],
         # All processes share the keys: an answer may reach another process than its question.
         request_state_security=RequestStateSecurity(
             keys=[keys.request_state, *(other.request_state for other in keys.others)]
