@@ -1,8 +1,8 @@
 """The public names of a package, each loaded when it is first used.
 
-The one list of them is the package's stub, `__init__.pyi`: type checkers and editors read it, and
-so does Python here, in a tenth of a millisecond. It is how the scientific packages do it (SPEC 1,
-`lazy_loader.attach_stub`), in the few lines that we need of it.
+The package's stub, `__init__.pyi`, is the only list of them: type checkers, editors and this module
+read it. Scientific packages do the same (SPEC 1, `lazy_loader.attach_stub`); these are the few
+lines that this project needs.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is logged is bounded: a fault that repeats fills no disk."""
+"""Logging with a limit on repeated messages, so that they cannot fill the disk."""
 
 import logging
 import sys
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 A_MINUTE: Final = 10
-"""Messages a minute of one place in the code about one fault; after that there is one line."""
+"""Messages a minute from one place in the code about one fault; then one line says more follow."""
 
 
 def log_to_standard_error(line: str = logging.BASIC_FORMAT) -> None:
-    """Write what all loggers say from WARNING on to standard error, each as `line` has it.
+    """Write messages of all loggers, from WARNING on, to standard error in the format `line`.
 
-    What one repeating fault writes is bounded. If somebody has set logging up already, it stays so.
+    Messages of one repeated fault are limited. If logging is configured already, nothing changes.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(RepeatedFaults())
@@ -21,21 +21,21 @@ def log_to_standard_error(line: str = logging.BASIC_FORMAT) -> None:
 
 
 class RepeatedFaults(logging.Filter):
-    """Lets through so many messages a minute that tell of the same fault.
+    """Passes at most `A_MINUTE` messages a minute about the same fault.
 
-    The same are those from one line of the code, with the same exception from one other line. What
-    they say does not count, as an attacker may choose words of it; so what is remembered here is
-    bounded by the code. `monotonic` returns seconds.
+    A fault is one line of code that logs, and the exception with its line. The text of a message
+    does not count, since an attacker could vary it. So the number of faults kept here is limited by
+    the code. `monotonic` returns seconds.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._monotonic = monotonic
         self._seen: dict[tuple[object, ...], tuple[float, int]] = {}
-        """When the minute of each began, and how many came in it."""
+        """For each fault: the start of its minute, and the number of messages since then."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the message is written. The last one before a pause says so."""
+        """Return whether to write the message. The last one before a pause says so."""
         if record.levelno < logging.WARNING:
             return True
         fault = _fault(record)
@@ -48,14 +48,14 @@ class RepeatedFaults(logging.Filter):
         count += 1
         self._seen[fault] = began, count
         if count == A_MINUTE + 1:
-            _say(record, f"{record.getMessage()} (more of the same is left out for a minute)")
+            _replace(record, f"{record.getMessage()} (more of the same is left out for a minute)")
             record.exc_info = record.exc_text = record.stack_info = None
         elif left_out:
-            _say(record, f"{record.getMessage()} ({left_out} more of the same were left out)")
+            _replace(record, f"{record.getMessage()} ({left_out} more of the same were left out)")
         return count <= A_MINUTE + 1
 
 
-def _say(record: logging.LogRecord, message: str) -> None:
+def _replace(record: logging.LogRecord, message: str) -> None:
     record.msg, record.args = message, None
 
 

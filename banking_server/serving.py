@@ -1,9 +1,8 @@
-"""How an ASGI application is served here: by Granian, over HTTP/1.1.
+"""Serves an ASGI application with Granian, over HTTP/1.1.
 
-The bank's server and `tool-chaining-proxy` are both served so. Granian bounds what a client sends
-before there is a request: the time for its head, its size, and the number of connections. One that
-says nothing, or does not read what it is sent, is closed. Limits for each address are a reverse
-proxy's work.
+The bank's server and `tool-chaining-proxy` both use it. Granian limits the time and the size of a
+request's head, and the number of connections. It closes a connection that is silent, or that does
+not read its responses. Limits for each client address are the task of a reverse proxy.
 """
 
 import asyncio
@@ -37,16 +36,16 @@ except ImportError:  # pragma: no cover - Windows
 logger = logging.getLogger(__name__)
 
 HEAD_SECONDS: Final = 5
-"""How long a client may take for the head of a request, and be idle between two."""
+"""The longest time for the head of a request, and between two requests of a connection."""
 
 UNREAD_SECONDS: Final = 30
-"""How long a client may leave what it is sent unread (Linux)."""
+"""How long a client may leave sent data unread (Linux)."""
 
 ENDING_SECONDS: Final = 5
-"""How long requests are still answered when the server is to end."""
+"""How long a server that ends waits for its running requests."""
 
 LAST_BYTES_SECONDS: Final = 0.2
-"""How long what was answered may then take to go out."""
+"""How long it then waits until the last responses are sent."""
 
 GIVEN_UP: Final = 3
 """The exit code of a server that could not start, or whose database is lost."""
@@ -54,15 +53,15 @@ GIVEN_UP: Final = 3
 _BACKLOG: Final = 1024
 _RESTART_SECONDS: Final = 0.5
 _RESERVE: Final = 128
-"""Descriptors that a process needs for other things than connections."""
+"""File descriptors that a process needs besides its connections."""
 
 
 class CannotListen(Exception):
-    """An address cannot be served; the message is one line for people."""
+    """The server cannot listen at an address; the message is one line for people."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 stands for any free one. Raises `CannotListen`."""
+    """Return a listening socket; port 0 means any free port. Raises `CannotListen`."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -70,7 +69,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Of each connection that is accepted, too.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Accepted connections inherit it.
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * UNREAD_SECONDS)
         listening.bind(address)
         listening.listen(_BACKLOG)
@@ -84,9 +83,9 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(
     app: Starlette, listening: socket.socket, *, ending: Callable[[], None] | None = None
 ) -> bool:
-    """Serve an application in this process until Ctrl-C or SIGTERM. False if it could not start.
+    """Serve an application in this process until Ctrl-C or SIGTERM; return whether it could start.
 
-    `ending` is called when it is to end.
+    `ending` is called when the server begins to end.
     """
 
     async def until_a_signal() -> None:
@@ -115,12 +114,12 @@ async def serve_until(
     *,
     ending: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until the event is set; then requests have `ENDING_SECONDS` to be answered.
+    """Serve until the event is set; then running requests have `ENDING_SECONDS` to end.
 
     Raises `RuntimeError` if Granian stops by itself.
     """
-    under_way = _UnderWay(app)
-    server = _Server(under_way, listening)
+    running = _RunningRequests(app)
+    server = _Server(running, listening)
     loop = asyncio.get_running_loop()
     async with app.router.lifespan_context(app):
         serving = asyncio.create_task(server.serve())
@@ -131,23 +130,23 @@ async def serve_until(
         if ending is not None:
             ending()
         for worker in server.wrks:
-            worker.terminate()  # type: ignore[no-untyped-call]  # It accepts no more.
+            worker.terminate()  # type: ignore[no-untyped-call]  # It accepts no connection now.
         with suppress(TimeoutError):
-            await asyncio.wait_for(under_way.none.wait(), ENDING_SECONDS)
-        loop.set_exception_handler(_told_unless_cut_off)
+            await asyncio.wait_for(running.none.wait(), ENDING_SECONDS)
+        loop.set_exception_handler(_log_unless_closed)
         server.stop()  # type: ignore[no-untyped-call]
         with suppress(TimeoutError):
             await serving
 
 
-def _told_unless_cut_off(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Tell of a fault, but not that Granian sets a future of a connection that was cut off."""
+def _log_unless_closed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error of the event loop, except Granian's about a connection that was closed."""
     if not isinstance(context.get("exception"), asyncio.InvalidStateError):
         loop.default_exception_handler(context)
 
 
-class _UnderWay:
-    """ASGI middleware that knows whether a request is under way."""
+class _RunningRequests:
+    """ASGI middleware that counts running requests; `none` is set while there are none."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -159,7 +158,7 @@ class _UnderWay:
         self._count += 1
         self.none.clear()
         try:
-            # What is cut off at the end is no fault that Granian should log.
+            # A request that is cancelled at the end is not an error for Granian's log.
             with suppress(asyncio.CancelledError):
                 await self._app(scope, receive, send)
         finally:
@@ -169,27 +168,27 @@ class _UnderWay:
 
 
 class _Server(Server):
-    """Granian in this process, on a socket that listens already, and that it closes."""
+    """Granian in this process, on a listening socket, which it closes at the end."""
 
     def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
         super().__init__(
             app,
             interface=Interfaces.ASGINL,
-            # Whoever sends nothing has a deadline with HTTP/1.1 alone.
+            # Granian has a timeout for silent connections with HTTP/1.1 only.
             http=HTTPModes.http1,
             http1_settings=HTTP1Settings(header_read_timeout=1000 * HEAD_SECONDS),
             websockets=False,
             backpressure=_most_connections(),
             log_level=LogLevels.error,
-            # To wherever everything else is logged.
+            # Granian's messages go to the same log as all others.
             log_dictconfig={"loggers": {"_granian": {"propagate": True}}},
         )
-        # For the last bytes of answers; connections that are idle are not waited for.
+        # Time to send the last bytes of responses. Idle connections are closed at once.
         self.workers_kill_timeout = LAST_BYTES_SECONDS  # type: ignore[assignment]
         self._listening = listening
 
     def _init_shared_socket(self) -> None:
-        # As Granian does itself where several processes cannot share a port.
+        # Granian does the same on systems where processes cannot share a port.
         holder: Any = SocketHolder
         self._shd = holder(self._listening.detach(), False, _BACKLOG)
         self._ssp = None
@@ -198,10 +197,10 @@ class _Server(Server):
 def serve_in_workers(
     factory: Callable[[], Starlette], listening: socket.socket, workers: int
 ) -> None:
-    """Serve what a module's function makes, in several processes, until Ctrl-C or SIGTERM.
+    """Serve the application of `factory` in several processes, until Ctrl-C or SIGTERM.
 
-    A process that ends is replaced, unless it has given up: then all end, and this one exits with
-    `GIVEN_UP`.
+    A process that ends is replaced. But if it ended with `GIVEN_UP`, all processes end, and this
+    one exits with `GIVEN_UP` too.
     """
     context = multiprocessing.get_context("spawn")
     running: list[BaseProcess] = []
@@ -233,10 +232,10 @@ def serve_in_workers(
 
 
 def _work(factory: Callable[[], Starlette], listening: socket.socket) -> None:
-    """Serve in a process of several; end with the one that started it, however that ended.
+    """Serve in a worker process; end when the supervisor, which started it, ends for any reason.
 
-    A supervisor that was killed tells nobody, but the pipe between them is closed. A worker gives
-    up the port at once, so that a new server can have it.
+    If the supervisor is killed, the pipe between them closes. The worker then ends and closes the
+    port, so that a new server can use it.
     """
     supervisor = multiprocessing.parent_process()
     if supervisor is None:
@@ -252,7 +251,7 @@ def _work(factory: Callable[[], Starlette], listening: socket.socket) -> None:
 
 
 def _most_connections() -> int:
-    """Return how many connections fit below the descriptors that this process may have."""
+    """Return how many connections the limit on this process's file descriptors allows."""
     if resource is None:  # pragma: no cover - Windows
         return _BACKLOG
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,7 +1,7 @@
-"""A client over stdio, as the SDK reads and writes its lines; and an answer to what it cannot read.
+"""A client over stdio, by the SDK, and an error response to a line that it cannot read.
 
-The SDK passes over a line that is no JSON-RPC message, and its sender would wait for ever. JSON-RPC
-wants an error whose id is null (`specs/upstream/README.md`).
+The SDK ignores a line that is no JSON-RPC message, and its sender would wait for ever. JSON-RPC
+requires an error whose id is null (`specs/upstream/README.md`).
 """
 
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 @asynccontextmanager
 async def client_on_stdio() -> AsyncIterator[tuple[Any, Any]]:
-    """Give the client's messages on standard input, and the way to it, until the input ends."""
+    """Return the stream of the client's messages, and the stream to it, until the input ends."""
     async with stdio_server() as (lines, outgoing), anyio.create_task_group() as reading:
         incoming, messages = anyio.create_memory_object_stream[SessionMessage]()
 
@@ -34,7 +34,7 @@ async def client_on_stdio() -> AsyncIterator[tuple[Any, Any]]:
 
 
 def _refusal(error: Exception) -> JSONRPCError:
-    """Return the answer to a line that could not be read. What it says is not repeated."""
+    """Return the error response to a line that could not be read. It does not repeat the line."""
     is_json = isinstance(error, ValidationError) and error.errors()[0]["type"] != "json_invalid"
     if not is_json:
         code, words = PARSE_ERROR, "The line is not JSON."

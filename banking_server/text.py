@@ -1,4 +1,4 @@
-"""Somebody else's text, made fit to be shown: shorter, and with nothing in it that is not seen."""
+"""Makes text from others safe to show: shorter, and without invisible characters."""
 
 import json
 import re
@@ -11,32 +11,32 @@ _INVISIBLE = (
 )
 
 CONTROL: Final = re.compile(f"[{_CONTROLS}]")
-"""What steers a terminal, ends a line or turns text round, and half of a pair of surrogates.
+"""Control characters, line separators, direction overrides, and half of a surrogate pair.
 
-The `DIRECTION_MARKS` are not among it: they belong to ordinary Arabic and Hebrew.
+The `DIRECTION_MARKS` are not included: ordinary Arabic and Hebrew uses them.
 """
 
 DIRECTION_MARKS: Final = frozenset("\u061c\u200e\u200f")
-"""What gives the text around it a direction. The title of a directive has none (TC-S-27)."""
+"""Marks that set the direction of the text around them; forbidden in a title (TC-S-27)."""
 
 _UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
-"""The same, and what is seen as a blank or not at all: tags, marks, fillers, no characters.
+"""`CONTROL`, and characters that look blank or are invisible: tags, marks, fillers, noncharacters.
 
-The two joiners, U+200C and U+200D, are not among it: without them Persian is misspelt.
+The two joiners, U+200C and U+200D, are not included: Persian needs them.
 """
 
 _BREAK: Final = re.compile(r"[\n\r\t]")
 
 
 def cut(text: str, length: int) -> str:
-    """Return a text that is no longer than `length` characters, or its beginning and its length."""
+    """Return a text of at most `length` characters, or its beginning and its length."""
     return text if len(text) <= length else f"{text[:length]}\u2026 ({len(text):,} characters)"
 
 
 def printable(text: str, *, lines: bool = True) -> str:
-    """Return a text in which what steers a terminal or is not seen is written out, as `\\u202e`.
+    """Return a text with control and invisible characters as escapes, such as `\\u202e`.
 
-    Tabs and ends of lines stay as they are where the text may have several `lines`.
+    With `lines`, tabs and line ends stay as they are.
     """
     return _UNSEEN.sub(
         lambda found: found[0] if lines and found[0] in "\n\t" else ascii(found[0])[1:-1], text
@@ -44,9 +44,9 @@ def printable(text: str, *, lines: bool = True) -> str:
 
 
 def one_line(text: str, length: int | None = None) -> str:
-    """Return a text, made printable, on one line, and no longer than `length` characters.
+    """Return a text as one printable line of at most `length` characters.
 
-    So no line break in somebody else's words can begin what looks like a line of ours.
+    So a line break in a server's text cannot start a line that looks like our own.
     """
     parts = map(str.strip, _BREAK.split(text))
     line = printable(" ".join(part for part in parts if part), lines=False)
@@ -54,15 +54,15 @@ def one_line(text: str, length: int | None = None) -> str:
 
 
 def server_ended(errors: str, how: str = "ended") -> str:
-    """Say that a server ended where an answer was awaited, as all three programs say it.
+    """Return the message of all three programs for a server that ended before it answered.
 
-    `errors` is what it wrote last to its standard error, and `how` what is known of its end.
+    `errors` is the end of its standard error; `how` says how it ended.
     """
     words = one_line(errors, 400)
     wrote = f"; what it wrote last to its standard error: {words}" if words else ""
     return f"the server {how} instead of answering{wrote}"
 
 
-def quoted(said: object) -> str:
-    """Return a value as JSON on one line, in which nothing can pass for the words around it."""
-    return printable(json.dumps(said, ensure_ascii=False), lines=False)
+def quoted(value: object) -> str:
+    """Return a value as JSON on one line, so that it does not look like the text around it."""
+    return printable(json.dumps(value, ensure_ascii=False), lines=False)

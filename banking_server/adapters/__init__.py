@@ -1,13 +1,13 @@
-"""Other people's frameworks follow chains: a few lines for each, over `chaining.ToolCaller`.
+"""Adapters with which other frameworks follow chains: some lines over `chaining.ToolCaller`.
 
-One module for each framework, which is imported with it, and not before:
+There is one module for each framework. Import a module only if its framework is installed:
 
-- `fastmcp`: a FastMCP `Client` that follows, also in Pydantic AI;
+- `fastmcp`: a FastMCP `Client` that follows chains, also for Pydantic AI;
 - `fastmcp_server`: the server half for FastMCP;
-- `openai_agents`: the OpenAI Agents SDK's MCP servers that follow;
+- `openai_agents`: MCP servers of the OpenAI Agents SDK that follow chains;
 - `langchain`: an interceptor for LangChain's and LangGraph's `langchain-mcp-adapters`;
-- `mcp_1`: a `ClientSession` of `mcp` 1.x, for what is built on that;
-- `one_result`: what they have in common: a chain becomes the one result of the one call.
+- `mcp_1`: a `ClientSession` of `mcp` 1.x, for other frameworks on it;
+- `one_result`: what the adapters share: a chain is returned as the one result of one call.
 
-Each in five lines, and what each framework cannot do: `README.md`.
+`README.md` has a program for each framework, and says what each one cannot do.
 """

@@ -1,4 +1,4 @@
-"""FastMCP: a `Client` whose tool calls come back with their chains followed."""
+"""FastMCP: a `Client` that follows the chain of each tool call."""
 
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -22,8 +22,8 @@ Transport = TypeVar("Transport", bound=ClientTransport)
 class ChainingClient(Client[Transport]):
     """FastMCP's `Client`, which declares the extension and follows chains.
 
-    It takes what `Client` takes, and `chaining`: what `call_tool_with_chaining` takes, such as
-    `{"consent": policy}`. `timeout` and `progress_handler` hold for each call of a chain.
+    It has the arguments of `Client`, and `chaining`: the options of `call_tool_with_chaining`, such
+    as `{"consent": policy}`. `timeout` and `progress_handler` apply to each call of a chain.
     """
 
     def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
@@ -39,7 +39,7 @@ class ChainingClient(Client[Transport]):
         timeout: timedelta | float | None = None,  # noqa: ASYNC109 - as FastMCP has it
         meta: dict[str, Any] | None = None,
     ) -> CallToolResult:
-        """Call a tool and follow the chain; return one result. `call_tool` goes through here."""
+        """Call a tool and follow the chain; return one result. `call_tool` calls this method."""
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         caller, in_doubt = _Calls(self, progress_handler), self._in_doubt
         call = {"call_timeout": seconds or None, "meta": meta, "in_doubt": in_doubt}
@@ -47,13 +47,13 @@ class ChainingClient(Client[Transport]):
 
 
 class _Calls:
-    """The client as a `ToolCaller`: its own way to make a single call."""
+    """The client as a `ToolCaller`, which makes a single call."""
 
     def __init__(self, client: ChainingClient[Any], progress: Any) -> None:
         self._client, self._progress = client, progress
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)  # `advertised` asks how it is connected.
+        return getattr(self._client, name)  # `advertised` reads the connection's attributes.
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any

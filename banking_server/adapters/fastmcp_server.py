@@ -20,13 +20,13 @@ except ImportError as error:
 
 
 class ToolChainingMiddleware(Middleware):
-    """Advertises the extension, and checks every outgoing directive, as `ToolChaining` does::
+    """Advertises the extension and checks every outgoing directive, as `ToolChaining` does::
 
         mcp.add_middleware(ToolChainingMiddleware())
 
     A tool names the next one in the `meta` of its result:
     `ToolResult(text, meta={"nextTool": {"tool": "open_return", "arguments": {"order": order}}})`.
-    Of servers that are mounted in one another, the outermost has it.
+    If servers are mounted in one another, add it to the outermost server only.
     """
 
     async def on_initialize(self, context: Any, call_next: Any) -> InitializeResult | None:
@@ -40,7 +40,7 @@ class ToolChainingMiddleware(Middleware):
         return _advertising(result, "extensions") if isinstance(result, DiscoverResult) else result
 
     async def on_call_tool(self, context: Any, call_next: Any) -> ToolResult:
-        """Let the call run, then check the directive of its result."""
+        """Make the call, then check the directive of its result."""
         result: ToolResult = await call_next(context)
         interim = result.input_required if isinstance(result, InputRequiredToolResult) else None
         wire = interim or result.to_mcp_result()
@@ -58,7 +58,7 @@ class ToolChainingMiddleware(Middleware):
 
 
 async def _listed(server: FastMCP[Any], name: str) -> Tool | None:
-    """Return what the server's list says of a tool now; None if it is not in it."""
+    """Return a tool as the server lists it now, or None if it is not listed."""
     listed = name in [tool.name for tool in await server.list_tools()]
     tool = await server.get_tool(name) if listed else None
     return None if tool is None else tool.to_mcp_tool()
@@ -68,5 +68,5 @@ _Greeting = TypeVar("_Greeting", InitializeResult, DiscoverResult)
 
 
 def _advertising(greeting: _Greeting, *places: str) -> _Greeting:
-    told = advertised_in(on_the_wire(greeting.capabilities), *places)
-    return greeting.model_copy(update={"capabilities": ServerCapabilities.model_validate(told)})
+    wire = advertised_in(on_the_wire(greeting.capabilities), *places)
+    return greeting.model_copy(update={"capabilities": ServerCapabilities.model_validate(wire)})

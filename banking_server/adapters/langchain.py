@@ -30,15 +30,15 @@ except ImportError as error:
 class ChainInterceptor:
     """Makes an agent's tool call and follows the chain, all in one session of the server.
 
-    Of a session: `load_mcp_tools(session, tool_interceptors=[ChainInterceptor(session)])`. Of a
+    With a session: `load_mcp_tools(session, tool_interceptors=[ChainInterceptor(session)])`. With a
     client, which opens a session for each chain:
-    `client.tool_interceptors.append(ChainInterceptor(client))`. It is to be the last interceptor,
-    since it makes the calls itself. `chaining` is what `call_tool_with_chaining` takes.
+    `client.tool_interceptors.append(ChainInterceptor(client))`. It must be the last interceptor,
+    since it makes the calls itself. `chaining` has the options of `call_tool_with_chaining`.
     """
 
     def __init__(self, server: Any, *, chaining: ChainOptions | None = None) -> None:
         self._server, self._chaining = server, checked(chaining)
-        self._in_doubt: dict[str, CallsInDoubt] = defaultdict(CallsInDoubt)  # By each server.
+        self._in_doubt: dict[str, CallsInDoubt] = defaultdict(CallsInDoubt)  # By server name.
 
     async def __call__(self, request: Any, handler: Any) -> CallToolResult:
         """Return one result of the call and its chain."""
@@ -51,7 +51,7 @@ class ChainInterceptor:
         except Exception as error:
             if not ended:
                 raise
-            # `mcp` 1.x cancels whoever opened a session that breaks.
+            # When a session breaks, `mcp` 1.x cancels the task that opened it.
             if ended[0].outcome is Outcome.CANCELLED and not ended[0].follow_ups:
                 raise error
         return CallToolResult.model_validate(on_the_wire(as_one(ended[0])))
@@ -66,7 +66,7 @@ class ChainInterceptor:
         if not isinstance(self._server, MultiServerMCPClient):
             yield SessionCaller(self._server)
             return
-        # As the package does for a single call, with the headers that other interceptors set.
+        # `langchain-mcp-adapters` does the same for a single call: other interceptors set headers.
         connection = {**self._server.connections[request.server_name]}
         if request.headers and connection["transport"] not in ("stdio", "websocket"):
             connection["headers"] = {**(connection.get("headers") or {}), **request.headers}

@@ -1,4 +1,4 @@
-"""A `ClientSession` of `mcp` 1.x, as frameworks that hold `mcp` below 2 have it."""
+"""A `ClientSession` of `mcp` 1.x, for frameworks that require `mcp` below 2."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,18 +9,18 @@ class SessionCaller:
 
         await call_tool_with_chaining(SessionCaller(session), "prepare_money_transfer", {...})
 
-    `progress` is told of the progress of every call of the chain.
+    `progress` is called with the progress of every call of the chain.
     """
 
     protocol_version = "2025-11-25"
-    """The newest revision of `mcp` 1.x; a server advertises alike on all that it speaks."""
+    """The newest revision of `mcp` 1.x. A server advertises in the same way on older ones."""
 
     def __init__(self, session: Any, *, progress: Any = None) -> None:
         self._session, self._progress = session, progress
 
     @property
     def server_capabilities(self) -> Any:
-        """What the server said of itself when the session was initialized."""
+        """The server's capabilities, from the initialization of the session."""
         return self._session.get_server_capabilities()
 
     async def call_tool(

@@ -1,4 +1,4 @@
-"""What all adapters do: make the framework's one call, follow the chain, return one result."""
+"""What all adapters share: make one call, follow the chain, return one result."""
 
 from typing import Any, TypedDict
 
@@ -15,7 +15,7 @@ from banking_server.chaining.consent import check_policy
 
 
 class ChainOptions(TypedDict, total=False):
-    """What `call_tool_with_chaining` takes, by the same names, and an adapter as `chaining`."""
+    """The options of `call_tool_with_chaining` that an adapter takes as `chaining`."""
 
     consent: ConsentPolicy
     limit: int
@@ -28,7 +28,7 @@ class ChainOptions(TypedDict, total=False):
 
 
 def checked(chaining: ChainOptions | None) -> ChainOptions:
-    """Return the options; raise `TypeError` where they are made, and not in a model's call."""
+    """Return the options; raises `TypeError` now, and not during a call of the model."""
     check_policy((chaining or {}).get("consent"))
     return chaining or {}
 
@@ -42,17 +42,17 @@ async def one_result(
 ) -> CallToolResult:
     """Make a call and follow its chain; return the one result of both, as `as_one` does.
 
-    `call` is what `call_tool_with_chaining` is told of this call alone.
+    `call` has options of `call_tool_with_chaining` for this call only.
     """
-    told = {key: value for key, value in call.items() if value is not None}
-    return as_one(await call_tool_with_chaining(caller, name, arguments, **{**chaining, **told}))
+    options = {key: value for key, value in call.items() if value is not None}
+    return as_one(await call_tool_with_chaining(caller, name, arguments, **{**chaining, **options}))
 
 
 def as_one(chain: ChainResult) -> CallToolResult:
-    """Return `ChainResult.merged()`, for the model to see.
+    """Return `ChainResult.merged()`, for the model.
 
-    If the first call raised, that is raised, so that the framework deals with it as ever. Where a
-    later one did, the result says so (TC-C-33).
+    If the first call raised, its exception is raised again, so that the framework handles it as
+    usual. If a later call raised, the result says so (TC-C-33).
     """
     if chain.error is not None and not chain.follow_ups:
         raise chain.error

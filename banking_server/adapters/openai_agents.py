@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: its MCP servers, whose tool calls come back with chains followed."""
+"""The OpenAI Agents SDK: its MCP servers, which follow the chain of each tool call."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ except ImportError as error:
 
 
 class _Chaining(_MCPServerWithClientSession):
-    """One of the SDK's servers. `chaining` is what `call_tool_with_chaining` takes."""
+    """One of the SDK's servers. `chaining` has the options of `call_tool_with_chaining`."""
 
     def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -43,15 +43,15 @@ class _Chaining(_MCPServerWithClientSession):
         return CallToolResult.model_validate(on_the_wire(result))  # `mcp` 1.x has its own models.
 
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the policy allows a follow-up call that the agent may make unasked."""
+        """Return whether the agent may make a follow-up call unasked and the policy allows it."""
         return await self._may_call(proposal) and await self._asked("allows", proposal)
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether the policy agrees to such a call whose effect is not known."""
+        """Return whether the policy allows such a call again, if its effect is unknown."""
         return await self._may_call(proposal) and await self._asked("allows_again", proposal)
 
     async def _may_call(self, proposal: Proposal) -> bool:
-        # Nobody can be asked to approve inside a call, and a filter not with the agent it is for.
+        # During a call no approval can be asked for, and the agent for a filter is not known.
         if callable(self.tool_filter) or not await self._apply_tool_filter([proposal.tool]):
             return False
         return self._get_needs_approval_for_tool(proposal.tool, None) is False
@@ -62,7 +62,7 @@ class _Chaining(_MCPServerWithClientSession):
 
 
 class _Calls:
-    """A server of the SDK's as a `ToolCaller`."""
+    """A server of the SDK as a `ToolCaller`."""
 
     def __init__(self, server: _Chaining, call: Any) -> None:
         self._server, self._call = server, call
@@ -71,7 +71,7 @@ class _Calls:
         self._known = self.session if known else SessionCaller(self.session)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._known, name)  # `advertised` asks how it is connected.
+        return getattr(self._known, name)  # `advertised` reads the connection's attributes.
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any
@@ -81,7 +81,7 @@ class _Calls:
             return result
 
     async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
-        # As the server lists them now: neither kept nor filtered.
+        # The server's current list, neither cached nor filtered.
         return on_the_wire(await self._server._list_tools_page(self.session, cursor))
 
 

@@ -11,19 +11,19 @@ The first five modules, and `arguments`, need no MCP SDK: read these if you port
 another language.
 
 - `directive`, `negotiation`, `provenance`: what is on the wire, and how to read it;
-- `values`, `content`: JSON as RFC 8785 has it, and whom a content item is for;
+- `values`, `content`: comparing JSON by RFC 8785, and the audience of a content item;
 - `arguments`: are arguments valid against an input schema?
-- `outgoing`, `server`: the server half: what may be sent, and the `Extension` of the SDK;
+- `outgoing`, `server`: the server half: the check of a directive, and the SDK's `Extension`;
 - `client`, with `caller`, `consent`, `doubt`, `refused` and `result`: the client half, which works
   with any client and needs only the data models of the SDK (`mcp_types`);
-- `transport`, `bearer`: what a client of the SDK declares, how much it reads of a server, and where
-  a token may go.
+- `transport`, `bearer`: for clients of the SDK: the declaration, limits on what is read, and where
+  a token may be sent.
 
-`server` and `transport` need `mcp` 2.3, and `needed_sdk` says so where an older one is installed.
-All else also works beside `mcp` 1.x.
+`server` and `transport` need `mcp` 2.3; `needed_sdk` has the message for an older one. All other
+modules also work beside `mcp` 1.x.
 
 All public names can be imported from here; `__init__.pyi` is the list of them. A module is loaded
-when the first of its names is used, so that nobody waits for a half that they do not use.
+when the first of its names is used, so that the other half costs no time.
 """
 
 from typing import Any
@@ -38,9 +38,9 @@ def __getattr__(name: str) -> Any:
     try:
         return _load(name)
     except ImportError as error:
-        from banking_server.chaining.needed_sdk import needed_instead
+        from banking_server.chaining.needed_sdk import upgrade_message
 
-        needed = needed_instead(error)
+        needed = upgrade_message(error)
         if needed is None:
             raise
         raise ImportError(f"{name}: {needed}") from None

@@ -1,10 +1,10 @@
 """Are arguments valid against a tool's input schema? (TC-C-14, TC-S-14)
 
-Anybody can have written the schema and the arguments, and nothing stops a validator that is at
-work. So `_Work` first goes through the schema, along its references, with each value that the
-validator would look at. What is too much was not checked, and counts as not valid. Regular
-expressions run in time linear to the text. Those that look around or refer back cannot: they
-backtrack, up to a limit, and only where giving up cannot make the arguments valid.
+The schema and the arguments may come from anybody, and a running validator cannot be stopped. So
+`_Work` first estimates the validator's work: it goes through the schema and its references with the
+values. Arguments that would take too much work are not checked, and count as not valid. Regular
+expressions run in time linear to the text. Expressions with lookaround or backreferences backtrack,
+up to a limit. They are used only where giving up cannot make the arguments valid.
 """
 
 import json
@@ -24,7 +24,7 @@ MAX_SCHEMA: Final = 200_000
 """Characters of JSON that a schema may have."""
 
 MAX_WORK: Final = 60_000
-"""Steps of one check; a step is about a microsecond of the validator's time."""
+"""Steps of one check at most; a step is about a microsecond of the validator's time."""
 
 MAX_DEPTH: Final = 128
 """How deep a check may go, references included."""
@@ -52,33 +52,33 @@ _TOO_MUCH: Final = "the arguments or the tool's input schema are too much to be 
 
 
 class _NotChecked(Exception):
-    """The arguments were not checked. The message says why, in words for people."""
+    """The arguments were not checked; the message tells people why."""
 
 
 def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
     """Say why `arguments` are not valid against `input_schema`, or return None if they are valid.
 
-    The schema is read as JSON Schema 2020-12 unless it names another dialect, and nothing is
-    fetched. If it cannot be read or is too much to be checked, no arguments are valid. The sentence
-    names places and rules but repeats no value, so that it can be logged.
+    The schema is read as JSON Schema 2020-12 unless it names another dialect. Nothing is fetched.
+    If the schema cannot be read, or the check would take too much work, no arguments are valid. The
+    sentence names places and rules. It repeats no value, so that it can be logged.
     """
     try:
-        # The text is what is looked up, so that a schema that has changed is compiled anew.
+        # The text is the key of the cache, so that a changed schema is compiled again.
         document, work, validator = _compiled(json.dumps(input_schema))
         _Work(document, work).visit(document, arguments)
         validator.validate(arguments)
     except jsonschema_rs.ValidationError as error:
-        return _in_words(error)
+        return _problem(error)
     except _NotChecked as why:
         return f"arguments: {why}"
     except Exception:
-        # Whatever the validator cannot do (a text that is not Unicode, say) is not checked.
+        # The validator cannot check everything: a text that is not Unicode, for example.
         return f"arguments: {_TOO_MUCH}"
     return None
 
 
-def _in_words(error: jsonschema_rs.ValidationError) -> str:
-    # A name of the server's is not to be taken for words of ours.
+def _problem(error: jsonschema_rs.ValidationError) -> str:
+    # The server chose the names. An unusual one is quoted, so that it does not look like our text.
     names = [str(name) for name in error.instance_path]
     shown = [n if re.fullmatch(r"[\w$-]{1,64}", n) else json.dumps(n[:64]) for n in names]
     place, kind = ".".join(["arguments", *shown]), error.kind
@@ -86,14 +86,17 @@ def _in_words(error: jsonschema_rs.ValidationError) -> str:
         return f"{place}: {kind.property!r} is a required property"
     if kind.name in ("additionalProperties", "unevaluatedProperties"):
         return f"{place}: {json.dumps(kind.value)[:200]} is not allowed"
-    # Where a rule consists of others, their errors are the value, and repeat what was sent.
+    # A rule made of other rules (`allOf`) has their errors as its value. They repeat the arguments.
     rule = json.dumps(kind.value, ensure_ascii=False, default=lambda _: "...")[:200]
     return f"{place}: must satisfy {kind.name} {rule}"
 
 
 @lru_cache(maxsize=64)
 def _compiled(text: str) -> tuple[Any, int, Any]:
-    """Return a schema, the work that its check may be, and its validator, or raise."""
+    """Return the schema, the steps that its check may take, and its validator.
+
+    Raises `_NotChecked` if the schema is too large, not valid or not supported.
+    """
     if len(text) > MAX_SCHEMA:
         raise _NotChecked(_TOO_MUCH)
     document = json.loads(text)
@@ -117,12 +120,12 @@ def _compiled(text: str) -> tuple[Any, int, Any]:
         raise _NotChecked(
             "the tool's input schema is not valid, or its expressions are too large"
         ) from error
-    # To find the rest, all beside it is checked once more, and again.
+    # `unevaluated…` makes the validator check all rules beside it again.
     return document, MAX_WORK // 4 ** sum(keywords[each] for each in _UNEVALUATED), validator
 
 
 def _nodes(node: Any, *, root: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield what can be schemas in a schema. Raises `_NotChecked` for what is not read here."""
+    """Yield every object that can be a schema. Raises `_NotChecked` for unsupported keywords."""
     if isinstance(node, dict):
         if not root and isinstance(node.get("$id"), str):
             raise _NotChecked("the tool's input schema has further schemas in it")
@@ -138,7 +141,10 @@ def _nodes(node: Any, *, root: bool = True) -> Iterator[dict[str, Any]]:
 
 @dataclass
 class _Work:
-    """Goes through a schema and a value as a validator does, and counts the steps."""
+    """Goes through a schema and a value as the validator does, and counts the steps.
+
+    `left` is the number of steps that are still allowed.
+    """
 
     document: Any
     left: int
@@ -159,10 +165,10 @@ class _Work:
             if keyword == "pattern" and isinstance(value, str):
                 self._match(rule, value)
             elif keyword == "uniqueItems" and isinstance(value, list):
-                self._tell_apart(value)
+                self._compare_items(value)
 
     def _applied(self, keyword: str, rule: Any, value: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield the subschemas of a keyword, each with a value that it is applied to."""
+        """Yield each subschema of a keyword with the value that it is applied to."""
         if keyword in _REFERENCES:
             yield follow(pointer_parts(unquote(rule[1:])) or [], self.document), value
         elif keyword in _SAME_VALUE:
@@ -181,7 +187,7 @@ class _Work:
             yield from zip(rules, members, strict=False)
 
     def _match(self, pattern: str, text: str) -> None:
-        """At worst, each character goes through all states, with counts written out."""
+        """Spend the steps of the worst case: each character goes through all states."""
         length, states, times = len(text.encode()), len(pattern), 1
         for group, least, most in _COUNTED.findall(pattern):
             count = max(int(least), int(most or 0), 1)
@@ -190,11 +196,11 @@ class _Work:
         if _BACKTRACKING.search(pattern):
             self.spend(500 + length**2 * states * times // 100)
 
-    def _tell_apart(self, items: list[Any]) -> None:
-        """Items are told apart by hashes, and those that can have one hash one by one."""
-        alike: defaultdict[Any, list[int]] = defaultdict(list)
+    def _compare_items(self, items: list[Any]) -> None:
+        """Spend the steps of comparing items: pairwise among those that can have one hash."""
+        by_hash: defaultdict[Any, list[int]] = defaultdict(list)
         for item in items:
-            # All objects and lists could have one hash; so have integers that are one double.
+            # Any two objects or lists can have one hash. Integers that are one double have one.
             key = None if isinstance(item, dict | list) else item
-            alike[float(item) if type(item) is int else key].append(len(str(item)))
-        self.spend(sum(len(group) * sum(group) // 500 + 1 for group in alike.values()))
+            by_hash[float(item) if type(item) is int else key].append(len(str(item)))
+        self.spend(sum(len(group) * sum(group) // 500 + 1 for group in by_hash.values()))

@@ -1,11 +1,11 @@
-"""URLs, and where a token may go: to its server, and to nobody who listens on the way."""
+"""URLs of servers, and whether a bearer token can be sent to one without being read on the way."""
 
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 
 def http_url(value: str, example: str = "https://example.com/mcp") -> SplitResult:
-    """Return the parts of a URL that requests can go to; raises ValueError with an example."""
+    """Return the parts of an http or https URL; raises ValueError if it is not one."""
     try:
         parts = urlsplit(value)
         host = (parts.hostname or "").encode("idna")
@@ -18,7 +18,7 @@ def http_url(value: str, example: str = "https://example.com/mcp") -> SplitResul
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host's name or address can only be this computer."""
+    """Return whether a host name or address always means this computer."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -29,15 +29,12 @@ def is_loopback(host: str) -> bool:
 
 
 def stays_private(url: str) -> bool:
-    """Return whether nobody on the way can read what is sent to a URL.
-
-    That is over TLS, and on this computer.
-    """
+    """Return whether requests to the URL are encrypted or stay on this computer."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 def without_user(url: str) -> str:
-    """Return a URL without the user and the password that can stand in it, nor a query."""
+    """Return a URL without its user, password, query and fragment."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

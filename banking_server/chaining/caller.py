@@ -13,13 +13,13 @@ from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
 
 Wire = BaseModel | Mapping[str, Any]
-"""An MCP object: parsed JSON as on the wire, or a model that an SDK (any version) made of it."""
+"""An MCP object: parsed JSON as on the wire, or a model of it from an SDK of any version."""
 
 MAX_PAGES: Final = 100
-"""Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
+"""Pages of `tools/list` that are read at most, so that an endless list does not block a chain."""
 
 MAX_TEXT: Final = 4_000_000
-"""Characters that a server's tools may have all together, with their descriptions and schemas."""
+"""Characters of all tools of a server together, with their descriptions and schemas, at most."""
 
 
 class ToolCaller(Protocol):
@@ -35,8 +35,8 @@ class ToolCaller(Protocol):
             async def list_tools(self, *, cursor):
                 return await self.request("tools/list", {"cursor": cursor} if cursor else {})
 
-    One object stands for one endpoint, and for one principal in whose name every call is made: all
-    calls of a chain go through it (TC-C-07).
+    One object is one connection: one endpoint and one principal. All calls of a chain go through
+    it (TC-C-07).
 
     The client itself declares the extension, when it connects or in each request (TC-C-01). If it
     does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether the server
@@ -54,20 +54,20 @@ class ToolCaller(Protocol):
     ) -> Awaitable[Wire]:
         """Make one `tools/call` and return its complete result.
 
-        Send `arguments` exactly as they are (TC-C-06), and `meta`, a JSON object, as the `_meta` of
-        the request: it carries the provenance (TC-C-28). `read_timeout_seconds` are what one
-        request may take; None means no limit from here. Return after the server's questions
-        (elicitation, sampling) are answered. Return an `isError` result; do not raise it. Do not
-        send the request again if its answer was lost (TC-C-39). An exception that has the JSON-RPC
-        error as `error`, as those of the SDK have, says by its code whether the server acted.
+        Send `arguments` exactly as they are (TC-C-06). Send `meta`, a JSON object, as the `_meta`
+        of the request: it carries the provenance (TC-C-28). `read_timeout_seconds` is the time that
+        one request may take; None means no limit. Return after the server's questions (elicitation,
+        sampling) are answered. Return an `isError` result; do not raise it. Do not send the request
+        again if its response was lost (TC-C-39). Give an exception the JSON-RPC error as `error`,
+        as the SDK does: its code can say that the server did not act.
         """
         ...
 
     def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
         """Return one page of `tools/list`: the first one if `cursor` is None.
 
-        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has: "use" for
-        a list that was kept, if its `ttlMs` allows that, and "refresh" for one that is read now.
+        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has: "use"
+        accepts a cached list if its `ttlMs` allows that, and "refresh" reads the list again.
         """
         ...
 
@@ -75,8 +75,8 @@ class ToolCaller(Protocol):
 def advertised(client: ToolCaller) -> bool:
     """Return whether the server is known to advertise the extension (TC-C-03).
 
-    Where a client has no `protocol_version` and `server_capabilities`, nobody knows. Nor does an
-    `mcp.Client` that was told the revision (`mode`): it asks no server, and has no capabilities.
+    It is not known of a client without `protocol_version` and `server_capabilities`, nor of an
+    `mcp.Client` that was given the revision as `mode`: that one does not ask for capabilities.
     """
     revision = getattr(client, "protocol_version", None)
     capabilities = getattr(client, "server_capabilities", None)
@@ -96,11 +96,11 @@ _chaining: ContextVar[bool] = ContextVar("_chaining", default=False)
 
 @contextmanager
 def without_result_check(client: ToolCaller) -> Iterator[None]:
-    """Let an `mcp.Client` return what the call inside brings, and not refuse it.
+    """Make an `mcp.Client` return the result of the call inside without its own check.
 
-    The SDK checks structured content after the result has come, and raises where it is not valid:
-    the result would be lost (TC-C-24). `check_result` checks it afterwards. What the client does
-    for others stays as it is.
+    The SDK checks structured content when the result has arrived, and raises if it is not valid.
+    The result would be lost (TC-C-24). `check_result` makes that check afterwards. Calls of the
+    same client outside of chains are checked as before.
     """
     session: Any = getattr(client, "session", None)
     check = getattr(session, "validate_tool_result", None)
@@ -120,7 +120,7 @@ def without_result_check(client: ToolCaller) -> Iterator[None]:
 
 
 async def check_result(client: ToolCaller, name: str, result: CallToolResult) -> None:
-    """Check a result as an `mcp.Client` would have done. Raises RuntimeError if it refuses it."""
+    """Make the check that `without_result_check` left out. Raises RuntimeError if it fails."""
     session: Any = getattr(client, "session", None)
     later = getattr(getattr(session, "validate_tool_result", None), "later", None)
     if later is not None and not result.is_error:
@@ -128,15 +128,15 @@ async def check_result(client: ToolCaller, name: str, result: CallToolResult) ->
 
 
 async def list_all_tools(client: ToolCaller) -> list[Tool]:
-    """Return the tools that a server lists now, on all its pages; raises as `read_tools` does."""
+    """Return the tools on all pages of the server's list now. Raises as `read_tools` does."""
     return (await read_tools(client, "refresh"))[0]
 
 
 async def read_tools(client: ToolCaller, mode: str) -> tuple[list[Tool], bool]:
-    """Return a server's tools on all pages (TC-C-12), and whether the client may have kept them.
+    """Return a server's tools on all pages (TC-C-12), and whether they can be from a cache.
 
-    That can only be in the `mode` "use", of a client that has a cache, and of a list with `ttlMs`.
-    Raises what `list_tools` raises, and ValueError if it returns no tool list, or too long a one.
+    They can only with the `mode` "use", a client that has a cache, and a list with `ttlMs`. Raises
+    what `list_tools` raises, and ValueError if it returns no tool list or one that is too long.
     """
     list_tools: Any = client.list_tools
     has_cache = "cache_mode" in inspect.signature(list_tools).parameters
@@ -161,9 +161,9 @@ async def read_tools(client: ToolCaller, mode: str) -> tuple[list[Tool], bool]:
 def tool_result(returned: Wire) -> CallToolResult:
     """Return what `ToolCaller.call_tool` returned as a result; an SDK result is returned unchanged.
 
-    Raises ValueError if it is not the complete result of a `tools/call`. An interim one, which on
-    2025-11-25 has a member `task`, has no directive (TC-D-11), and a `resultType` that is not known
-    makes it no result at all.
+    Raises ValueError if it is not the complete result of a `tools/call`. An interim result, which
+    on 2025-11-25 has a member `task`, has no directive (TC-D-11). A result with an unknown
+    `resultType` is not valid.
     """
     wire = {} if isinstance(returned, CallToolResult) else _json(returned, "call_tool")
     kind = getattr(returned, "result_type", "task" if "task" in wire else "complete")
@@ -185,7 +185,7 @@ def _read(model: type[_Model], returned: Wire, method: str) -> _Model:
 
 def _json(returned: Wire, method: str) -> Mapping[str, Any]:
     if isinstance(returned, BaseModel):
-        # Written as JSON, a number that no double can hold would become null.
+        # pydantic writes a number that no double can hold as null. So objects are kept as they are.
         kept = {
             field.alias or name: getattr(returned, name)
             for name, field in type(returned).model_fields.items()

@@ -5,16 +5,16 @@
     for step in chain.steps:
         print(step.level, step.tool)
 
-The client is an `mcp.Client`, or any other object with its two methods `call_tool` and
-`list_tools`: see `ToolCaller`. A function wraps the client, because the SDK shows ordinary results
-to no client extension. Connect with `mcp.Client(..., extensions=[CLIENT_EXTENSION])` to declare the
-extension to the server.
+The client is an `mcp.Client`, or any other object with the two methods `call_tool` and
+`list_tools`: see `ToolCaller`. This is a function around the client, because the SDK passes
+ordinary results to no client extension. Connect with `mcp.Client(...,
+extensions=[CLIENT_EXTENSION])` to declare the extension to the server.
 
-**Never twice.** Each call of a chain is one `call_tool` of the client, and none is repeated here:
-where its answer is lost, the chain fails, and says that nobody knows whether the call took effect;
-where the server refused it before it acted, that it was not made (TC-C-39). `mcp.Client` sends a
-request again only where the server refused the first one before it acted, and in the rounds of a
-question to the user; all that is one call (TC-C-09). A client of your own must do no more.
+**Never twice.** Each call of a chain is one `call_tool` of the client, and is never repeated here.
+If its response is lost, the chain fails and says that the effect of the call is unknown. If the
+server refused the call before it acted, the chain says that it was not made (TC-C-39). `mcp.Client`
+sends a request again only in that case, and with the user's answer to a question of the server; all
+that is one call (TC-C-09). A client of your own must not repeat more.
 """
 
 import inspect
@@ -58,26 +58,26 @@ from banking_server.chaining.result import ChainResult, Outcome, Step, quoted
 from banking_server.chaining.values import canonical
 
 REASON: Final = 200
-"""Characters that are told, at most, of what a client's exception says."""
+"""Characters of an exception's message that `detail` repeats at most."""
 
 NOT_ADVERTISED: Final = (
     "the server does not advertise tool chaining, and this client was not told to follow it anyway"
 )
-"""The detail of a chain that ended as TC-C-03 has it."""
+"""The detail of a chain that ended because of TC-C-03."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
-"""Seconds that one request may take, if nobody chose others."""
+"""Seconds that one request may take by default."""
 
 DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
-"""Seconds that a whole chain may take, if nobody chose others."""
+"""Seconds that a whole chain may take by default."""
 
 
 class ChainStop:
-    """A way to stop chains: pass it as `stop`, and call `stop()` in the same event loop.
+    """Stops chains: pass it as `stop`, and call `stop()` in the same event loop.
 
-    A call that is under way is cancelled, and no other is started (TC-C-22). The chain then ends as
-    `cancelled`, with the steps that were completed. To pass on a cancellation of the event loop's
-    own needs no `ChainStop`: it ends a chain too, but only `on_end` is then told the result.
+    The current call is cancelled, and no other is started (TC-C-22). The chain then ends as
+    `cancelled`, with the steps that were completed. A cancellation of the event loop (of the task)
+    ends a chain too, but then only `on_end` receives the result.
     """
 
     def __init__(self) -> None:
@@ -86,14 +86,14 @@ class ChainStop:
         self._scopes: set[anyio.CancelScope] = set()
 
     def stop(self) -> None:
-        """Stop the chains that run with it, and any that begin with it later."""
+        """Stop the chains that were given this object, and those that are given it later."""
         self.stopped = True
         for scope in self._scopes:
             scope.cancel()
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Let what runs inside be ended by `stop`."""
+        """Return a context whose content is cancelled by `stop`."""
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:
@@ -130,38 +130,38 @@ async def call_tool_with_chaining(
 
     Args:
         client: A client that is connected to the server, and answers its questions.
-        name: The first tool. The caller chose it, so it is not checked, and nobody is asked.
+        name: The first tool. The caller chose it, so it needs no check and no consent.
         arguments: The arguments of the first call; none means `{}`.
         limit: How many calls are made at most, the first one included.
-        consent: Asked before each follow-up call. Without it nobody consents, and no call is made
-            (TC-C-21). For a server whose hints the user trusts, `FollowNonDestructive()`.
-        call_timeout: Seconds that each request may take; None means no limit. It is passed on to
-            `client.call_tool`, which keeps it: only the client can tell a slow server from a user
-            who is being asked. `mcp.Client` cannot on revision 2025-11-25. Reading the tool list
-            counts as one request too.
-        total_timeout: Seconds that the whole chain may take, questions to the user included, and
-            whatever the client does. None means no limit from here.
-        on_step: Told of each step as soon as its result is there.
-        on_proposal: Told of each follow-up call that can be made, before consent is asked for.
-        on_end: Told how the chain ended: also where this function cannot return it, since the task
-            that called it is cancelled. An `mcp.Client` over HTTP does that when its connection
-            breaks; `ResilientHttpClient` keeps it from that.
-        meta: Further members for the `_meta` of every `tools/call`. A `progressToken` goes with
-            the first one only.
+        consent: Asked before each follow-up call. Without it no follow-up call is made (TC-C-21).
+            `FollowNonDestructive()` is for a server whose hints the user trusts.
+        call_timeout: Seconds that each request may take; None means no limit. `client.call_tool`
+            receives it and must enforce it: only the client knows whether the server is slow or
+            the user is being asked. `mcp.Client` does not know it on revision 2025-11-25. Reading
+            the tool list counts as one request too.
+        total_timeout: Seconds that the whole chain may take, with all questions to the user. None
+            means no limit.
+        on_step: Called with each step as soon as its result has arrived.
+        on_proposal: Called with each follow-up call that can be made, before `consent` is asked.
+        on_end: Called with the result of the chain, also if this function cannot return it because
+            its task is cancelled. An `mcp.Client` over HTTP cancels the task when its connection
+            breaks; `ResilientHttpClient` prevents that.
+        meta: Further members for the `_meta` of every `tools/call`. Only the first call gets a
+            `progressToken`.
         follow_unadvertised: Follow directives even if the server is not known to advertise the
             extension (TC-C-03). The user or the host decides that for this server.
-        stop: Something that can end the chain from outside.
-        in_doubt: The calls of this session whose effect is unknown; no equal call is made unless
-            `consent` has a method `allows_again` and it agrees (TC-C-55). By default those of the
-            object `client`: a host that makes a new one for each call passes its own.
+        stop: An object that can stop the chain from outside.
+        in_doubt: The calls of this session whose effect is unknown. No equal call is made unless
+            `consent` has a method `allows_again` that agrees (TC-C-55). Default: those of the
+            object `client`. A host that makes a new client for each call passes its own.
 
     Returns:
-        Every step that was completed, and the outcome. Where a call raised or time ran out, that
-        is `failed`; for an exception, call `raise_for_failure()`.
+        Every completed step, and the outcome. If a call raised or time ran out, the outcome is
+        `failed`; `raise_for_failure()` raises the exception.
 
     Raises:
         ValueError: `limit` is less than 1.
-        TypeError: `consent` is no policy.
+        TypeError: `consent` is not a policy.
     """
     check_policy(consent)
     if limit < 1:
@@ -184,12 +184,12 @@ async def call_tool_with_chaining(
     except Exception as error:
         result = chain.failed(error)
     except BaseException:
-        # Cancelled from outside. That must go on, and can take no result along.
+        # The task was cancelled from outside. The cancellation must be raised again.
         if on_end is not None:
             on_end(chain.cancelled("its task was cancelled"))
         raise
     if chain.stop.stopped:
-        # Whatever else is the case, a chain that was stopped before its end is cancelled.
+        # A chain that was stopped before its end is cancelled, even if a call failed too.
         result = chain.cancelled("the chain was stopped")
     if on_end is not None:
         on_end(result)
@@ -198,7 +198,7 @@ async def call_tool_with_chaining(
 
 @dataclass
 class _Chain:
-    """One chain under way."""
+    """The state of one running chain."""
 
     client: ToolCaller
     limit: int
@@ -219,12 +219,13 @@ class _Chain:
     started: Directive | None = None
     refused: bool = False
     complete: bool = False
-    """Whether the last result names no further tool. What happens after that changes nothing."""
+    """Whether the last result names no further tool. Later errors do not change the outcome."""
     doing: str = "the start of the chain"
+    """What the chain does now, for the message if it fails."""
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
         directive, alias = Directive.model_construct(tool=name, arguments=arguments), False
-        # A client can send a request before it first waits; a cancelled chain must send none.
+        # A cancelled chain must not send a request. A client may send one before its first await.
         await anyio.lowlevel.checkpoint()
         while True:
             reading = await self._call(directive, alias)
@@ -254,7 +255,7 @@ class _Chain:
                     read_timeout_seconds=self.call_timeout,
                     meta={**self.meta, **provenance.to_wire()},
                 )
-                # A progress token was given out for the first call alone.
+                # A progress token belongs to the first call only.
                 self.meta = {k: value for k, value in self.meta.items() if k != "progressToken"}
                 result = tool_result(await awaited(returned, "call_tool"))
             except Exception as error:
@@ -262,7 +263,6 @@ class _Chain:
                 if self.refused:
                     self.in_doubt.discard(call)
                 raise
-        # Its effect is known now.
         self.in_doubt.discard(call)
         reading = read_directive(result.meta)
         self.pending = reading.directive if isinstance(reading, Found) else None
@@ -280,11 +280,11 @@ class _Chain:
     async def _obstacle(self, directive: Directive) -> tuple[Outcome, str] | None:
         """Return how the chain ends before `directive` is followed, or None if it goes on.
 
-        The rows of the table of outcomes are gone through from the limit on (TC-C-27). A list that
-        the client has kept is read anew where it could end the chain (TC-C-13), also by its hints:
-        consent is asked for once, since a person's no stands.
+        This is the table of outcomes from the limit on (TC-C-27). If a cached tool list could end
+        the chain, by its tools or its hints, the list is read again (TC-C-13). Consent is asked for
+        once only.
         """
-        # Nobody is asked about a chain that is cancelled.
+        # A cancelled chain asks no question.
         await anyio.lowlevel.checkpoint()
         name, call = quoted(directive.tool), _call_key(directive)
         if len(self.steps) >= self.limit:
@@ -308,8 +308,8 @@ class _Chain:
         if call not in self.in_doubt and not await self._agreed("allows", proposal):
             return Outcome.DECLINED, f"the host did not consent to the call of {name}"
         await anyio.lowlevel.checkpoint()
-        # A chain beside this one may have started the same call while the user was asked. Nothing
-        # is awaited between this look and the call.
+        # While the user was asked, another chain may have started the same call. There is no await
+        # between this check and the call.
         if call in self.in_doubt:
             if not await self._agreed("allows_again", proposal):
                 return Outcome.DECLINED, (
@@ -320,12 +320,12 @@ class _Chain:
         return None
 
     async def _agreed(self, question: str, proposal: Proposal) -> bool:
-        """Put one of the questions of `ConsentPolicy` to the host, which need not answer it."""
+        """Return the answer of a method of the host's `ConsentPolicy`; False if it has none."""
         ask = getattr(self.consent, question, None)
         return ask is not None and bool(await ask(proposal))
 
     def _checked(self, directive: Directive, tool: Tool | None) -> tuple[Outcome, str] | None:
-        """Return how the chain ends by what the server lists under the name, if it does."""
+        """Return how the chain ends because of the listed tool, or None if it goes on."""
         name = quoted(directive.tool)
         self.listed = tool is not None
         if tool is None:
@@ -342,14 +342,14 @@ class _Chain:
         return None
 
     def failed(self, error: Exception) -> ChainResult:
-        """Return how the chain ended if a call, or what comes between two calls, raised."""
+        """Return the result of a chain in which `error` was raised."""
         if isinstance(error, TimeoutError):
             reason = "the time allowed for it ran out"
         elif isinstance(error, ValidationError):
             place = ".".join(map(str, error.errors()[0]["loc"]))
             reason = f"what the server sent is not valid MCP, at {quoted(place)}"
         else:
-            # Anybody can have written it: in quotes it cannot be taken for our own words.
+            # The message can come from the server. In quotes it does not look like our text.
             reason = json.dumps((str(error) or type(error).__name__)[:REASON], ensure_ascii=False)
         return self.ended(Outcome.FAILED, f"{self.doing} failed: {reason}", error)
 
@@ -376,17 +376,17 @@ class _Chain:
 
 
 async def _tell(listener: Callable[[Any], Any] | None, news: Step | Proposal) -> None:
-    """Tell a listener that may be absent, and that may be a plain or an async function."""
-    told = None if listener is None else listener(news)
-    if inspect.isawaitable(told):
-        await told
+    """Call a listener, if there is one. It may be a plain or an async function."""
+    returned = None if listener is None else listener(news)
+    if inspect.isawaitable(returned):
+        await returned
 
 
 def _call_key(directive: Directive) -> CallKey:
-    """Return what two equal calls have in common (TC-C-17).
+    """Return a key that is the same for equal calls (TC-C-17).
 
-    A first call whose arguments RFC 8785 cannot write equals no other: a directive to the same
-    would be malformed.
+    A first call whose arguments RFC 8785 cannot write equals no other call, since a directive with
+    the same arguments would be malformed.
     """
     try:
         return directive.tool, canonical(directive.arguments)

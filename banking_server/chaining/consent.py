@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from mcp_types import Tool
 
 MOVES_MONEY: Final = "com.example/moves-money"
-"""A member of a tool's `_meta`: `true` says that a call may move money, as no hint of MCP's can.
+"""A member of a tool's `_meta`: `true` says that a call may move money. MCP has no hint for that.
 
 Like the hints, it is the server's own claim. It makes a question clearer, and decides nothing.
 """
@@ -15,7 +15,7 @@ Like the hints, it is the server's own claim. It makes a question clearer, and d
 
 @dataclass(frozen=True)
 class Proposal:
-    """A follow-up call that can be made, and that the host has yet to consent to."""
+    """A follow-up call that can be made if the host consents."""
 
     tool: Tool
     """The tool as the server lists it. Its annotations are the server's own claims."""
@@ -30,15 +30,15 @@ class Proposal:
 
 
 class ConsentPolicy(Protocol):
-    """Decides for the host whether a follow-up call is made, as the host does for a model's.
+    """Decides for the host whether a follow-up call is made, as for a call of its model.
 
-    It is to say no wherever the host would not let its model make the call (TC-C-20, TC-C-42), and
-    may say no for any reason of the host's own (TC-C-04).
+    It must refuse a call that the host would not let its model make (TC-C-20, TC-C-42). It may
+    refuse for any other reason of the host (TC-C-04).
 
     A policy that can ask a person may have a second method, `async def allows_again(self,
-    proposal)`. It is asked in place of `allows` where an equal call was started before and nobody
-    knows whether it took effect (TC-C-55). It says no to what the host denies anyway; for any other
-    call it asks the person, and says why. Without the method such a call is not made.
+    proposal)`. It is asked in place of `allows` if an equal call was started before and its effect
+    is unknown (TC-C-55). It refuses what the host never allows; for any other call it asks the
+    person and says why. Without this method such a call is not made.
     """
 
     async def allows(self, proposal: Proposal) -> bool:
@@ -47,24 +47,24 @@ class ConsentPolicy(Protocol):
 
 
 def check_policy(consent: object) -> None:
-    """Raise `TypeError` if `consent` cannot be asked; None stands for nobody to ask."""
+    """Raise `TypeError` if `consent` is not a policy; None is allowed."""
     if consent is not None and not inspect.iscoroutinefunction(getattr(consent, "allows", None)):
         raise TypeError(
             "consent must be an object with `async def allows(self, proposal)`, which "
-            f"{type(consent).__name__!r} has not"
+            f"{type(consent).__name__!r} does not have"
         )
 
 
 class FollowNonDestructive:
-    """Allows calls of tools annotated as read-only or non-destructive, and no others (TC-C-21).
+    """Allows only tools that are annotated as read-only or non-destructive (TC-C-21).
 
     Annotations are the server's own claims. Use this only for a server that the user or the host
-    trusts to tell what its tools do. A tool without annotations counts as destructive, since these
-    are the defaults that MCP defines.
+    trusts to describe its tools correctly. A tool without annotations counts as destructive, since
+    that is MCP's default.
     """
 
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the tool's annotations say that it destroys nothing."""
+        """Return whether the tool is annotated as read-only or non-destructive."""
         hints = proposal.tool.annotations
         return hints is not None and (
             hints.read_only_hint is True or hints.destructive_hint is False

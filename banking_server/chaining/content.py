@@ -1,4 +1,4 @@
-"""Content items and tools as they are on the wire: who may see them, and what an item says.
+"""Content items and tools as JSON: who may see them, and the text of an item.
 
 All functions but `on_the_wire` take parsed JSON from any server and never raise.
 """
@@ -12,8 +12,7 @@ from banking_server.chaining.directive import IDENTIFIER, META_KEY
 
 NEXT_STEP: Final = "nextStep"
 """The member of structured content in which a server can repeat a directive, for hosts that show
-a model nothing else."""
-
+their model structured content only."""
 
 FOLLOW_UPS: Final = "followUps"
 """The member of a merged result's structured content that says what became of the follow-up calls
@@ -21,24 +20,24 @@ FOLLOW_UPS: Final = "followUps"
 
 
 def on_the_wire(item: BaseModel) -> dict[str, Any]:
-    """Return a content item, result or tool of an SDK as the JSON that stands for it."""
+    """Return a content item, result or tool of an SDK as the JSON that is sent."""
     return item.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def for_user_alone(item: Mapping[str, Any]) -> bool:
-    """Return whether the audience of a content item is the user and nobody else."""
+    """Return whether a content item is for the user only, by its `audience`."""
     audience = _member(item.get("annotations"), "audience")
     return isinstance(audience, list) and bool(audience) and all(who == "user" for who in audience)
 
 
 def for_user(item: Mapping[str, Any]) -> bool:
-    """Return whether a content item is meant for the user; without an audience it is."""
+    """Return whether a content item is for the user; an item without `audience` is."""
     audience = _member(item.get("annotations"), "audience")
     return not isinstance(audience, list) or "user" in audience
 
 
 def words_a_directive(item: Mapping[str, Any]) -> bool:
-    """Return whether a content item is marked as the server's directive in words (TC-S-05)."""
+    """Return whether a content item is marked as text that describes a directive (TC-S-05)."""
     return bool(_member(_member(item.get("_meta"), IDENTIFIER), "describes") == META_KEY)
 
 
@@ -55,8 +54,8 @@ def without_next_step(structured: Any) -> Any:
 def has_next_step(output_schema: Mapping[str, Any]) -> bool:
     """Return whether an output schema has a member `nextStep` that can hold a tool and arguments.
 
-    It is looked for anywhere in the schema: in its alternatives, and in what it refers to. A member
-    of that name which holds no object means something else.
+    The whole schema is searched, with its alternatives and definitions. A member `nextStep` that
+    holds no such object means something else.
     """
     is_named = can_hold = False
     left: list[Any] = [dict(output_schema)]
@@ -79,14 +78,13 @@ _DECLARING: Final = frozenset(
     {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
     | {"patternProperties", "additionalProperties"}
 )
-"""What can declare an argument beside `properties`."""
+"""Keywords that can declare an argument in another way than `properties`."""
 
 
 def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
-    """Return the arguments that the tool does not know: misspelt, most likely (TC-S-15).
+    """Return the arguments that the schema does not declare, most likely misspelt (TC-S-15).
 
-    A schema can also declare arguments otherwise than by their names under `properties`. Such a
-    schema is taken to declare all of them.
+    A schema that can declare arguments in another way than `properties` counts as declaring all.
     """
     if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
         return []
@@ -95,10 +93,10 @@ def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]
 
 
 def hidden_from_model(tool_meta: object) -> bool:
-    """Return whether a tool is hidden from the model, judging by the tool's `_meta` (TC-C-42).
+    """Return whether the tool's `_meta` hides it from the model (TC-C-42).
 
     MCP Apps reserve tools for their user interface by `ui.visibility`, a list without `"model"`.
-    A visibility of another type hides the tool too, unless it is the word `"model"` itself.
+    A `visibility` of another type hides the tool too, unless it is the string `"model"`.
     """
     ui = _member(tool_meta, "ui")
     if not isinstance(ui, Mapping) or "visibility" not in ui:
@@ -108,7 +106,7 @@ def hidden_from_model(tool_meta: object) -> bool:
 
 
 def in_text(item: Mapping[str, Any], *, note: str = "") -> str:
-    """Return a content item as text. What is not text is named in brackets, with `note` added."""
+    """Return a content item as text: a name in brackets, with `note`, if it is not text."""
     resource = item.get("resource")
     match item.get("type"):
         case "text":

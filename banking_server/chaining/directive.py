@@ -1,4 +1,4 @@
-"""The directive: what `_meta.nextTool` holds, and how to read it (TC-D-01 to TC-D-19)."""
+"""The directive in `_meta.nextTool`, and how to read it (TC-D-01 to TC-D-19)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class Directive(BaseModel):
     """Call `tool` next, with exactly `arguments`.
 
     Types are strict (TC-C-08), and unknown members are ignored (TC-D-05). If `tool` is absent,
-    `name` is read in its place (TC-D-06): a deprecated alias that early servers send. It is never
-    written.
+    `name` is read in its place (TC-D-06): early servers send that deprecated alias. It is never
+    sent.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -43,7 +43,7 @@ class Directive(BaseModel):
     """The complete arguments; absent means `{}` (TC-C-06)."""
 
     title: str | None = Field(default=None, min_length=1, max_length=MAX_TITLE)
-    """What the step is for, in the server's words for the user. Never for a model (TC-C-40)."""
+    """The server's text for the user about this step. Never for a model (TC-C-40)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -52,7 +52,7 @@ class Directive(BaseModel):
             return value
         if "tool" not in value:
             return {**value, "tool": value["name"]}
-        # A `tool` that is not a string is refused for its type, so only strings are compared.
+        # If `tool` is not a string, the check of its type reports that.
         if isinstance(value["tool"], str) and value["tool"] != value["name"]:
             raise ValueError("both 'tool' and its deprecated alias 'name' are present, and differ")
         return value
@@ -70,10 +70,10 @@ class Absent:
 
 @dataclass(frozen=True)
 class Malformed:
-    """The result carries something that is not a directive, so the chain ends (TC-C-08)."""
+    """The result's `nextTool` is not a directive, so the chain ends (TC-C-08)."""
 
     reason: str
-    """What is wrong. It repeats no value of the directive, so that it can be logged."""
+    """What is wrong, without any value of the directive, so that it can be logged."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Found:
 
     directive: Directive
     deprecated_alias: bool
-    """The server sent the alias `name`, which is worth telling its authors."""
+    """Whether the server sent the deprecated alias `name`."""
 
 
 Reading = Absent | Malformed | Found
@@ -92,11 +92,12 @@ Reading = Absent | Malformed | Found
 def read_directive(meta: object) -> Reading:
     """Read the directive from the `_meta` of a result. Never raises, whatever `meta` holds.
 
-    `meta` is the result's `_meta` as parsed from JSON, or None if the result has none. The result
-    must be the complete result of a `tools/call`: nowhere else is there a directive (TC-D-11).
+    `meta` is the result's `_meta` as parsed from JSON, or None if the result has none. Only the
+    complete result of a `tools/call` can have a directive (TC-D-11).
 
-    Python's parsers keep the last of two members with one name and say nothing; and they read
-    integers of any length exactly, which are compared as the doubles that others read (TC-D-19).
+    If a member occurs twice, Python's JSON parser keeps the last one and reports no error. It reads
+    integers of any length exactly; they are compared as doubles, as other readers see them
+    (TC-D-19).
     """
     if not isinstance(meta, Mapping) or META_KEY not in meta:
         return Absent()
@@ -114,12 +115,12 @@ def read_directive(meta: object) -> Reading:
     except ValueError as error:
         return Malformed(f"{META_KEY} cannot be written as RFC 8785 has it: {error}")
     except RecursionError:
-        pass  # Well-formed for all we know. Its arguments are too deep to be checked.
+        pass  # It counts as well-formed: its arguments are too deep for this check.
     return Found(directive, deprecated_alias="name" in value)
 
 
 def is_title(value: object) -> bool:
-    """Return whether the `title` of a directive is one; any other is ignored (TC-D-05)."""
+    """Return whether a value is a valid `title` of a directive; others are ignored (TC-D-05)."""
     return isinstance(value, str) and 1 <= len(value) <= MAX_TITLE
 
 
@@ -136,4 +137,4 @@ _RULES: Final = {
     "string_too_short": "must not be empty",
     "dict_type": "must be an object",
 }
-"""What a member must be, by pydantic's type of the mistake."""
+"""What is wrong with a member, by pydantic's type of the error."""

@@ -1,20 +1,20 @@
-"""Calls whose effect is unknown, kept so that no later chain makes one again unasked (TC-C-55)."""
+"""Calls whose effect is unknown: no later chain makes one again without asking (TC-C-55)."""
 
 from typing import Final
 from weakref import finalize
 
 KEPT: Final = 1_000
-"""Calls that are kept; of more, the oldest are forgotten."""
+"""Calls that are remembered at most; the oldest are forgotten first."""
 
 CallKey = tuple[str, str]
 """A tool, and its canonical arguments."""
 
 
 class CallsInDoubt:
-    """The calls to one server, by one principal, that were started and brought no result.
+    """The calls to one server, by one principal, that were started and returned no result.
 
-    It lives as long as the session does. Chains that run side by side share it: while a call is
-    under way, nobody knows its effect either.
+    Keep one object for each session. Chains that run at the same time share it: the effect of a
+    running call is unknown too.
     """
 
     def __init__(self) -> None:
@@ -24,13 +24,13 @@ class CallsInDoubt:
         return call in self._calls
 
     def add(self, call: CallKey) -> None:
-        """Keep a call that is started now."""
+        """Remember a call that starts now."""
         self._calls[call] = self._calls.pop(call, 0) + 1
         if len(self._calls) > KEPT:
             del self._calls[next(iter(self._calls))]
 
     def discard(self, call: CallKey) -> None:
-        """Forget a call whose effect is known by now, and none of those that equal it."""
+        """Forget one call whose effect is known now; equal calls that still run are kept."""
         if (left := self._calls.pop(call, 0) - 1) > 0:
             self._calls[call] = left
 
@@ -40,7 +40,7 @@ _OF_CLIENT: Final[dict[int, CallsInDoubt]] = {}
 
 
 def calls_in_doubt(client: object) -> CallsInDoubt:
-    """Return those of a connected client: the same ones for as long as the object is there."""
+    """Return the calls in doubt of a connected client; one object for the client's lifetime."""
     kept = _OF_CLIENT.get(id(client))
     if kept is None:
         finalize(client, _OF_CLIENT.pop, id(client), None)

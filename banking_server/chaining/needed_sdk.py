@@ -1,12 +1,12 @@
-"""Which MCP SDK the parts that stand on it need, where an older one is installed."""
+"""The message for an MCP SDK that is too old."""
 
 from importlib.metadata import version
 
 
-def needed_instead(error: ImportError) -> str | None:
-    """Return in one line what to install, if an import failed because `mcp` is too old; else None.
+def upgrade_message(error: ImportError) -> str | None:
+    """Return in one line what to install if an import failed because `mcp` is too old; else None.
 
-    To be asked only when an import has failed: finding out takes longer than many a command.
+    Call this only when an import has failed: reading the installed version is slow.
     """
     if (error.name or "").partition(".")[0] != "mcp":
         return None

@@ -1,4 +1,4 @@
-"""Who implements the extension: the settings that a side puts among its capabilities."""
+"""Whether a server or client declared the extension in its capabilities."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,11 +10,11 @@ NEGOTIATED_FROM: Final = "2026-07-28"
 
 
 def has_declared(capabilities: object, revision: str) -> bool:
-    """Return whether the capabilities of a server or a client say that it has the extension.
+    """Return whether the capabilities of a server or a client declare the extension.
 
     `capabilities` are JSON as on the wire, or an SDK's model of them. Until 2025-11-25 there was no
-    official place for extensions, so that `experimental` counts too (TC-D-14). Malformed settings
-    are absent, and those of a later version are as good as ours (TC-D-12).
+    official place for extensions, so `experimental` counts too (TC-D-14). Malformed settings count
+    as absent. Settings of a later version count as declared (TC-D-12).
     """
     places = ["extensions"] if revision >= NEGOTIATED_FROM else ["extensions", "experimental"]
     return any(_are_settings(_member(_member(capabilities, at), IDENTIFIER)) for at in places)

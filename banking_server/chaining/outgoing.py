@@ -1,4 +1,4 @@
-"""What a server sends: a directive is checked, and put into words for those who need them."""
+"""A server's results before they are sent: check the directive, describe it for some clients."""
 
 import json
 import logging
@@ -39,11 +39,11 @@ AnyResult = BaseModel | dict[str, Any]
 """A result as a model of the SDK, or as JSON."""
 
 Listed = Callable[[str], Awaitable[Tool | None]]
-"""Returns what the server's list says of a tool now; None if it is not in it."""
+"""Returns a tool as the server lists it now, or None if it is not listed."""
 
 
 class NextStep(BaseModel):
-    """The directive in structured content, for hosts that show their model nothing else (TC-S-05).
+    """The directive in structured content, for hosts that show their model only that (TC-S-05).
 
     A tool whose output schema has the optional member `nextStep`, of this type, gets it filled in
     by `ToolChaining`; the tool itself leaves it out::
@@ -57,7 +57,7 @@ class NextStep(BaseModel):
         title="Next step",
         field_title_generator=lambda name, _: name.capitalize(),
         json_schema_extra={
-            "description": "The call that this server suggests next, to whoever makes it by hand."
+            "description": "The call that this server suggests next, if no client follows it."
         },
     )
 
@@ -66,7 +66,7 @@ class NextStep(BaseModel):
 
 
 class DirectiveDropped(Exception):
-    """A directive is not fit to be sent; the message says why, and repeats no value of it."""
+    """A directive cannot be sent; the message says why, without any value of it."""
 
 
 async def check_outgoing(
@@ -77,19 +77,19 @@ async def check_outgoing(
     declared: bool,
     strict: bool = False,
 ) -> AnyResult | None:
-    """Return a result of `tools/call` as it may be sent.
+    """Return the result of a `tools/call` as it may be sent. `called` is the tool that returned it.
 
-    A directive that is not fit to be sent is logged as an error and dropped (TC-S-08, TC-S-11 to
-    TC-S-17, TC-S-26, TC-S-27); if `strict` is set, `DirectiveDropped` is raised. One that is fit
-    goes out with the members that are defined, and no others; it is put into words too, unless the
-    client is known to have `declared` the extension. `called` is the tool whose result it is.
+    A directive that breaks a rule is logged as an error and dropped (TC-S-08, TC-S-11 to TC-S-17,
+    TC-S-26, TC-S-27); with `strict`, `DirectiveDropped` is raised. A valid directive is sent with
+    its defined members only. Unless the client `declared` the extension, the result also describes
+    the directive as text.
     """
     meta, structured = _member(result, "_meta", "meta"), _structured(result)
     reading = read_directive(meta)
     if result is None or meta is None or isinstance(reading, Absent):
         return result
     try:
-        directive = await _fit(result, reading, meta[META_KEY], listed)
+        directive = await _valid_directive(result, reading, meta[META_KEY], listed)
     except DirectiveDropped as problem:
         if strict:
             raise DirectiveDropped(f"Cannot send the directive of {called!r}: {problem}") from None
@@ -102,20 +102,20 @@ async def check_outgoing(
     if declared:
         return _changed(result, meta, others) if (meta, others) != (sent, structured) else result
     if isinstance(others, dict) and NEXT_STEP not in others:
-        # What the tool itself repeats of the directive is made the same as the directive.
+        # A `nextStep` that the tool filled in itself is replaced by the directive.
         repeats = without_next_step(structured) is not structured
         tool = None if repeats else await listed(called)
         if repeats or (tool is not None and has_next_step(tool.output_schema or {})):
             step = NextStep(tool=directive.tool, arguments=directive.arguments)
             others = {**others, NEXT_STEP: step.model_dump()}
-    return _changed(result, meta, others, [_in_words(directive)])
+    return _changed(result, meta, others, [_description(directive)])
 
 
 def advertised_in(capabilities: dict[str, Any], *places: str) -> dict[str, Any]:
-    """Return a server's capabilities with the extension among the members `places`.
+    """Return a server's capabilities with the extension in each of the members `places`.
 
-    2025-11-25 has no `extensions` among its capabilities, so the same settings also stand under
-    `experimental` there, which it does have (TC-S-01).
+    The capabilities of 2025-11-25 have `experimental` and no `extensions`. So a server of that
+    revision advertises the extension in both (TC-S-01).
     """
     return {
         **capabilities,
@@ -123,12 +123,12 @@ def advertised_in(capabilities: dict[str, Any], *places: str) -> dict[str, Any]:
     }
 
 
-def _in_words(directive: Directive) -> TextContent:
-    """Return the directive in words, for the model of a client that does not follow directives.
+def _description(directive: Directive) -> TextContent:
+    """Return the directive as text, for the model of a client that does not follow directives.
 
-    It suggests, since to a model it is what somebody else wrote. It ends with the arguments as
-    JSON, so that no value is read as part of the sentence. It is marked in its `_meta`, so that a
-    client that does follow can leave it out (TC-S-05).
+    The text only suggests the call: a model should not obey text of a third party. The arguments
+    come last, as JSON, so that no value is read as part of the sentence. A mark in `_meta` lets a
+    client that follows directives remove the item (TC-S-05).
     """
     tool = json.dumps(directive.tool, ensure_ascii=False)
     arguments = json.dumps(directive.arguments, ensure_ascii=False)
@@ -143,10 +143,10 @@ def _in_words(directive: Directive) -> TextContent:
     )
 
 
-async def _fit(
+async def _valid_directive(
     result: AnyResult, reading: Found | Malformed, value: Any, listed: Listed
 ) -> Directive:
-    """Return the directive that `value` is read as. Raises `DirectiveDropped` if it is not fit."""
+    """Return the directive of a result. Raises `DirectiveDropped` if it breaks a rule."""
     wire = result
     if isinstance(wire, BaseModel):
         wire = on_the_wire(wire.model_copy(update={"meta": None}))
@@ -155,7 +155,7 @@ async def _fit(
     if isinstance(reading, Malformed):
         raise DirectiveDropped(reading.reason)
     if reading.deprecated_alias:
-        raise DirectiveDropped("'name' is for reading only; a server sends 'tool'")
+        raise DirectiveDropped("it has the deprecated member 'name'; send 'tool' instead")
     directive = reading.directive
     title = value.get("title", "-")
     if not is_title(title) or CONTROL.search(title) or not DIRECTION_MARKS.isdisjoint(title):
@@ -163,9 +163,7 @@ async def _fit(
             f"the title must be plain text of 1 to {MAX_TITLE} characters on one line"
         )
     if all(words_a_directive(item) or _is_blank(item) for item in wire.get("content") or ()):
-        raise DirectiveDropped(
-            "the result has no other content, for people whose client ignores it"
-        )
+        raise DirectiveDropped("the result has no other content, which users of other clients need")
     name = f"the tool {directive.tool!r}"
     tool = await listed(directive.tool)
     if tool is None:
@@ -178,18 +176,18 @@ async def _fit(
     if undeclared := undeclared_arguments(tool.input_schema, directive.arguments):
         raise DirectiveDropped(f"{name} has no argument {', '.join(undeclared)}")
     if not keeps_its_value(directive.arguments):
-        raise DirectiveDropped("a number that other readers take for another; send it as a string")
+        raise DirectiveDropped("a number is not exact as a double; send it as a string")
     return directive
 
 
 def _is_blank(item: dict[str, Any]) -> bool:
-    """Return whether a content item is a text that says nothing."""
+    """Return whether a content item is an empty text."""
     text = item.get("text")
     return item.get("type") == "text" and isinstance(text, str) and not text.strip()
 
 
 def _without_own_copy(structured: Any) -> Any:
-    """Return structured content without what its tool repeats of the directive, or null for it."""
+    """Return structured content without the tool's own `nextStep`: a directive, or null."""
     if isinstance(structured, dict) and structured.get(NEXT_STEP, ...) is None:
         return {name: value for name, value in structured.items() if name != NEXT_STEP}
     return without_next_step(structured)
@@ -201,12 +199,12 @@ def _changed(
     structured: Any,
     words: Sequence[TextContent] = (),
 ) -> AnyResult:
-    """Return the result with another `_meta`, other structured content, and words at its end."""
+    """Return the result with this `_meta` and structured content, and `words` at its end."""
     if isinstance(result, dict):
-        told = {key: member for key, member in result.items() if key != "_meta"}
-        told |= {} if meta is None else {"_meta": meta}
-        told |= {} if structured is _structured(result) else {"structuredContent": structured}
-        return {**told, "content": [*told["content"], *map(on_the_wire, words)]} if words else told
+        sent = {key: member for key, member in result.items() if key != "_meta"}
+        sent |= {} if meta is None else {"_meta": meta}
+        sent |= {} if structured is _structured(result) else {"structuredContent": structured}
+        return {**sent, "content": [*sent["content"], *map(on_the_wire, words)]} if words else sent
     if not isinstance(result, CallToolResult):
         return result.model_copy(update={"meta": meta})
     changed: dict[str, Any] = {"meta": meta, "content": [*result.content, *words]}
@@ -220,5 +218,5 @@ def _structured(result: AnyResult | None) -> Any:
 
 
 def _member(result: AnyResult | None, name: str, attribute: str) -> Any:
-    # Another extension can have answered with JSON, or with a result of its own.
+    # Another extension may have returned JSON, or a result type of its own.
     return result.get(name) if isinstance(result, dict) else getattr(result, attribute, None)

@@ -1,8 +1,8 @@
 """Provenance: what a request says about the chain that it belongs to (TC-D-15).
 
-It stands in the `_meta` of the *request*, under the extension's identifier, so that a server can
-record which calls belong together. A client says it about itself: it is good for an audit trail,
-and worthless as a permission (TC-S-23).
+It is in the `_meta` of the *request*, under the extension's identifier, so that a server can record
+which calls belong together. The client claims it, so it is useful for an audit trail and must never
+count as a permission (TC-S-23).
 """
 
 from collections.abc import Mapping
@@ -33,10 +33,9 @@ class Provenance:
 
 
 def read_provenance(meta: object) -> Provenance | None:
-    """Read the provenance from a request's `_meta`; None if it is absent or malformed.
+    """Return the provenance of a request's `_meta`; None if it is absent or malformed.
 
-    Malformed provenance is ignored and never an error (TC-S-23): a call is judged by what it asks
-    for, not by this.
+    Malformed provenance is ignored and never an error (TC-S-23): the call does not depend on it.
     """
     wire = meta.get(IDENTIFIER) if isinstance(meta, Mapping) else None
     if not isinstance(wire, Mapping):

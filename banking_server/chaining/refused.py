@@ -1,10 +1,9 @@
-"""Which calls a server refused before it acted on them: they had no effect, and were not made.
+"""Whether a server refused a call before it acted on it. Such a call had no effect.
 
-Two refusals say that, and no others (TC-C-39): one for want of authorization, with HTTP 401 or 403,
-and one for the protocol version or the headers of the request, with a JSON-RPC code of its own.
-The MCP SDK drops the HTTP status, so `ResilientHttpClient` notes it here for the call that it
-belongs to. No other error proves anything: the SDK's servers answer -32602 where a tool's own code
-fails to validate something, which can be after it has paid.
+Only two errors prove that (TC-C-39): missing authorization, with HTTP 401 or 403, and a wrong
+protocol version or header, with its own JSON-RPC code. The MCP SDK drops the HTTP status, so
+`ResilientHttpClient` stores it here for its call. No other error is proof: the SDK's servers answer
+-32602 also if a tool's own code fails to validate a value, perhaps after it has paid.
 """
 
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ _statuses: ContextVar[list[int | None] | None] = ContextVar("_statuses", default
 
 @contextmanager
 def capture_http_status() -> Iterator[list[int | None]]:
-    """Note with which HTTP statuses the requests of the call inside are answered."""
+    """Return a list that collects the HTTP statuses of the responses to the call inside."""
     statuses: list[int | None] = []
     token = _statuses.set(statuses)
     try:
@@ -28,7 +27,7 @@ def capture_http_status() -> Iterator[list[int | None]]:
 
 
 def note_status(status: int | None) -> None:
-    """Note the HTTP status that answers a `tools/call`; None while there is no answer."""
+    """Store the HTTP status of the response to a `tools/call`; None before it has arrived."""
     if (statuses := _statuses.get()) is not None:
         statuses.append(status)
 

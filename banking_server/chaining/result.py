@@ -1,4 +1,4 @@
-"""What came of a chain: its outcome, its calls, and the one result that is made of them."""
+"""The result of a chain: its outcome, its calls, and the one result that is made of them."""
 
 import json
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from banking_server.chaining.directive import META_KEY, Directive
 
 
 class Outcome(StrEnum):
-    """How a chain ended; the first row of the table of outcomes that applies (TC-C-27)."""
+    """How a chain ended: the first row that applies of the table of outcomes (TC-C-27)."""
 
     CANCELLED = "cancelled"
     """The caller stopped the chain; see `ChainStop`."""
     FAILED = "failed"
-    """A call brought no result, the tools could not be listed, or time ran out."""
+    """A call returned no result, the tools could not be listed, or time ran out."""
     COMPLETED = "completed"
     """The last result names no further tool."""
     MALFORMED_DIRECTIVE = "malformed_directive"
@@ -40,7 +40,7 @@ class Outcome(StrEnum):
     CYCLE = "cycle"
     """The same tool was called with the same arguments before in this chain."""
     DECLINED = "declined"
-    """The tool is hidden from the model, the server did not advertise, or the host said no."""
+    """The tool is hidden from the model, the server did not advertise, or the host refused."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class Step:
     tool: str
     arguments: dict[str, Any]
     result: CallToolResult
-    """The complete result. From an `mcp.Client` it is the very object that the client returned."""
+    """The complete result. From an `mcp.Client` it is the same object that the client returned."""
     deprecated_alias: bool = False
-    """The directive that led to this call said `name` instead of `tool`."""
+    """Whether the directive that led to this call had `name` instead of `tool`."""
     title: str | None = None
-    """What the directive that led to this call says about it to the user. Never for a model."""
+    """The title of the directive that led to this call, for the user. Never for a model."""
 
     def without_words(self) -> CallToolResult:
-        """Return the result without a directive, and without the words about one (TC-C-35).
+        """Return the result without a directive, and without text that describes one (TC-C-35).
 
-        An item that is marked as such words goes by its mark alone. `nextStep` goes where it stands
-        beside a directive, and on every later step, whose schema nobody above the chain knows.
+        Text items are removed only by their mark. `nextStep` is removed beside a directive, and in
+        every follow-up call, because the caller of the chain does not know the tool's schema.
         """
         meta = self.result.meta or {}
         kept = {key: value for key, value in meta.items() if key != META_KEY}
@@ -78,26 +78,26 @@ class Step:
 
 
 NAME: Final = 128
-"""Characters that are told, at most, of a tool's name; MCP allows no more."""
+"""Characters of a tool's name that are repeated at most; MCP allows no more."""
 
 
 def quoted(tool: str) -> str:
-    """Return a tool's name as a JSON string, so that nobody takes it for our own words."""
+    """Return a tool's name as a JSON string, so that it does not look like our own text."""
     return json.dumps(
         tool if len(tool) <= NAME else f"{tool[: NAME - 1]}\u2026", ensure_ascii=False
     )
 
 
 class FollowUpStatus(StrEnum):
-    """What became of a follow-up call."""
+    """Whether a follow-up call was made."""
 
     MADE = "made"
-    """It was made, and brought a result."""
+    """It was made, and returned a result."""
     NOT_MADE = "not_made"
     """No request was sent, or the server refused it before it acted: with HTTP 401 or 403, or for
     its protocol version or its headers."""
     UNKNOWN = "unknown"
-    """It was started and brought no result, so nobody here knows whether it took effect."""
+    """It was started and returned no result, so its effect is unknown."""
 
 
 @dataclass(frozen=True)
@@ -108,17 +108,17 @@ class FollowUp:
     arguments: dict[str, Any]
     status: FollowUpStatus
     detail: str
-    """Why it was not made, or brought no result, in one sentence; empty if it was made."""
+    """Why it was not made, or returned no result, in one sentence; empty if it was made."""
     listed: bool = True
-    """Whether the tool was found in the server's list. Only then a model is told its name."""
+    """Whether the tool was found in the server's list. If not, a model is not told its name."""
     first: str = ""
-    """The tool that was called first, if calling that again could make this call again."""
+    """The first tool of the chain, if calling it again could make this call again."""
 
     def in_words(self, name: str | None = None) -> str:
-        """Say what became of the call, for a model that knows the tool as `name` (TC-C-33).
+        """Return a sentence about the call, for a model that knows the tool as `name` (TC-C-33).
 
-        A name that the server does not list could be a whole sentence, which the model would take
-        for the client's own. So it is not repeated, and others are in quotes (TC-C-53).
+        An unlisted name could be a whole sentence, which the model would read as the client's own.
+        So an unlisted name is not repeated, and any other is in quotes (TC-C-53).
         """
         if not self.listed:
             return (
@@ -151,17 +151,17 @@ class ChainResult:
     detail: str
     """The outcome in one sentence, for people."""
     steps: tuple[Step, ...]
-    """The calls that brought a result, in order."""
+    """The calls that returned a result, in order."""
     pending: Directive | None = None
     """The directive that was not followed, if there is one."""
     listed: bool = False
-    """Whether the tool of the directive that was not followed was found in the server's list."""
+    """Whether the tool of `pending` was found in the server's list."""
     started: Directive | None = None
-    """The directive whose call was started and brought no result, if there is one."""
+    """The directive whose call was started and returned no result, if there is one."""
     refused: bool = False
-    """Whether the server refused the call that brought no result before it acted on it."""
+    """Whether the server refused the call of `started` before it acted on it."""
     error: Exception | None = None
-    """What was raised, if something was; see `raise_for_failure`."""
+    """The exception that ended the chain, if there is one; see `raise_for_failure`."""
 
     def raise_for_failure(self) -> None:
         """Raise `ChainFailed` if a call raised or time ran out; do nothing otherwise."""
@@ -170,7 +170,7 @@ class ChainResult:
 
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
-        """What became of each call that a directive asked for, in order."""
+        """Each call that a directive asked for, in order, with its status."""
         calls = [
             FollowUp(step.tool, step.arguments, FollowUpStatus.MADE, "") for step in self.steps[1:]
         ]
@@ -185,28 +185,28 @@ class ChainResult:
 
     @property
     def content(self) -> list[ContentBlock]:
-        """The content of all steps in order, so that nothing said to the user is lost (TC-C-24)."""
+        """The content of all steps in order, so that nothing for the user is lost (TC-C-24)."""
         return [block for step in self.steps for block in self.for_forwarding(step).content]
 
     def for_forwarding(self, step: Step) -> CallToolResult:
-        """Return the result of one of the steps as it may be handed on.
+        """Return the result of one of the steps as it may be forwarded to another client.
 
-        It is the result that came, unless a call was started on its directive. The directive and
-        the words about it are then left out, whatever became of the call (TC-C-35).
+        If a call was started on its directive, the directive and the text that describes it are
+        left out, whether or not that call succeeded (TC-C-35). Otherwise it is unchanged.
         """
         started = step.level < len(self.steps) or self.started is not None
         return step.without_words() if started else step.result
 
     def merged(self) -> CallToolResult:
-        """Return the chain as the one result of the one call that a model or a client made.
+        """Return the chain as one result, for the model or client that made one call.
 
-        It has the content of all steps, then one text item for the assistant that says what became
-        of each follow-up call (TC-C-32, TC-C-33). `isError` is true if a step had it, or if the
-        effect of a follow-up call is unknown (TC-C-34). Structured content and `_meta` are those of
-        the tool that was called, the first one; what the others structured stands in their text, or
-        is put there. Some hosts show their model structured content alone, so its member
-        `followUps` says what became of the follow-up calls as well (TC-C-36). No directive is left,
-        nor the words about one, so that nobody follows it a second time (TC-C-35, TC-S-25).
+        It has the content of all steps, then one text item for the assistant with the status of
+        each follow-up call (TC-C-32, TC-C-33). `isError` is true if a step had it, or if the effect
+        of a follow-up call is unknown (TC-C-34). Structured content and `_meta` are those of the
+        first tool. Structured content of a later tool that has no text is added as text. Some hosts
+        show their model structured content only, so its member `followUps` repeats the status of
+        the follow-up calls (TC-C-36). Directives, and text that describes one, are removed, so that
+        no client follows them a second time (TC-C-35, TC-S-25).
 
         Raises ValueError if no call was completed.
         """
@@ -219,19 +219,18 @@ class ChainResult:
         follow_ups = self.follow_ups
         words = [follow_up.in_words() for follow_up in follow_ups]
         if self.outcome is Outcome.MALFORMED_DIRECTIVE:
-            words.append(f"A next step of the server's could not be taken: {self.detail}.")
+            words.append(f"The server named a next step that cannot be read: {self.detail}.")
         structured = first.structured_content
         if words:
             if isinstance(structured, dict):
                 returned = [_for_model(result) for result in others]
-                told = [
+                statuses = [
                     f"{line} It returned: {text}" if text else line
                     for line, text in zip_longest(words, returned)
                 ]
-                structured = {**structured, FOLLOW_UPS: told}
+                structured = {**structured, FOLLOW_UPS: statuses}
             to_model = Annotations(audience=["assistant"])
-            said = TextContent(type="text", text="\n".join(words), annotations=to_model)
-            content.append(said)
+            content.append(TextContent(type="text", text="\n".join(words), annotations=to_model))
         is_error = any(step.result.is_error for step in self.steps) or any(
             follow_up.status is FollowUpStatus.UNKNOWN for follow_up in follow_ups
         )
@@ -241,9 +240,9 @@ class ChainResult:
 
 
 class ChainFailed(Exception):
-    """A call of the chain raised, or the chain's time ran out; `__cause__` is what was raised.
+    """A call of the chain raised, or its time ran out; `__cause__` is the first exception.
 
-    `result` holds every step that was completed before, so that nothing is lost (TC-C-24).
+    `result` has every step that was completed before, so that nothing is lost (TC-C-24).
     """
 
     def __init__(self, result: ChainResult) -> None:
@@ -252,13 +251,13 @@ class ChainFailed(Exception):
 
 
 def _for_model(result: CallToolResult) -> str:
-    """Return what a result says to a model, as one text; what is for the user alone is left out."""
+    """Return the content of a result as one text for a model, without items for the user only."""
     items = map(on_the_wire, result.content or _as_text(result))
     return "\n".join(in_text(item) for item in items if not for_user_alone(item))
 
 
 def _as_text(result: CallToolResult) -> list[ContentBlock]:
-    """Return structured content as text, for a result that says nothing else."""
+    """Return the structured content of a result as text items: none if it has none."""
     structured = result.structured_content
     if structured is None:
         return []

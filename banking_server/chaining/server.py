@@ -1,4 +1,4 @@
-"""The server half: attach a directive to a result, and check it on its way out."""
+"""The server half: add a directive to a result, and check it before the result is sent."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,7 @@ from opentelemetry.trace import get_current_span
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
 from banking_server.chaining.negotiation import has_declared
-from banking_server.chaining.outgoing import (
-    DirectiveDropped,
-    advertised_in,
-    check_outgoing,
-)
+from banking_server.chaining.outgoing import DirectiveDropped, advertised_in, check_outgoing
 from banking_server.chaining.provenance import read_provenance
 
 
@@ -56,18 +52,17 @@ def with_next_tool(
 
 
 class ToolChaining(Extension):
-    """The extension on a server: advertised, and every outgoing directive checked::
+    """The extension on a server: advertises it, and checks every directive before it is sent::
 
         mcp = MCPServer("bank", extensions=[ToolChaining()])
 
-    It is a bug in the server if a directive is not fit to be sent: its tool is not listed or is
-    hidden from models, its arguments are not accepted or not known, its form is wrong, or it stands
-    on a result without other content. It is then logged as an error and dropped, and the rest of
-    the result goes out (TC-S-08, TC-S-11 to TC-S-17, TC-S-26, TC-S-27). With `strict`, for tests of
-    the server, the call is answered with an error that says why instead.
+    A wrong directive is a bug in the server: its tool is not listed or is hidden from models, its
+    arguments are invalid or unknown, its form is wrong, or its result has no other content. It is
+    logged as an error and dropped, and the rest of the result is sent (TC-S-08, TC-S-11 to TC-S-17,
+    TC-S-26, TC-S-27). With `strict`, for tests of the server, the call returns an error instead.
 
-    Directives go to every client, whether or not it declared the extension (TC-S-03); a client that
-    did not is also told the next step in words that a model can act on: in a text item, and in the
+    Every client gets directives, whether or not it declared the extension (TC-S-03). For a client
+    that did not, the result also describes the next step to the model: in a text item, and in the
     structured content of a tool whose output schema has `nextStep` (`NextStep`).
     """
 
@@ -78,16 +73,16 @@ class ToolChaining(Extension):
         self._strict = strict
 
     def settings(self) -> dict[str, Any]:
-        """Return what `server/discover` advertises, and check directives for the server that asks.
+        """Return the settings for `server/discover`, and remember the server that calls this.
 
-        The SDK does not tell an extension its server, but asks for the settings in a method of the
-        server while that is made. Raises RuntimeError if no `MCPServer` asks, or a second.
+        The SDK does not give an extension its server. But the server itself calls this method while
+        it is made. Raises RuntimeError if the caller is no `MCPServer`, or a second one.
         """
-        asks = sys._getframe(1).f_locals.get("self")
-        if not isinstance(asks, MCPServer) or hasattr(self, "_server"):
+        server = sys._getframe(1).f_locals.get("self")
+        if not isinstance(server, MCPServer) or hasattr(self, "_server"):
             raise RuntimeError("A ToolChaining is for one server: extensions=[ToolChaining()]")
-        self._server = asks
-        asks.middleware.append(self._advertise_on_initialize)
+        self._server = server
+        server.middleware.append(self._advertise_on_initialize)
         return SETTINGS
 
     async def intercept_tool_call(
@@ -96,10 +91,10 @@ class ToolChaining(Extension):
         ctx: ServerRequestContext[Any, Any],
         call_next: CallNext,
     ) -> HandlerResult:
-        """Let the call run, then check the directive of its result.
+        """Make the call, then check the directive of its result.
 
-        The OpenTelemetry span that the SDK makes for the call tells its chain and level.
-        Raises MCPError where a directive is dropped and `strict` is set.
+        The OpenTelemetry span of the SDK for this call gets the chain id and the level.
+        Raises MCPError if a directive is dropped and `strict` is set.
         """
         if (provenance := read_provenance(params.meta)) is not None:
             span = get_current_span()
@@ -119,14 +114,14 @@ class ToolChaining(Extension):
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Add the extension to an `initialize` result, in which the SDK does not advertise it."""
+        """Add the extension to the result of `initialize`, where the SDK does not advertise it."""
         result = await call_next(ctx)
         if ctx.method != "initialize" or not isinstance(result, dict):
             return result
-        told = advertised_in(result.get("capabilities") or {}, "extensions", "experimental")
-        return {**result, "capabilities": told}
+        capabilities = result.get("capabilities") or {}
+        return {**result, "capabilities": advertised_in(capabilities, "extensions", "experimental")}
 
 
 async def _listed(server: MCPServer[Any], name: str) -> Tool | None:
-    """Return what the server's list says of a tool now; None if it is not in it."""
+    """Return a tool as the server lists it now, or None if it is not listed."""
     return next((tool for tool in await server.list_tools() if tool.name == name), None)

@@ -1,23 +1,23 @@
-"""A client of the SDK: what it declares, how much it reads, and what a broken connection does.
+"""For clients of the SDK: the declaration, limits on what is read, and broken connections.
 
-A server can answer without end, and whoever reads that would run out of memory. Over HTTP,
-`ResilientHttpClient` reads no more of an answer than `MESSAGE_BYTES`::
+A server could send an endless message, and its client would run out of memory. Over HTTP,
+`ResilientHttpClient` reads at most `MESSAGE_BYTES` of a response::
 
     http = ResilientHttpClient(timeout=httpx2.Timeout(30, read=300))
     transport = streamable_http_client(url, http_client=http, max_sse_event_size=MESSAGE_BYTES)
     async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
         ...
 
-Over stdio the SDK reads with the encoding that it is given, and `BOUNDED_LINES` is UTF-8 whose
-lines are no longer than that::
+Over stdio, the SDK reads with the encoding that it is given. `BOUNDED_LINES` is UTF-8 with the same
+limit on a line::
 
     StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
 
-Nothing else is bounded here: a server that sends requests of its own without end is not held back.
+Nothing else is limited here: a server can still send requests of its own without end.
 
-The SDK's HTTP transport ends, and cancels whoever entered it, when a connection breaks before the
-whole answer is there, and the steps of a chain would be lost (TC-C-24). With this HTTP client the
-one call raises, and the MCP client goes on. Nothing is sent again.
+If a connection breaks before the whole response has arrived, the SDK's HTTP transport ends and
+cancels the task that opened it. The steps of a chain would be lost (TC-C-24). With this HTTP client
+only the call raises, and the MCP client continues. Nothing is sent again.
 """
 
 import codecs
@@ -38,39 +38,37 @@ CLIENT_EXTENSION: Final = advertise(IDENTIFIER, SETTINGS)
 """Declares the extension (TC-C-01): `mcp.Client(..., extensions=[CLIENT_EXTENSION])`."""
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
-"""The longest message of a server that is read, in bytes."""
+"""The longest message of a server that is read, in bytes: 4 MiB."""
 
 TOO_LARGE: Final = (
-    f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which is not read."
+    f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which was not read."
 )
 
 COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
 
-CONNECTION_BROKE: Final = "the connection failed before the whole answer was there"
-"""How the error of a call begins whose connection broke."""
+CONNECTION_BROKE: Final = "the connection failed before the whole response had arrived"
+"""The beginning of the error message of a call whose connection broke."""
 
 BOUNDED_LINES: Final = "utf_8_bounded_lines"
-"""The encoding of a server over stdio whose messages are bounded."""
+"""The encoding for a server over stdio, with a limit on the length of a message."""
 
 _CONNECTING: Final = ("server/discover", "initialize")
-_ENDING: Final = 5.0
-"""Seconds in which a server takes note of the end of a session."""
+_END_SESSION: Final = 5.0
+"""Seconds that a server may take to answer the end of a session."""
 
 
 class ResilientHttpClient(httpx2.AsyncClient):
-    """An HTTP client that reads no more of an answer, or of one event, than `MESSAGE_BYTES`.
+    """An HTTP client that reads at most `MESSAGE_BYTES` of a response, or of one event.
 
-    What is longer, or compressed, raises while it is read: `httpx2.StreamError`, or in a stream of
-    events `httpx2.SSEError`. An MCP request whose connection breaks, or for which HTTP's own time
-    is over, is answered with an error. All other requests, and those with which an MCP client
-    connects, raise as ever.
+    A longer or compressed one raises while it is read: `httpx2.StreamError`, or `httpx2.SSEError`
+    in a stream of events. If the connection of an MCP request breaks or times out, the request gets
+    an error response. All other requests, and those that connect an MCP client, raise as usual.
     """
 
     def __init__(self, **options: Any) -> None:
         """`options` are those of `httpx2.AsyncClient`; no redirect is followed.
 
-        A proxy of the environment is used for https alone: another could read what is sent, also
-        to this computer.
+        A proxy from the environment is used for https only: it could read unencrypted requests.
         """
         super().__init__(**{"mounts": {"http://": None}, **options, "follow_redirects": False})
 
@@ -79,9 +77,9 @@ class ResilientHttpClient(httpx2.AsyncClient):
     ) -> httpx2.Response:
         """Send a request, as `httpx2.AsyncClient` does; few MCP requests raise `TransportError`.
 
-        The end of a session is told in some seconds, or not at all: that raises `TimeoutError`.
+        Raises `TimeoutError` if the server takes too long to end a session.
         """
-        # What a few bytes are when decompressed, nobody knows before.
+        # The size of a compressed response is not known in advance.
         request.headers["Accept-Encoding"] = "identity"
         options["follow_redirects"] = False
         method = _method(request)
@@ -89,12 +87,12 @@ class ResilientHttpClient(httpx2.AsyncClient):
         if method == "tools/call":
             note_status(None)
         try:
-            with anyio.fail_after(_ENDING if request.method == "DELETE" else None):
+            with anyio.fail_after(_END_SESSION if request.method == "DELETE" else None):
                 response = await super().send(request, stream=True, **options)
         except httpx2.TransportError as error:
             if not resilient:
                 raise
-            problem = {"code": CONNECTION_CLOSED, "message": _in_words(error)}
+            problem = {"code": CONNECTION_CLOSED, "message": _description(error)}
             return httpx2.Response(
                 502, json={"jsonrpc": "2.0", "id": None, "error": problem}, request=request
             )
@@ -111,7 +109,7 @@ class ResilientHttpClient(httpx2.AsyncClient):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer, as far as it is read."""
+    """The body of a response, which raises if it is too long or compressed."""
 
     def __init__(self, response: httpx2.Response, *, resilient: bool) -> None:
         self._body: Any = response.stream
@@ -127,7 +125,7 @@ class _Body(httpx2.AsyncByteStream):
             async for part in self._body:
                 length += len(part)
                 if self._events:
-                    # Of the event that has not ended yet, what came before this part counts too.
+                    # The parts of one event count together, until the event ends.
                     end = (end + part)[-len(part) - 3 :]
                     ended = max(end.rfind(sign) for sign in (b"\n\n", b"\r\r", b"\n\r\n"))
                     length = min(length, len(end) - ended) if ended >= 0 else length
@@ -139,7 +137,7 @@ class _Body(httpx2.AsyncByteStream):
         except httpx2.TransportError as error:
             if not self._resilient:
                 raise
-            raise httpx2.StreamError(_in_words(error)) from error
+            raise httpx2.StreamError(_description(error)) from error
 
     async def aclose(self) -> None:
         await self._body.aclose()
@@ -154,10 +152,10 @@ def _method(request: httpx2.Request) -> str | None:
     return message.get("method") if isinstance(message, dict) else None
 
 
-def _in_words(error: httpx2.TransportError) -> str:
-    # What could not be sent is quoted in such a text, and may be a token.
-    quotes = isinstance(error, httpx2.LocalProtocolError)
-    reason = type(error).__name__ if quotes else str(error) or type(error).__name__
+def _description(error: httpx2.TransportError) -> str:
+    # The message of a LocalProtocolError quotes the request, which can contain a token.
+    has_secret = isinstance(error, httpx2.LocalProtocolError)
+    reason = type(error).__name__ if has_secret else str(error) or type(error).__name__
     return f"{CONNECTION_BROKE}: {reason}"
 
 
@@ -166,18 +164,18 @@ _VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
 _BEGINNING: Final = re.compile(rb"\s*\{\s*(?:%b\s*,\s*)?%b" % (_VERSION, _ID))
 _END: Final = re.compile(rb"%b(?:\s*,\s*%b)?\s*\}\s*\Z" % (_ID, _VERSION))
 _KEPT: Final = 200
-"""Bytes of a line's beginning and end in which it says which request it answers."""
+"""Bytes of a long line's beginning and end in which the id of its request is searched."""
 
 
 class _BoundedLines(codecs.IncrementalDecoder):
-    """UTF-8 of which a line that is too long becomes an error for the request that it answers."""
+    """UTF-8 that replaces a line that is too long by an error for the request it answers."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
         self._line, self._size, self._beginning = bytearray(), 0, b""
 
     def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override]
-        """Return the lines that have ended, each as a whole."""
+        """Return the lines that are complete."""
         *ends, rest = bytes(data).split(b"\n")
         lines = []
         for end in ends:

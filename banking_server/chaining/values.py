@@ -1,4 +1,4 @@
-"""JSON values: when two are the same, whether one can be written, and what a pointer points to."""
+"""JSON values: compare two, check that one can be written, and follow a JSON Pointer."""
 
 import json
 import math
@@ -12,18 +12,18 @@ _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 """A position in a list as RFC 6901 writes it; `-1` and `01` are not positions."""
 
 _WRITER: Final = json.JSONEncoder(ensure_ascii=False)
-"""Made once: `json.dumps` makes another for each text that may have other letters."""
+"""Made once: `json.dumps` with `ensure_ascii=False` makes a new encoder for each call."""
 
 
 def canonical(value: Any) -> str:
-    """Return a text of a value that is the same for those alone which RFC 8785 writes alike.
+    """Return a text that is the same for two values exactly if RFC 8785 writes them alike.
 
     Numbers are IEEE doubles: `1` and `1.0` are one number, and so are 2^53 and 2^53 + 1. Texts are
     compared code point by code point, with no Unicode normalization.
 
     Raises ValueError if RFC 8785 cannot write the value: a number that no double can hold, a text
-    that is not Unicode, or what is no JSON at all. Raises RecursionError if the value is nested
-    deeper than Python can follow.
+    that is not Unicode, or a value that is not JSON. Raises RecursionError if the value is nested
+    too deep for Python.
     """
     if isinstance(value, str):
         return _text(value)
@@ -40,10 +40,9 @@ def canonical(value: Any) -> str:
 
 
 def keeps_its_value(value: Any) -> bool:
-    """Return whether a reader to which numbers are doubles writes each with the value it has here.
+    """Return whether every number in a value is exact as an IEEE double (TC-S-26).
 
-    It does not for most integers beyond 2^53 (TC-S-26). Raises OverflowError for an integer that no
-    double can hold.
+    Most integers beyond 2^53 are not. Raises OverflowError for an integer that no double can hold.
     """
     if isinstance(value, dict):
         return all(map(keeps_its_value, value.values()))
@@ -56,7 +55,7 @@ def _text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        # Its own message repeats the value.
+        # The message of `UnicodeEncodeError` would repeat the value.
         raise ValueError("a text with half of a surrogate pair") from None
     return _WRITER.encode(value)
 
@@ -69,14 +68,14 @@ def _number(value: int | float) -> str:
         double = math.inf
     if not math.isfinite(double):
         raise ValueError("a number that no IEEE double can hold")
-    # Both zeros are 0, and a whole number looks like one.
+    # -0.0 and 0.0 are both written as 0.
     return str(int(double)) if double.is_integer() else repr(double)
 
 
 def same(one: Any, other: Any) -> bool:
     """Return whether two values are the same JSON: `1` and `1.0` are, `1` and `true` are not.
 
-    What RFC 8785 cannot write is the same as nothing. Raises RecursionError as `canonical` does.
+    A value that RFC 8785 cannot write equals no other. Raises RecursionError as `canonical` does.
     """
     try:
         return canonical(one) == canonical(other)
@@ -98,7 +97,7 @@ class Nowhere:
     """The pointer points to nothing."""
 
     part: str
-    """The part of the pointer at which the way ended."""
+    """The first part of the pointer that was not found."""
 
 
 def pointer_parts(pointer: str) -> list[str] | None:
@@ -117,7 +116,7 @@ def is_index(part: str) -> bool:
 
 
 def follow(parts: Sequence[str], value: Any) -> Any | Nowhere:
-    """Return what the parts of a pointer point to in `value`, or `Nowhere`."""
+    """Return the value that the parts of a pointer point to, or `Nowhere`."""
     for part in parts:
         if isinstance(value, Mapping) and part in value:
             value = value[part]

@@ -24,9 +24,9 @@ def for_people(error: Exception) -> str | None:
         from banking_server.server.settings import SettingsError
         from banking_server.server.tokens import SecretUnavailable
     except ImportError as missing:
-        from banking_server.chaining.needed_sdk import needed_instead
+        from banking_server.chaining.needed_sdk import upgrade_message
 
-        return needed_instead(missing)
+        return upgrade_message(missing)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     expected = (

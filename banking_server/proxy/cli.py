@@ -206,9 +206,9 @@ def main() -> None:
     try:
         app()
     except ImportError as error:
-        from banking_server.chaining.needed_sdk import needed_instead
+        from banking_server.chaining.needed_sdk import upgrade_message
 
-        needed = needed_instead(error)
+        needed = upgrade_message(error)
         if needed is None:
             raise
         print(f"{NAME}: {needed}", file=sys.stderr)

@@ -1,1 +1,1 @@
-"""The bank's MCP server: put together, configured, and kept to those who may use it."""
+"""The bank's MCP server: its assembly, settings, tokens and access control."""

@@ -1,8 +1,8 @@
-"""Who is let in over HTTP: the one layer that decides it, before a request gets as far as MCP.
+"""Access control over HTTP: the one layer that accepts or refuses a request before MCP reads it.
 
-It goes by the headers alone. Those of a request of 2026-07-28 name the method and the tool
-(`Mcp-Method`, `Mcp-Name`), and the SDK holds the body to them. One of 2025-11-25 has no such
-headers: there the tool's own check of its scope answers (`tools/scopes.py`).
+It reads only the headers. A request of 2026-07-28 names its method and tool there (`Mcp-Method`,
+`Mcp-Name`), and the SDK checks that the body agrees. A request of 2025-11-25 has no such headers:
+there the tool itself checks the scope (`tools/scopes.py`).
 """
 
 import asyncio
@@ -36,26 +36,27 @@ from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
-from banking_server.tools.results import BUSY, incident_words, log_incident, too_fast_words
+from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
 
 MOST_REQUESTS: Final = 64
-"""Requests of one customer that may be under way at once, in each server process."""
+"""Requests of one customer that may run at once, in each server process."""
 
 REQUEST_SECONDS: Final = QUESTION_SECONDS + 30
-"""How long a request may be under way, with every question in between."""
+"""How long a request may run, with all questions to the customer."""
 
 _RETRY_SECONDS: Final = 1
 _METHODS: Final = ("POST", "DELETE")
 
 
 class AccessControl:
-    """Lets a customer's requests to MCP in, and refuses all others.
+    """Passes the requests of customers to MCP, and refuses all others.
 
-    A request without a good token is refused with 401, and one with two with 400 (RFC 6750); a
-    customer who goes too fast, or has `MOST_REQUESTS` under way, with 429; a token that lacks the
-    scope with 403, and if a tool was called, an audit event. There is no stream to open with GET
-    (405): a question goes out with the call it belongs to. A body is not unpacked (415). What
-    cannot be checked now is refused with 503.
+    - 401: no valid token; 400: more than one token (RFC 6750);
+    - 403: the token lacks the scope; if it was a tool call, there is an audit event;
+    - 405: GET, which has no stream to open: a question is sent with the call that it belongs to;
+    - 415: a compressed body;
+    - 429: the customer sends too many requests, or `MOST_REQUESTS` of them are running;
+    - 503: the token or the scope cannot be checked now.
     """
 
     def __init__(self, manager: SessionManager, tokens: CustomerTokens, settings: Settings) -> None:
@@ -63,7 +64,7 @@ class AccessControl:
         self._tokens = tokens
         self._metadata_url = resource_metadata_url(settings.resource)
         self._of_customer = AuthContextMiddleware(self._authorize)
-        self._under_way: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -91,7 +92,7 @@ class AccessControl:
         return token or self._challenge(401, "Authentication required", "invalid_token")
 
     async def _authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request whose token is good."""
+        """Serve a request that has a valid token."""
         token = get_access_token()
         if token is None or token.subject is None:
             raise RuntimeError("A customer's token was verified.")
@@ -99,34 +100,34 @@ class AccessControl:
         refusal = self._too_many(customer) or await self._scope_missing(scope, token)
         if refusal is None and scope["method"] not in _METHODS:
             refusal = Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})
-        packing = Headers(scope=scope).get("content-encoding", "identity")
-        if refusal is None and packing != "identity":
-            refusal = _error(415, "Send the body as it is, without Content-Encoding.")
+        encoding = Headers(scope=scope).get("content-encoding", "identity")
+        if refusal is None and encoding != "identity":
+            refusal = _error(415, "Send the body uncompressed, without Content-Encoding.")
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        self._under_way[customer] += 1
+        self._running[customer] += 1
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(REQUEST_SECONDS):
                     await self._manager.handle_request(scope, receive, send)
         finally:
-            self._under_way[customer] -= 1
-            if not self._under_way[customer]:
-                del self._under_way[customer]
+            self._running[customer] -= 1
+            if not self._running[customer]:
+                del self._running[customer]
 
     def _too_many(self, customer: str) -> Response | None:
-        # What the request asks for is not looked at: refusing has to cost next to nothing.
+        # The request itself is not read, so that a refusal costs very little.
         seconds = self._manager.opened.rate.wait(customer)
         if seconds:
-            return _error(429, too_fast_words(seconds), retry_seconds=seconds)
-        if self._under_way[customer] >= MOST_REQUESTS:
-            words = f"{MOST_REQUESTS} requests of yours are under way. Please wait for answers."
+            return _error(429, too_fast_message(seconds), retry_seconds=seconds)
+        if self._running[customer] >= MOST_REQUESTS:
+            words = f"{MOST_REQUESTS} of your requests are running. Wait until one of them ends."
             return _error(429, words, retry_seconds=_RETRY_SECONDS)
         return None
 
     async def _scope_missing(self, scope: Scope, token: AccessToken) -> Response | None:
-        """Return the refusal of a request whose token lacks a scope; audit it if it is a call."""
+        """Return the refusal of a request whose token lacks a scope; a tool call is audited."""
         if READ_SCOPE in token.scopes and TRANSFER_SCOPE in token.scopes:
             return None
         # Every request needs the scope for reading.
@@ -147,19 +148,19 @@ class AccessControl:
         return self._challenge(403, f"Required scope: {missing}", "insufficient_scope")
 
     def _challenge(self, status: int, words: str, error: str | None = None) -> Response:
-        """Return a refusal for the token, which says where to get a better one (RFC 9728).
+        """Return a refusal that says where to get a valid token (RFC 9728).
 
-        `error` is the code of RFC 6750; whoever sent no token is told none.
+        `error` is the code of RFC 6750, or None if the request had no token.
         """
-        told = "" if error is None else f'error="{error}", error_description="{words}", '
+        code = "" if error is None else f'error="{error}", error_description="{words}", '
         where = f'scope="{READ_SCOPE} {TRANSFER_SCOPE}", resource_metadata="{self._metadata_url}"'
-        return _error(status, words, {"WWW-Authenticate": f"Bearer {told}{where}"})
+        return _error(status, words, {"WWW-Authenticate": f"Bearer {code}{where}"})
 
 
 def metadata_route(settings: Settings) -> Route:
-    """Return the route to what clients need to know of the resource (RFC 9728).
+    """Return the route to the metadata of the protected resource (RFC 9728).
 
-    The SDK's own names an authorization server in any case; for a trial there is none.
+    The SDK's own route always names an authorization server; a trial has none.
     """
     document = {
         "resource": settings.resource,
@@ -179,7 +180,7 @@ def _error(
     *,
     retry_seconds: float | None = None,
 ) -> Response:
-    """Return an HTTP error with a JSON-RPC error; its id is null, as no request was read."""
+    """Return an HTTP error with a JSON-RPC error; its id is null: the body was not read."""
     code = INVALID_REQUEST if status < 429 else INTERNAL_ERROR
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": words}}
     retry = {} if retry_seconds is None else {"Retry-After": str(max(1, math.ceil(retry_seconds)))}
@@ -187,7 +188,7 @@ def _error(
 
 
 def _unavailable(called: str, failure: BaseException) -> Response:
-    """Return the response if the bank cannot be asked; unless it is busy, that is an incident."""
+    """Return the response for a bank that cannot answer. If it is not busy, log an incident."""
     if isinstance(failure, BankBusy):
         return _error(503, BUSY, retry_seconds=_RETRY_SECONDS)
-    return _error(503, incident_words(log_incident(called, failure)))
+    return _error(503, incident_message(log_incident(called, failure)))

@@ -1,4 +1,4 @@
-"""The MCP server, assembled: the bank, its tools, the extension, and who is calling."""
+"""Builds the MCP server: the bank, its tools, the extension, and the caller."""
 
 import logging
 import os
@@ -40,7 +40,7 @@ from banking_server.tools import (
     add_resources,
     serving_resource,
 )
-from banking_server.tools.views import only_to_who_shows_them, views
+from banking_server.tools.views import only_for_clients_with_views, views
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +49,10 @@ NAME: Final = "banking-server"
 SETTLE_EVERY_SECONDS: Final = 60
 
 TOOLS_FRESH_MS: Final = 60_000
-"""How long a client may keep the list of tools. It only changes with the program."""
+"""How long a client may cache the list of tools. It changes only with the program."""
 
 LAST_WORDS_SECONDS: Final = 0.5
-"""For those whose calls were refused, to be told before the process ends."""
+"""Time to send the last refusals before the process ends."""
 
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
@@ -63,15 +63,15 @@ those arguments, unless your client already did, in which case its result is the
 
 
 def utc_now() -> datetime:
-    """Return the time, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def configure_logging(level: str) -> None:
-    """Send what the server says about itself to standard error.
+    """Log to standard error.
 
-    Libraries log from WARNING on: below that, some log message contents. A fault that repeats is
-    bounded.
+    Libraries log from WARNING on: below that, some of them log contents of messages. Messages of
+    one repeated fault are limited.
     """
     log_to_standard_error("%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("banking_server").setLevel(level)
@@ -88,11 +88,10 @@ async def open_bank(
 ) -> AsyncIterator[Bank]:
     """Open the bank of these settings until the end of the block. Raises `DatabaseUnavailable`.
 
-    A new database is made if `create` says so; by default if there has never been one here. It is
-    made before its secret, so that who finds neither may make it, however many start together.
-    Without the keys it is good for everything but giving and checking confirmation codes.
+    With `create` a new database is made; by default if there is no secret yet. The database is
+    made before the secret. So if several servers start together, each of them may make it. Without
+    `keys`, the bank can do everything except issue and check confirmation codes.
     """
-    # Looked at before the database is.
     may_create = _is_new(settings) if create is None else create
     bank = await opening.open_bank(
         settings.database,
@@ -110,16 +109,16 @@ async def open_bank(
 
 
 def _is_new(settings: Settings) -> bool:
-    """Whether there is no secret yet, and so has never been a bank.
+    """Return whether there is no secret yet, so that the bank is new.
 
-    What PostgreSQL keeps is none the younger for a secret that this computer does not have.
+    A bank on PostgreSQL can be old although this computer has no secret.
     """
     path = settings.secret_path if isinstance(settings.database, Path) else None
     return settings.secret is None and path is not None and not path.exists()
 
 
 async def check_before_serving(settings: Settings) -> list[str]:
-    """Open the bank and close it again, so that mistakes come before serving; return the customers.
+    """Open the bank and close it again, to find errors before serving; return the customers.
 
     Raises `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
     """
@@ -138,11 +137,11 @@ def build_server(
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
-    Over HTTP a verified token says who is calling, and due transfers are settled while it runs.
-    `monotonic` returns seconds, by which a customer's calls are counted.
+    Over HTTP, the verified token says who is calling, and the server settles due transfers.
+    `monotonic` returns seconds, for the limit on calls a second.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
-    is_new = _is_new(settings)  # Until its secret is made.
+    is_new = _is_new(settings)  # Before `load_keys` makes the secret.
     keys = load_keys(settings)
     over_http = customer is None
     model = _model(to_its_owner=not over_http)
@@ -178,12 +177,12 @@ def build_server(
         tools=(*TOOLS, *FOR_VIEWS),
         extensions=[chaining, views()],
         lifespan=lifespan,
-        middleware=[serving_resource, only_to_who_shows_them],
-        # All processes share the key: the answer may reach another process than the one that asked.
+        middleware=[serving_resource, only_for_clients_with_views],
+        # All processes share the keys: an answer may reach another process than its question.
         request_state_security=RequestStateSecurity(
             keys=[keys.request_state, *(other.request_state for other in keys.others)]
         ),
-        # A client that follows a chain looks the next tool up, and need not ask for the list again.
+        # A client that follows a chain looks up the next tool. It can use its cached list.
         cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
     add_resources(mcp)
@@ -191,14 +190,14 @@ def build_server(
 
 
 def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[Infer]] | None:
-    """Return what connects the language model that the environment names, if it names one.
+    """Return a function that connects the language model of the environment, or None.
 
     Raises `SettingsError`.
     """
     if not is_configured():
         return None
 
-    from banking_server.server.model import answering  # Nobody else waits for it.
+    from banking_server.server.model import answering  # Slow to import; only needed here.
 
     try:
         chosen = load_model_settings()
@@ -208,9 +207,9 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
 
 
 async def _end_when_lost(bank: Bank) -> None:
-    """End the process, with a line that says why, when what it stores would be stored nowhere."""
+    """End the process, with a line that says why, when its database is lost."""
     lost = await bank.store.until_lost()
-    from banking_server.serving import GIVEN_UP  # Granian, which stdio does without.
+    from banking_server.serving import GIVEN_UP  # Imports Granian, which stdio does not need.
 
     print(f"banking-server: {lost}", file=sys.stderr, flush=True)
     await anyio.sleep(LAST_WORDS_SECONDS)
@@ -219,7 +218,7 @@ async def _end_when_lost(bank: Bank) -> None:
 
 
 async def _settle_for_ever(bank: Bank, clock: Callable[[], datetime]) -> None:
-    """Settle due transfers once a minute. Several processes may: each transfer posts once."""
+    """Settle due transfers once a minute. Several processes may do so: a transfer posts once."""
     while True:
         try:
             now = clock()

@@ -1,8 +1,7 @@
-"""`GET /health`: can this server be used? For load balancers and the like.
+"""`GET /health`: can this server serve calls? For load balancers.
 
-It takes no token, since whoever asks is no customer, and answers under any `Host`, since a load
-balancer calls by address: there is nothing here that a web page could be tricked into fetching, and
-nothing to be done. All that can be learned is one word, which anybody with a token could find out.
+It needs no token, since a load balancer is no customer. It accepts any `Host`, since a load
+balancer calls by IP address. Its response is one word, and it changes nothing.
 """
 
 import logging
@@ -18,19 +17,19 @@ logger = logging.getLogger(__name__)
 PATH: Final = "/health"
 
 EVERY_SECONDS: Final = 1.0
-"""The bank is asked at most so often, however many ask here."""
+"""The bank is checked at most once in this time."""
 
 TIME_LIMIT_SECONDS: Final = 2.0
-"""A bank that says nothing for so long is not available."""
+"""A bank that does not answer in this time is not available."""
 
 
 class Health:
-    """Answers for the server, to whoever asks."""
+    """The endpoint `/health`."""
 
     def __init__(
         self, ask: Callable[[], Awaitable[object]], monotonic: Callable[[], float]
     ) -> None:
-        """`ask` asks the bank for something, and raises if it cannot answer."""
+        """`ask` checks the bank, and raises if it cannot serve calls."""
         self._ask = ask
         self._monotonic = monotonic
         self._asking = anyio.Lock()
@@ -47,7 +46,7 @@ class Health:
         )
 
     async def _is_good(self) -> bool:
-        """Return the answer of the last second, or a new one; all who wait get the same."""
+        """Return the result of the last second's check, or of a new one."""
         async with self._asking:
             if self._monotonic() >= self._holds_until:
                 self._good = await self._can_serve()

@@ -26,7 +26,7 @@ from banking_server.server.settings import PATH, Settings, load_settings
 from banking_server.server.tokens import CustomerTokens, Tokens, load_keys
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""The largest body of a request: room for an argument of a megabyte to be refused by name."""
+"""The largest body of a request. An argument of a megabyte fits, and is refused by its name."""
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -38,8 +38,8 @@ def http_app(
 ) -> Starlette:
     """Return the ASGI application: Streamable HTTP at `/mcp`, and `/health`.
 
-    Requests of 2026-07-28 stand for themselves; those of 2025-11-25 belong to sessions, which the
-    SDK keeps. Raises `SecretUnavailable` or `SettingsError`.
+    Requests of 2026-07-28 need no session; those of 2025-11-25 belong to sessions of the SDK.
+    Raises `SecretUnavailable` or `SettingsError`.
     """
     server = build_server(settings, customer=None, clock=clock, monotonic=monotonic)
     issued = IssuedTokens.of(settings, monotonic)
@@ -49,7 +49,7 @@ def http_app(
         stateless=not settings.sessions,
         max_sessions=settings.sessions or None,
         max_request_body_size=MAX_BYTES,
-        security_settings=_names_let_in(settings),
+        security_settings=_accepted_names(settings),
     )
 
     @asynccontextmanager
@@ -87,15 +87,14 @@ def http_app_from_environment() -> Starlette:
 
 
 def _tune_process() -> None:
-    """Set the interpreter up for many calls at once.
+    """Set up the interpreter for many calls at once.
 
-    A call that waits for its commit keeps a thousand objects alive. They are soon taken for
-    long-lived ones, and every few hundred calls the collector would look through all that is loaded
-    in search of garbage. So what is loaded now is left out of its sight, and it looks more rarely.
+    A call that waits for its commit keeps a thousand objects alive. The garbage collector soon
+    counts them as long-lived, and would then scan all loaded objects every few hundred calls. So
+    the objects that are loaded now are excluded, and the collector runs less often.
 
-    The event loop and the bank's threads take turns at the interpreter. A thread asks for its turn
-    anew after each statement; if it were given one each 5 ms, as is Python's default, both would
-    be busier with turns than with calls.
+    The event loop and the bank's threads share the interpreter lock. A thread requests it after
+    each statement. With Python's default, a switch after 5 ms, much time would go to switches.
     """
     gc.collect()
     gc.freeze()
@@ -103,8 +102,8 @@ def _tune_process() -> None:
     sys.setswitchinterval(0.02)
 
 
-def _names_let_in(settings: Settings) -> TransportSecuritySettings:
-    """Say which `Host` and `Origin` headers the SDK lets in, against DNS rebinding."""
+def _accepted_names(settings: Settings) -> TransportSecuritySettings:
+    """Return the `Host` and `Origin` headers that the SDK accepts, against DNS rebinding."""
     resource = urlsplit(settings.resource)
     hosts = [resource.netloc, *settings.allowed_hosts]
     origins = [f"{resource.scheme}://{resource.netloc}", *settings.allowed_origins]

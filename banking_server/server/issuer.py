@@ -1,4 +1,4 @@
-"""The access tokens of an outside authorization server, checked with the keys that it publishes."""
+"""Checks the access tokens of an external authorization server with its published keys."""
 
 import json
 import logging
@@ -16,9 +16,9 @@ from banking_server.server.settings import Settings
 from banking_server.server.tokens import (
     KeysUnavailable,
     VerificationKey,
-    access_of,
-    claims_in,
-    refused,
+    access_token,
+    log_refused_token,
+    verified_claims,
 )
 
 logger = logging.getLogger(__name__)
@@ -30,38 +30,38 @@ SIGNATURES: Final = {
     "ES512": ("ES512",),
     "EdDSA": ("EdDSA",),
 }
-"""What a key is good for, by the signature that PyJWT has for its type and curve.
+"""The accepted algorithms of a key, by PyJWT's algorithm for its type and curve.
 
-A shared secret (`oct`, HS256) is none of them: whoever could check a token could make one."""
+A shared secret (`oct`, HS256) is not accepted: a server that checks tokens could make them."""
 
 TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
-"""The types of token that are taken, in lower case (RFC 9068, 2.1): no other kind of JWT passes."""
+"""The accepted types of a token, in lower case (RFC 9068, 2.1)."""
 
 CLOCK_SKEW_SECONDS: Final = 10
-"""How far the issuer's clock may be ahead; an expired token is refused all the same."""
+"""How far the issuer's clock may be ahead; an expired token is refused nevertheless."""
 
 FRESH_SECONDS: Final = 300
-"""How often the keys are fetched anew, so that one that is withdrawn does not stay for ever."""
+"""How often the keys are fetched again, so that a withdrawn key does not stay in use."""
 
 REFETCH_SECONDS: Final = 10
-"""How long after a fetch that failed, or was made for a name that nobody knows, none is made."""
+"""The pause after a fetch that failed, or that was made for an unknown key id."""
 
 FETCH_SECONDS: Final = 5
-"""How long a fetch may take, from connecting to the last byte."""
+"""How long a fetch may take, from the connection to the last byte."""
 
 MOST_BYTES: Final = 128 * 1024
 """The largest JWK Set that is read."""
 
 
 class _NoKeys(Exception):
-    """What came from the JWKS URL cannot be used; the message says why."""
+    """The response of the JWKS URL cannot be used; the message says why."""
 
 
 class PublishedKeys:
-    """The keys at a JWKS URL: the last ones that were fetched, however long ago that was.
+    """The keys at a JWKS URL, as they were fetched last.
 
-    A token that names an unknown key has them fetched anew, since keys are rotated; as anybody can
-    make up such names, that happens once in `REFETCH_SECONDS` at most.
+    A token with an unknown key id causes a new fetch, since issuers rotate keys. Anybody can make
+    up a key id, so this happens once in `REFETCH_SECONDS` at most.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PublishedKeys:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """`monotonic` returns seconds, by which it is decided whether to fetch again."""
+        """`monotonic` returns seconds, for the pauses between fetches."""
         self._url = url
         self._monotonic = monotonic
         self._sleep = sleep
@@ -78,14 +78,14 @@ class PublishedKeys:
         self._not_before = monotonic()
         self._fetching = anyio.Lock()
 
-    async def fitting(self, key_id: str | None) -> list[VerificationKey]:
-        """Return the keys that a token which names this one may be signed with.
+    async def for_key_id(self, key_id: str | None) -> list[VerificationKey]:
+        """Return the keys for a token with this key id, or all keys if it has none.
 
-        Raises `KeysUnavailable` if there have never been any.
+        Raises `KeysUnavailable` if no keys have been fetched yet.
         """
         if found := self._named(key_id):
             return found
-        async with self._fetching:  # Whoever had to wait finds what has been fetched meanwhile.
+        async with self._fetching:  # Another request may have fetched them in the meantime.
             if not self._named(key_id) and self._monotonic() >= self._not_before:
                 if self._keys is not None:
                     self._wait()
@@ -95,12 +95,12 @@ class PublishedKeys:
         return self._named(key_id)
 
     def _named(self, key_id: str | None) -> list[VerificationKey]:
-        """Return the keys of this name, or all if the token names none."""
+        """Return the keys with this key id, or all keys if the token has none."""
         return [key for key in self._keys or () if key_id is None or key.key_id == key_id]
 
     async def keep_fresh(self) -> None:
-        """Fetch the keys for ever, and sooner if the last time failed. Never raises."""
-        async with self._fetching:  # A request may have been faster.
+        """Fetch the keys regularly, and sooner after a failure. Never raises, never returns."""
+        async with self._fetching:  # A request may have fetched them already.
             fetched = self._keys is not None or await self._fetch()
         while True:
             await self._sleep(FRESH_SECONDS if fetched else REFETCH_SECONDS)
@@ -111,26 +111,26 @@ class PublishedKeys:
         self._not_before = self._monotonic() + REFETCH_SECONDS
 
     async def _fetch(self) -> bool:
-        """Fetch the keys; if that fails, those that are there stay. Say whether it succeeded."""
+        """Fetch the keys, or keep the old ones if that fails; return whether it succeeded."""
         try:
             with anyio.fail_after(FETCH_SECONDS):
                 self._keys = _keys_in(await self._read())
         except Exception as error:
             self._wait()
-            # Other errors may quote what was sent or came, or hold a traceback's worth of text.
+            # The message of another error may quote the request or the response, or be very long.
             reason = str(error) if isinstance(error, _NoKeys) else type(error).__name__
-            still = "there are none yet" if self._keys is None else "the last ones stay in use"
+            still = "there are no keys yet" if self._keys is None else "the old keys stay in use"
             logger.warning("The keys at %s could not be fetched: %s; %s", self._url, reason, still)
             return False
         return True
 
     async def _read(self) -> bytes:
         body = b""
-        # As it is, uncompressed, so that the limit holds for what is kept in memory.
+        # Without compression, so that the limit is a limit on memory.
         headers = {"Accept": "application/jwk-set+json, application/json"}
         headers["Accept-Encoding"] = "identity"
         async with (
-            # No redirect is followed: the keys are at the URL that was configured.
+            # No redirect is followed: the keys must be at the configured URL.
             httpx2.AsyncClient(timeout=None, follow_redirects=False) as http,
             http.stream("GET", self._url, headers=headers) as response,
         ):
@@ -149,20 +149,20 @@ def _keys_in(document: bytes) -> list[VerificationKey]:
         listed = json.loads(document)["keys"]
         keys = [key for each in listed if (key := _key(each)) is not None]
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise _NoKeys("no JWK Set") from error
+        raise _NoKeys("the response is not a JWK Set") from error
     if not keys:
-        raise _NoKeys("no key that could check a signature")
+        raise _NoKeys("the JWK Set has no key for signatures")
     return keys
 
 
 def _key(described: dict[str, Any]) -> VerificationKey | None:
-    """Return one key of a JWK Set; None if it is for something else, or cannot be used."""
+    """Return one key of a JWK Set; None if it is not for signatures, or cannot be used."""
     try:
         named, key_id, use = (described.get(name) for name in ("alg", "kid", "use"))
-        # By its type alone: a key that calls itself HS256 is none for that.
+        # Its type decides: a key must not choose HS256 by its `alg`.
         key = jwt.PyJWK({name: value for name, value in described.items() if name != "alg"})
     except Exception:
-        # One that is broken, or of a type that PyJWT does not know, must not hide the others.
+        # A broken key, or one of an unknown type, must not make the other keys unusable.
         return None
     signatures = SIGNATURES.get(key.algorithm_name, ())
     if named is not None:
@@ -174,7 +174,7 @@ def _key(described: dict[str, Any]) -> VerificationKey | None:
 
 @dataclass(frozen=True)
 class IssuedTokens(TokenVerifier):
-    """Verifies the access tokens of one issuer for one resource (RFC 9068, and JWTs like those)."""
+    """Verifies the access tokens of one issuer for one resource (RFC 9068, and similar JWTs)."""
 
     issuer: str
     resource: str
@@ -183,39 +183,39 @@ class IssuedTokens(TokenVerifier):
 
     @classmethod
     def of(cls, settings: Settings, monotonic: Callable[[], float]) -> Self | None:
-        """Return the tokens that these settings say are taken; None if they name no issuer."""
+        """Return the verifier for these settings; None if they name no issuer."""
         if settings.issuer is None or settings.jwks_url is None:
             return None
         keys = PublishedKeys(settings.jwks_url, monotonic)
         return cls(settings.issuer, settings.resource, settings.customer_claim, keys)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a good token says; None for any other. Raises `KeysUnavailable`."""
+        """Return the access of a valid token, or None. Raises `KeysUnavailable`."""
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError):
-            # The latter two for texts that are not a JWT in ways that PyJWT did not think of.
-            refused("it is no JWT")
+            # For some texts that are not a JWT, PyJWT raises ValueError or RecursionError.
+            log_refused_token("it is not a JWT")
             return None
         if str(header.get("typ", "JWT")).lower() not in TYPES:
-            refused(f"its type (typ) is none of {', '.join(TYPES)}")
+            log_refused_token(f"its type (typ) is not one of {', '.join(TYPES)}")
             return None
-        claims = claims_in(
+        claims = verified_claims(
             token,
-            await self.keys.fitting(header.get("kid")),
+            await self.keys.for_key_id(header.get("kid")),
             issuers=[self.issuer],
             audiences=[self.resource],
             clock_skew=CLOCK_SKEW_SECONDS,
         )
         if claims is None:
             return None
-        # Worth something only with the proof (RFC 7800).
+        # Such a token is valid only with a proof of possession (RFC 7800).
         if "cnf" in claims:
-            refused("it is bound to a proof (cnf), which is not asked for here")
+            log_refused_token("it needs a proof of possession (cnf), which is not supported here")
             return None
         customer = claims.get(self.customer_claim)
         if not isinstance(customer, str):
-            refused(f"its claim {self.customer_claim} is no text, or missing")
+            log_refused_token(f"its claim {self.customer_claim} is missing or not a text")
             return None
         scopes = claims.get("scope", claims.get("scp"))
-        return access_of(token, claims, customer=customer, scopes=scopes, resource=self.resource)
+        return access_token(token, claims, customer=customer, scopes=scopes, resource=self.resource)

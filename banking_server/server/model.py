@@ -1,4 +1,4 @@
-"""The server's own language model: what `multiplex_tools` asks if the client offers none."""
+"""The server's own language model. `multiplex_tools` asks it if the client offers no model."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,8 +13,8 @@ from banking_server.tools.results import log_incident, try_again_later
 async def answering(settings: ModelSettings, *, to_its_owner: bool) -> AsyncIterator[Infer]:
     """Connect the configured model until the end of the block.
 
-    Whoever started the server is told what is wrong with their endpoint. Anybody else is told of
-    an incident only, and what is wrong stands in the log.
+    With `to_its_owner`, an error names the problem with the endpoint: the user started the server.
+    Otherwise an error names an incident only, and the problem is in the log.
     """
     async with Endpoint(settings) as endpoint:
 
@@ -28,7 +28,7 @@ async def answering(settings: ModelSettings, *, to_its_owner: bool) -> AsyncIter
             except ModelUnavailable as error:
                 if to_its_owner:
                     raise ArgumentNotFound(str(error)) from None
-                # Without the traceback, which shows more of the endpoint than belongs in a log.
+                # The traceback is not logged: it could show secrets of the endpoint.
                 incident = log_incident("the bank's language model", str(error))
                 raise ArgumentNotFound(
                     f"the bank's language model gives no answer now. {try_again_later(incident)}"

@@ -1,19 +1,18 @@
-"""What the server borrows from the inner parts of the MCP SDK.
+"""The internal parts of the MCP SDK that the server uses.
 
-The SDK promises to keep what its documentation names. A minor release may move the rest, and all
-of it that the server uses stands here. `tests/test_sdk_seam.py` asserts each piece, and that no
-other module of the server imports any.
+The SDK keeps only what its documentation names; a minor release may change the rest. The server
+imports such parts here and nowhere else. `tests/test_sdk_seam.py` asserts that, and each part.
 
 - `StreamableHTTPSessionManager`: both revisions at one endpoint. `MCPServer.streamable_http_app`
-  makes one too, but either every answer is a stream of events, or none; and one customer can take
-  all sessions. So `_admit_session` is overridden. `_lifespan_state` is the one place where what the
-  lifespan yields can be had before a request gets as far as MCP.
-- `MCPServer._lowlevel_server`: what the manager serves, and one connection over stdio.
-- `AuthenticatedUser` and `AuthContextMiddleware`: by whom the SDK keeps others out of a session,
-  and what `get_access_token` returns.
-- `MCP_METHOD_HEADER`, `MCP_NAME_HEADER`: which headers the SDK holds a request's body to.
-- `build_resource_metadata_url`: where the SDK serves the metadata of a protected resource. A
-  refusal has to name the same place.
+  makes one too, but there either all responses are event streams or none, and one customer can
+  take all sessions. So `_admit_session` is overridden. `_lifespan_state` holds what the lifespan
+  yields; the access control needs it before MCP reads a request.
+- `MCPServer._lowlevel_server`: serves the manager's requests, and the connection over stdio.
+- `AuthenticatedUser` and `AuthContextMiddleware`: the owner of a session, for the SDK's check, and
+  the result of `get_access_token`.
+- `MCP_METHOD_HEADER`, `MCP_NAME_HEADER`: the headers that must agree with a request's body.
+- `build_resource_metadata_url`: the URL of the metadata of a protected resource. A refusal names
+  the same URL.
 """
 
 from typing import Any, Final
@@ -41,14 +40,14 @@ __all__ = [
 ]
 
 MOST_SESSIONS: Final = 32
-"""Sessions that one customer may have in one process; with one more, their oldest ends."""
+"""Sessions of one customer in one process; one more session ends the customer's oldest one."""
 
 
 class SessionManager(StreamableHTTPSessionManager):
-    """Serves 2026-07-28 without sessions, answering as JSON, and 2025-11-25 in sessions.
+    """Serves 2026-07-28 without sessions, with JSON responses, and 2025-11-25 in sessions.
 
-    In a session answers come as events, since a question to the customer goes out before them.
-    With `stateless` there are no sessions, and nobody of 2025-11-25 is asked.
+    In a session, responses are event streams, since questions to the customer are sent before the
+    result. With `stateless` there are no sessions, and clients of 2025-11-25 cannot be asked.
     """
 
     def __init__(self, server: MCPServer[Any], **options: Any) -> None:
@@ -56,7 +55,7 @@ class SessionManager(StreamableHTTPSessionManager):
 
     @property
     def opened(self) -> App:
-        """What the server's lifespan holds. Raises `RuntimeError` unless the server runs."""
+        """The `App` of the server's lifespan. Raises `RuntimeError` if the server does not run."""
         state: App | None = self._lifespan_state
         if state is None:
             raise RuntimeError("The bank is not open.")
@@ -79,7 +78,7 @@ def resource_metadata_url(resource: str) -> str:
 
 
 async def serve_stdio(server: MCPServer[Any]) -> None:
-    """Serve the one client on standard input and output, until the input ends."""
+    """Serve one client on standard input and output, until the input ends."""
     inner = server._lowlevel_server
     async with client_on_stdio() as (incoming, outgoing):
         await inner.run(incoming, outgoing, inner.create_initialization_options())

@@ -1,6 +1,6 @@
-"""Every setting, from the environment: `BANKING_PORT=9000`. Options of the command line win.
+"""All settings, from the environment: `BANKING_PORT=9000`. Command line options take precedence.
 
-Each is described once, here; the table in `README.md` repeats it, and a test compares the two.
+Each setting is described here. The table in `README.md` repeats that, and a test compares the two.
 """
 
 from datetime import timedelta
@@ -29,19 +29,19 @@ from banking_server.chaining.bearer import is_loopback
 PREFIX: Final = "BANKING_"
 
 PATH: Final = "/mcp"
-"""Where the HTTP server has its endpoint."""
+"""The path of the HTTP server's MCP endpoint."""
 
 MIN_SECRET_LENGTH: Final = 32
 
 _RULES: Final = Rules()
-"""The bank's own rules: what the settings about them are by default."""
+"""The defaults of the settings about the bank's rules."""
 
 _Names = Annotated[tuple[str, ...], NoDecode]
 """Names separated by commas."""
 
 
 def secrets_in(lines: bytes) -> list[bytes]:
-    """Return the secrets of the lines, the one to use first; none if one of them is too short."""
+    """Return the secrets, one a line; the first is the current one. None if one is too short."""
     found = list(dict.fromkeys(line.strip() for line in lines.strip().split(b"\n")))
     return found if all(len(secret) >= MIN_SECRET_LENGTH for secret in found) else []
 
@@ -58,7 +58,7 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
-        # A value may be secret, or hold a password.
+        # A value may be a secret or contain a password.
         hide_input_in_errors=True,
     )
 
@@ -206,9 +206,9 @@ class Settings(BaseSettings):
             raise ValueError("must be an http or https URL without a fragment")
         if "@" in parts.netloc:
             raise ValueError("must be a URL without a user or password")
-        # Tokens, and the keys that they are checked with, cross no network in clear.
+        # Tokens, and the keys that check them, must be sent encrypted.
         if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-            raise ValueError("must be an https URL beyond loopback")
+            raise ValueError("must be an https URL, except on loopback")
         return value
 
     @model_validator(mode="after")
@@ -226,9 +226,9 @@ class Settings(BaseSettings):
             self.on_loopback and is_loopback(urlsplit(self.resource).hostname or "")
         ):
             raise ValueError(
-                "ISSUER: must name the authorization server whose tokens this server takes, with "
-                f"BANKING_JWKS_URL for its keys, as {self.resource!r} at {self.host!r} is not on "
-                "loopback; tokens of `banking-server token` are for a trial there"
+                "ISSUER: must name the authorization server whose tokens are accepted, with "
+                f"BANKING_JWKS_URL for its keys, because {self.resource!r} at {self.host!r} is not "
+                "on loopback; tokens of `banking-server token` work on loopback only"
             )
         return self
 
@@ -239,7 +239,7 @@ class Settings(BaseSettings):
 
     @property
     def resource(self) -> str:
-        """The HTTP server's URL: what clients call, and what its tokens are for."""
+        """The HTTP server's URL, which clients call, and the audience of its tokens."""
         if self.resource_url is not None:
             return self.resource_url
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -247,7 +247,7 @@ class Settings(BaseSettings):
 
     @property
     def sessions(self) -> int:
-        """How many sessions the HTTP server may hold: they live in the one process that serves."""
+        """The maximum number of sessions over HTTP. With several processes there are none."""
         if self.workers > 1:
             return 0
         if self.max_sessions is not None:
@@ -256,7 +256,7 @@ class Settings(BaseSettings):
 
     @property
     def secret_path(self) -> Path | None:
-        """The file of the secret, used if the environment holds none; None: there is no file."""
+        """The file of the secret, used if the environment has no secret; None: there is no file."""
         if self.secret_file is not None or not isinstance(self.database, Path):
             return self.secret_file
         return self.database.with_name(self.database.name + ".secret")
@@ -273,7 +273,7 @@ class Settings(BaseSettings):
     def environment(self) -> dict[str, str]:
         """Return the variables that give another process these settings.
 
-        The secret is not among them: it only ever comes from the environment or the file.
+        The secret is not included: the other process reads it from the environment or the file.
         """
         names = self.model_fields_set - {"secret", "database"}
         given = self.model_dump(mode="json", include=names)
@@ -286,27 +286,27 @@ class Settings(BaseSettings):
         }
 
 
-_IN_WORDS: Final = {"int_parsing": "must be a whole number", "decimal_parsing": "must be a number"}
-"""What a setting must be, by pydantic's type of the mistake."""
+_PROBLEMS: Final = {"int_parsing": "must be a whole number", "decimal_parsing": "must be a number"}
+"""What is wrong with a setting, by pydantic's type of the error."""
 
 
 def load_settings(**options: Any) -> Settings:
-    """Return the settings of the environment; an option that is not None wins.
+    """Return the settings of the environment; an option that is not None takes precedence.
 
-    Raises `SettingsError`, which names the option or the variable that has the wrong value.
+    Raises `SettingsError`, which names the option or the variable with the wrong value.
     """
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        problem = _IN_WORDS.get(first["type"]) or (
+        problem = _PROBLEMS.get(first["type"]) or (
             first["msg"].removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
         )
         if not first["loc"]:
             raise SettingsError(PREFIX + problem) from None
         name = str(first["loc"][0])
         given = str(first["input"])
-        # A secret, or what may hold a password.
+        # These values may be or contain a secret or a password.
         hidden = name in ("secret", "database") or "@" in given
         shown = "" if hidden else f", not {given[:60]!r}"
         by_option = options.get(name) is not None

@@ -1,4 +1,4 @@
-"""The server's secret, the keys made of it, and bearer tokens: its own, for a trial, and any."""
+"""The server's secret, the keys made of it, and the check of bearer tokens."""
 
 import hashlib
 import hmac
@@ -22,35 +22,35 @@ from banking_server.server.settings import MIN_SECRET_LENGTH, Settings, secrets_
 logger = logging.getLogger(__name__)
 
 ALGORITHM: Final = "HS256"
-"""The signature of the server's own tokens; what a token says about its own is not asked."""
+"""The signature algorithm of the server's own tokens, whatever the header of a token says."""
 
 LOCAL: Final = "urn:banking-server:local"
-"""Issuer of a token for a trial: this installation. Where no URL is configured, its audience too.
+"""The issuer of a trial token: this installation. Without a configured URL, its audience too.
 
-Only a server with the same secret takes it, on a loopback address and on any port."""
+Only a server with the same secret accepts it, on a loopback address and on any port."""
 
 REMEMBERED_SECONDS: Final = 5
-"""How long a token, and its subject, are not checked again; a customer who left is one so long."""
+"""How long an accepted token and its subject are not checked again."""
 
 _MOST_REMEMBERED: Final = 1024
 
 CLIENT_ID: Final = "banking-server"
-"""The client that a token minted here was issued to."""
+"""The client id in a token that this server issues."""
 
 
 class SecretUnavailable(Exception):
-    """There is no secret that may be used; the message is one line and says what to do."""
+    """There is no usable secret; the message is one line and says what to do."""
 
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """One key for each use of the secret, so that nothing made for one passes in another."""
+    """One key for each use of the secret, so that a value for one use is invalid in another."""
 
     tokens: bytes
     confirmation_codes: bytes
     request_state: bytes
     others: tuple[Self, ...] = ()
-    """The keys of other secrets, while the secret is being changed: what they made is taken."""
+    """The keys of older secrets, which are still accepted while the secret is changed."""
 
     @classmethod
     def derive(cls, secret: bytes, *others: bytes) -> Self:
@@ -68,20 +68,20 @@ class Keys:
 
 
 def load_keys(settings: Settings, *, may_make: bool = True) -> Keys:
-    """Return the keys of `BANKING_SECRET`, or of the secret file, which is made if need be.
+    """Return the keys of `BANKING_SECRET` or of the secret file.
 
-    Unless `may_make`, the file has to be there. Raises `SecretUnavailable`.
+    With `may_make`, a missing file is created. Raises `SecretUnavailable`.
     """
     if settings.secret is not None:
         return Keys.derive(*secrets_in(settings.secret.get_secret_value().encode()))
     path = settings.secret_path
     if path is None:
         raise SecretUnavailable(
-            "A PostgreSQL database has no secret file beside it: BANKING_SECRET or "
-            "BANKING_SECRET_FILE must give the secret that all its servers share."
+            "With PostgreSQL, set BANKING_SECRET or BANKING_SECRET_FILE to the secret that all "
+            "its servers share."
         )
     try:
-        # A new one for a database that others serve would make its tokens and codes worthless.
+        # Never for PostgreSQL: a second secret would make tokens and codes of others invalid.
         if may_make and isinstance(settings.database, Path) and not path.exists():
             _make_secret_file(path)
         return Keys.derive(*_read_secret_file(path))
@@ -91,9 +91,9 @@ def load_keys(settings: Settings, *, may_make: bool = True) -> Keys:
 
 
 def _make_secret_file(path: Path) -> None:
-    """Make the file with a new secret, unless another process has been faster.
+    """Make the file with a new secret, unless another process has made it.
 
-    It appears under its name complete and already closed to others, or not at all.
+    The file appears under its name complete and readable by its owner only, or not at all.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with draft_of(path) as draft, suppress(FileExistsError):
@@ -120,20 +120,20 @@ def _read_secret_file(path: Path) -> list[bytes]:
 
 @dataclass(frozen=True, repr=False)
 class VerificationKey:
-    """A key that tokens are checked with, and the only signatures that it is good for."""
+    """A key that checks tokens, with the only signature algorithms that it is accepted for."""
 
     key_id: str | None
-    """What the header of its tokens calls it, `kid`; None if it has no name."""
+    """The `kid` in the header of its tokens; None if it has none."""
     key: Any
     algorithms: tuple[str, ...]
 
 
-def refused(why: str) -> None:
-    """Log why a token is refused; `why` has nothing that it says. Each caller is bounded alone."""
+def log_refused_token(why: str) -> None:
+    """Log why a token is refused. `why` must not repeat any part of the token."""
     logger.warning("Refused a token: %s", why, stacklevel=2)
 
 
-def claims_in(
+def verified_claims(
     token: str,
     keys: Iterable[VerificationKey],
     *,
@@ -141,9 +141,9 @@ def claims_in(
     audiences: Sequence[str],
     clock_skew: float = 0,
 ) -> dict[str, Any] | None:
-    """Return the claims of a token that one of the keys signed, and that is good now; else None.
+    """Return the claims of a token that one of the keys signed and that is valid now, or None.
 
-    `clock_skew` is by how many seconds the issuer's clock may differ.
+    `clock_skew` is how many seconds the issuer's clock may differ.
     """
     import jwt
 
@@ -151,7 +151,7 @@ def claims_in(
         jwt.ExpiredSignatureError: "it has expired",
         jwt.InvalidAudienceError: f"its audience (aud) is not {' or '.join(audiences)}",
         jwt.InvalidIssuerError: f"its issuer (iss) is not {' or '.join(issuers)}",
-        jwt.ImmatureSignatureError: "it is not good yet: compare the clocks",
+        jwt.ImmatureSignatureError: "it is not valid yet: compare the clocks",
     }
     for key in keys:
         try:
@@ -172,19 +172,19 @@ def claims_in(
             if isinstance(error, jwt.MissingRequiredClaimError):
                 why = f"it lacks the claim {error.claim}"
             if why is not None:
-                refused(why)
+                log_refused_token(why)
                 return None
-            # It is not signed with this key; or, if it is, malformed.
-    refused("it is signed with no key that is known here, or malformed")
+            # Another key signed it, or it is malformed.
+    log_refused_token("it is not signed with a known key, or it is malformed")
     return None
 
 
-def access_of(
+def access_token(
     token: str, claims: dict[str, Any], *, customer: str, scopes: object, resource: str
 ) -> AccessToken:
-    """Return what the claims let the bearer of the token do, as `customer` at `resource`.
+    """Return the SDK's model of a verified token, for `customer` at `resource`.
 
-    `scopes` are separated by blanks, or a list; anything else is none.
+    `scopes` is a text with blanks between the scopes, or a list. Anything else means no scope.
     """
     listed = scopes.split() if isinstance(scopes, str) else scopes
     client_id = claims.get("client_id")
@@ -201,26 +201,26 @@ def access_of(
 
 @dataclass(frozen=True, repr=False)
 class Tokens(TokenVerifier):
-    """Mints and verifies the tokens for a trial of one HTTP server: signed JWTs (RFC 7519)."""
+    """Issues and verifies the trial tokens of one HTTP server: signed JWTs (RFC 7519)."""
 
     key: bytes
     resource: str
     """The server's URL: the tokens' audience."""
     local: bool = False
-    """No URL is configured, so that tokens are minted for `LOCAL`, and taken as well."""
+    """Whether no URL is configured. Tokens are then issued for `LOCAL`, which is accepted too."""
     other_keys: tuple[bytes, ...] = ()
-    """What else a token may be signed with."""
+    """Older keys that a token may be signed with."""
 
     @classmethod
     def of(cls, settings: Settings, keys: Keys) -> Self:
-        """Return the tokens of the server with these settings."""
+        """Return the issuer and verifier for the server with these settings."""
         others = tuple(other.tokens for other in keys.others)
         return cls(keys.tokens, settings.resource, settings.resource_url is None, others)
 
     def mint(
         self, customer: str, scopes: Sequence[str], *, now: datetime, lifetime: timedelta
     ) -> str:
-        """Return a token that lets its bearer act for `customer` within `scopes`."""
+        """Return a token for `customer` with these scopes."""
         claims = {
             "iss": LOCAL,
             "sub": customer,
@@ -230,13 +230,13 @@ class Tokens(TokenVerifier):
             "client_id": CLIENT_ID,
             "scope": " ".join(scopes),
         }
-        import jwt  # Over stdio there are no tokens, and nobody waits for this.
+        import jwt  # Imported here because a server over stdio has no tokens.
 
         return jwt.encode(claims, self.key, algorithm=ALGORITHM)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a good token says, or None for any other, without saying why."""
-        claims = claims_in(
+        """Return the access of a valid token, or None."""
+        claims = verified_claims(
             token,
             [VerificationKey(None, key, (ALGORITHM,)) for key in (self.key, *self.other_keys)],
             issuers=[LOCAL],
@@ -244,7 +244,7 @@ class Tokens(TokenVerifier):
         )
         if claims is None:
             return None
-        return access_of(
+        return access_token(
             token,
             claims,
             customer=claims["sub"],
@@ -254,7 +254,7 @@ class Tokens(TokenVerifier):
 
 
 class KeysUnavailable(Exception):
-    """The issuer's keys could not be fetched yet, so that no token can be checked."""
+    """The issuer's keys could not be fetched yet, so no token can be checked."""
 
     def __init__(self, retry_seconds: float) -> None:
         super().__init__("The issuer's keys could not be fetched yet.")
@@ -262,9 +262,9 @@ class KeysUnavailable(Exception):
 
 
 class CustomerTokens(TokenVerifier):
-    """Accepts good tokens whose subject is a customer; any other subject is as good as none.
+    """Accepts valid tokens whose subject is a customer.
 
-    What was accepted stays accepted for `REMEMBERED_SECONDS`, but never beyond its expiry.
+    An accepted token is not checked again for `REMEMBERED_SECONDS`, except for its expiry.
     """
 
     def __init__(
@@ -273,16 +273,16 @@ class CustomerTokens(TokenVerifier):
         is_customer: Callable[[str], Awaitable[bool]],
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`now` returns the seconds since 1970, in which a token's expiry is given."""
+        """`now` returns the seconds since 1970, for the expiry of a token."""
         self._tokens = tokens
         self._is_customer = is_customer
         self._now = now
         self._accepted: dict[str, tuple[float, AccessToken]] = {}
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the token says; None if it is refused.
+        """Return the access of a valid token, or None.
 
-        Raises `KeysUnavailable`, or what asking the bank raised.
+        Raises `KeysUnavailable`, or an exception of the bank.
         """
         now = self._now()
         since, access = self._accepted.get(token, (now, None))
@@ -294,7 +294,7 @@ class CustomerTokens(TokenVerifier):
                     self._accepted.pop(next(iter(self._accepted)))
                 self._accepted[token] = (now, access)
         if access is not None and access.expires_at is not None and access.expires_at <= now:
-            refused("it has expired")
+            log_refused_token("it has expired")
             return None
         return access
 
@@ -303,6 +303,6 @@ class CustomerTokens(TokenVerifier):
         if access is None or access.subject is None:
             return None
         if not await self._is_customer(access.subject):
-            refused("it is for nobody who is a customer here")
+            log_refused_token("its subject is not a customer of this bank")
             return None
         return access

@@ -1,11 +1,10 @@
-"""The bank's tools: what a client can call, one module per capability.
+"""The bank's MCP tools, one module per capability.
 
-Each tool asks the bank, looks up the next tool for its outcome in the one table (`next_steps`),
-and turns both into a result (`results`). How tools are declared stands in `declaration`, which
-scope a call needs in `scopes`, who is calling in `calling`, how fast and how many at once in
-`limits`, how the customer is asked in `asking`. The package `multiplex` runs several in one call,
-`views` are the cards that some hosts show of the results. What is borrowed from the inside of the
-SDK stands in `sdk`.
+Each tool calls the bank, looks up the next tool for its outcome in one table (`next_steps`), and
+makes a result of both (`results`). `declaration` declares tools, `scopes` checks the scope of a
+call, `calling` finds the caller, `limits` counts calls, and `asking` asks the customer. The package
+`multiplex` runs several calls in one, and `views` has the cards that some hosts show. `sdk` has the
+internal parts of the SDK that the tools use.
 """
 
 from typing import Final
@@ -47,10 +46,10 @@ TOOLS: Final[tuple[BankTool, ...]] = (
     record_compliance_report,
     multiplex_tools,
 )
-"""Every tool, in the order in which they are listed."""
+"""All tools, in the order of the tool list."""
 
 FOR_VIEWS: Final[tuple[BankTool, ...]] = (confirm_in_view, look_at_transfer, look_at_handoff)
-"""What the views call besides; only clients that show views have these, and not for their model."""
+"""Further tools, which only views call. Only clients that show views have them, without a model."""
 
 _SCOPES: Final = {tool.name: tool.scope for tool in (*TOOLS, *FOR_VIEWS)}
 

@@ -1,4 +1,4 @@
-"""Looking at accounts: list them, one balance, one statement."""
+"""The tools for reading accounts: the list, a balance, a statement."""
 
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ AccountId = Annotated[
 
 
 class AccountOut(Structured):
-    """One account. The amounts are missing for an external payee: they are somebody else's."""
+    """One account. An external payee has no amounts, since the account is not the customer's."""
 
     account_id: str
     account_name: str
@@ -53,7 +53,7 @@ class AccountsOut(Structured):
 
 
 class BalanceOut(Structured):
-    """What an account holds at one moment."""
+    """An account's balance at one moment."""
 
     account_id: str
     posted: AmountOut
@@ -103,7 +103,7 @@ def _minor(amount: int | None) -> AmountOut | None:
 
 
 def account_out(view: AccountView) -> AccountOut:
-    """Return an account as it is shown to its customer."""
+    """Return the structured content for an account."""
     return AccountOut(
         account_id=view.account_id,
         account_name=view.account_name,
@@ -215,7 +215,7 @@ async def get_account_statement(
         total_debits=_minor(outcome.totals and outcome.totals.debits_minor),
         total_spent=_minor(outcome.totals and outcome.totals.spent_minor),
         entries=[
-            # Built of values that need no check, fifty times a page.
+            # The values come from the bank and need no validation, fifty times a page.
             EntryOut.model_construct(
                 posted_at=line.posted_at,
                 description=line.description,
@@ -227,7 +227,7 @@ async def get_account_statement(
         ],
         next_cursor=outcome.next_cursor,
     )
-    words = [_told(outcome, call.at.astimezone(UTC).date())]
+    words = [_headline(outcome, call.at.astimezone(UTC).date())]
     words += [
         f"{line.posted_at:%Y-%m-%d}  {format_money(line.amount_minor, outcome.currency)}  "
         f"{line.description}"
@@ -235,16 +235,16 @@ async def get_account_statement(
     ]
     if outcome.next_cursor is not None:
         words.append(
-            "What is said above counts older entries too, which are not listed here. To list them, "
-            f"call again with cursor {outcome.next_cursor}."
+            "The totals above include older entries, which are not listed here. To list them, call "
+            f"again with cursor {outcome.next_cursor}."
             if outcome.totals is not None
             else f"There are older entries: call again with cursor {outcome.next_cursor}."
         )
     return result("\n".join(words), structured, then=next_step(outcome))
 
 
-def _told(statement: Statement, today: date) -> str:
-    """Say which account it is and when, and what was spent: nobody has to add anything up."""
+def _headline(statement: Statement, today: date) -> str:
+    """Return the account, the period and the totals of a statement as one line."""
     period, totals = statement.period, statement.totals
     when = f"{period.first:%B %Y}" if period.is_month else f"{period.first} to {period.last}"
     if totals is not None and today <= period.last:
@@ -260,21 +260,21 @@ def _told(statement: Statement, today: date) -> str:
 
     went_out, spent = totals.debits_minor, totals.spent_minor
     if spent is None:
-        said = f"{money(went_out)} went out, moved between your own accounts included"
+        amounts = f"{money(went_out)} went out, including moves between your own accounts"
     elif spent == went_out:
-        said = f"{money(spent)} spent, which is all that went out"
+        amounts = f"{money(spent)} spent, which is all that went out"
     else:
-        said = (
+        amounts = (
             f"{money(spent)} spent and {money(went_out - spent)} moved to your own accounts, "
-            f"{money(went_out)} went out in all"
+            f"{money(went_out)} went out in total"
         )
-    return f"{of} {said}; {money(totals.credits_minor)} came in."
+    return f"{of} {amounts}; {money(totals.credits_minor)} came in."
 
 
 def add_resources(mcp: MCPServer[Any]) -> None:
     """Serve the caller's accounts as the resource `banking://accounts` too.
 
-    The server needs the middleware `serving_resource`, which makes a read the caller's.
+    The server needs the middleware `serving_resource`, which finds the caller of a read.
     """
 
     @mcp.resource(

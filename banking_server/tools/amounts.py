@@ -10,18 +10,18 @@ from banking_server.bank.money import MAX_MINOR, to_decimal
 
 
 def _exact(value: Any) -> Decimal:
-    """Read a JSON number as the decimal it was written as.
+    """Return a JSON number as the decimal that was sent.
 
-    The SDK parses JSON numbers as floats, and a float's shortest text is the number that was
-    sent, up to 15 digits: more than an amount may have. What the amount may *be* is the bank's
-    rule, not the wire's, so only what is not a finite number is refused here.
+    The SDK parses JSON numbers as floats. The shortest text of a float is the number that was sent,
+    up to 15 digits, which is more than an amount may have. Only a value that is not a finite number
+    is refused here; the bank checks the amount itself.
     """
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number such as 25 or 25.50")
     if isinstance(value, int):
-        # Neither through a float nor through text: both have an end, and JSON's integers have none.
+        # Not by a float or a text: both have a limit, and JSON's integers have none.
         return Decimal(value)
     if not math.isfinite(value):
         raise ValueError("must be a finite number")
@@ -41,7 +41,7 @@ AmountOut = Annotated[
     PlainSerializer(float, return_type=float, when_used="json"),
     WithJsonSchema({"type": "number"}),
 ]
-"""An amount in structured content. The float lives only while JSON is written."""
+"""An amount in structured content. It is a float only while JSON is written."""
 
 
 def json_amount(minor: int) -> float:

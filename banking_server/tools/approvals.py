@@ -1,4 +1,4 @@
-"""Asking the manager: transfers above the approval threshold."""
+"""The tool that asks a manager to approve a transfer above the threshold."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from banking_server.tools.scopes import TRANSFER_SCOPE
 
 
 class ApprovalOut(Structured):
-    """Where a transfer stands with the manager."""
+    """The manager's approval of a transfer."""
 
     status: Literal["requested", "granted"]
     approval_id: str
@@ -30,7 +30,7 @@ class ApprovalOut(Structured):
     )
 
 
-@bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE, leads_on=True)
+@bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE, names_next_tool=True)
 async def request_manager_approval(
     transferId: Annotated[
         str, Field(description="The transferId that prepare_money_transfer gave.")

@@ -1,7 +1,7 @@
-"""Putting a question to the customer: form elicitation, if the client can be asked.
+"""Questions to the customer by form elicitation, if the client supports it.
 
-2026-07-28 carries the question in an interim result and asks again from the top, so questions
-hold nothing that changes between two rounds: no balance, no time.
+On 2026-07-28 an interim result carries the question, and the client then sends the whole call
+again. So a question must not contain anything that changes in between: no balance, no time.
 """
 
 from collections.abc import Sequence
@@ -17,38 +17,42 @@ from banking_server.tools.sdk import can_send_request
 from banking_server.tools.titles import READABLE, readable
 
 QUESTIONS_IN_RESULTS: Final = "2026-07-28"
-"""The first protocol revision that needs no open channel to the client for a question."""
+"""The first protocol revision in which a result can carry a question."""
 
 
-def asks_in_results(ctx: Context[Any, Any]) -> bool:
-    """Say whether this client takes questions from interim results (from 2026-07-28 on)."""
+def can_ask_in_results(ctx: Context[Any, Any]) -> bool:
+    """Return whether results of this revision can carry questions (from 2026-07-28 on)."""
     return is_version_at_least(ctx.protocol_version or "", QUESTIONS_IN_RESULTS)
 
 
 def can_ask(ctx: Context[Any, Any]) -> bool:
-    """Say whether a form can be put to this client in the middle of this call.
+    """Return whether this client can show a form during this call.
 
-    The client must declare form elicitation. On 2025-11-25 the transport must also have a way back
-    to the client, and HTTP has none outside a session.
+    The client must declare form elicitation. On 2025-11-25 the server must also be able to send a
+    request to it, which is not possible over HTTP without a session.
     """
-    return takes_forms(ctx.client_capabilities) and (asks_in_results(ctx) or can_send_request(ctx))
+    return accepts_forms(ctx.client_capabilities) and (
+        can_ask_in_results(ctx) or can_send_request(ctx)
+    )
 
 
-def takes_forms(capabilities: ClientCapabilities | None) -> bool:
-    """Say whether a client declares form elicitation; a bare `elicitation: {}` means forms."""
+def accepts_forms(capabilities: ClientCapabilities | None) -> bool:
+    """Return whether a client declares form elicitation; a bare `elicitation: {}` means forms."""
     elicitation = capabilities.elicitation if capabilities else None
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def _as_asked(schema: dict[str, Any]) -> None:
-    """Leave out of a form's schema what forms do not have."""
+def _form_schema(schema: dict[str, Any]) -> None:
+    """Remove the member that MCP does not allow in the schema of a form."""
     del schema["additionalProperties"]
 
 
 class Answer(BaseModel):
-    """What a form is answered with: its own members, as they are, and no others."""
+    """The answer to a form: exactly its members, without conversion of types."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_as_asked, **READABLE)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra=_form_schema, **READABLE
+    )
 
 
 class Pick(Answer):
@@ -66,9 +70,9 @@ class Option:
 
 
 def picker(name: str, options: Sequence[Option]) -> type[Pick]:
-    """Return the form that lets the customer pick one of `options`, shown by their titles.
+    """Return a form with which the customer picks one of `options` by its title.
 
-    `name` is what is picked, on the wire.
+    `name` is the name of the argument on the wire.
     """
     title = readable(name)
     schema = {
@@ -76,7 +80,7 @@ def picker(name: str, options: Sequence[Option]) -> type[Pick]:
         "title": title,
         "oneOf": [{"const": option.value, "title": option.title} for option in options],
     }
-    # mypy cannot know a Literal made of values; pydantic checks the answer against it.
+    # mypy cannot check this Literal. pydantic uses it to check the answer.
     values: Any = Literal[tuple(option.value for option in options)]
     return create_model(
         "Pick",
@@ -86,6 +90,6 @@ def picker(name: str, options: Sequence[Option]) -> type[Pick]:
 
 
 class Agreement(Answer):
-    """The answer to a yes-or-no question: a yes is `true`, and nothing that is like it."""
+    """The answer to a yes-or-no question: only `true` means yes."""
 
     agreed: bool = Field(title="Yes, do it")

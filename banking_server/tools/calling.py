@@ -1,4 +1,4 @@
-"""Who is calling, when, and as part of which chain; and what becomes of a call that fails."""
+"""Each tool call: its caller, time and chain, its audit event, and its result if it fails."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ from banking_server.tools.limits import MOST_OPEN, OpenCalls, RateLimiter
 from banking_server.tools.prompts import PROMPT_MARK, misplaced_prompt
 from banking_server.tools.results import (
     BUSY,
-    incident_words,
+    incident_message,
     log_incident,
     refuse,
     temporarily_unavailable,
@@ -41,10 +41,10 @@ from banking_server.tools.results import (
 )
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
 from banking_server.tools.sdk import CallNext, HandlerResult, can_send_request, find_tool
-from banking_server.tools.views import takes_views
+from banking_server.tools.views import accepts_views
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
-"""Written to the audit trail in place of a name that the caller made up."""
+"""The tool name in the audit trail for a call of a tool that does not exist."""
 
 QUESTION_SECONDS: Final = 600
 """How long a call may wait for the customer's answers."""
@@ -53,36 +53,36 @@ SCOPE_MISSING: Final = "scope_missing"
 """The outcome of a call that is refused because its token lacks a scope."""
 
 Infer = Callable[[str, str], Awaitable[str]]
-"""Asks a language model: (instructions, question) to its text. Raises `ArgumentNotFound` with the
-reason."""
+"""Asks a language model: takes instructions and a question, returns its text. Raises
+`ArgumentNotFound` with the reason."""
 
 
 @dataclass(frozen=True)
 class App:
-    """What the server's lifespan holds for every call."""
+    """The state of the running server, which all calls share."""
 
     bank: Bank
     clock: Callable[[], datetime]
-    """Returns the time, in UTC; read each time that a call asks the bank for something."""
+    """Returns the current time in UTC. It is read for each request to the bank."""
     customer: str | None
-    """Over stdio, the customer who started the server. None over HTTP: there only a verified token
+    """Over stdio, the customer who started the server. None over HTTP: there the verified token
     says who is calling."""
     infer: Infer | None = None
     """The server's own language model, if it has one."""
     rate: RateLimiter = field(default_factory=lambda: RateLimiter(0))
-    """How fast a customer may go."""
+    """The limit on a customer's calls a second."""
     open_calls: OpenCalls = field(default_factory=OpenCalls)
-    """How many calls a customer has under way."""
+    """The limit on a customer's calls at once."""
 
     def caller(self) -> str:
-        """Return the customer who is calling; never taken from a call's arguments.
+        """Return the customer who is calling; never from a call's arguments.
 
-        Raises `MCPError` if nobody is known: a wrongly configured server serves nobody.
+        Raises `MCPError` if there is neither a token nor a configured customer.
         """
         token = get_access_token()
         customer = self.customer if token is None else token.subject
         if not customer:
-            raise MCPError(INVALID_REQUEST, "Nobody is signed in: this call needs a bearer token.")
+            raise MCPError(INVALID_REQUEST, "This call needs a bearer token.")
         return customer
 
 
@@ -99,9 +99,9 @@ _current: ContextVar[_Current] = ContextVar("bank_call")
 
 
 def current_call() -> tuple[Bank, Call]:
-    """Return the bank and the call that is being served, which is of now.
+    """Return the bank and the current call, with the current time.
 
-    A customer may have taken minutes over a question of the same call.
+    The time is read again because the customer may have taken minutes to answer a question.
     """
     current = _current.get()
     current.call.at = current.clock()
@@ -109,18 +109,18 @@ def current_call() -> tuple[Bank, Call]:
 
 
 def shows_view(ctx: Context[Any, Any]) -> bool:
-    """Say whether the client shows a view of the current call: never of a step in another."""
-    return not _current.get().is_step and takes_views(ctx.client_capabilities)
+    """Return whether the client shows a view of the current call; never of a step."""
+    return not _current.get().is_step and accepts_views(ctx.client_capabilities)
 
 
 def asks_by_form(ctx: Context[Any, Any]) -> bool:
-    """Say whether the customer is asked by a form: where they see a view, they answer there."""
+    """Return whether the customer is asked by a form. If there is a view, they answer there."""
     return can_ask(ctx) and not shows_view(ctx)
 
 
 @contextmanager
 def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
-    """Make the request for `tool` the current call. `meta` is the request's `_meta`."""
+    """Make a request for `tool` the current call. `meta` is the `_meta` of the request."""
     provenance = read_provenance(meta)
     call = Call(
         customer_id=app.caller(),
@@ -138,11 +138,11 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
 
 
 class BankServer(MCPServer[App]):
-    """Serves each `tools/call` as the caller's, and sees to it that it leaves an audit event.
+    """Serves each `tools/call` for its caller, and makes sure that there is an audit event.
 
-    The bank writes that event together with what the call changed. What is left for here are
-    the calls that never reached the bank: a missing scope, refused arguments, an unknown tool, a
-    choice that is still the customer's to make, a failure.
+    The bank writes the event together with the changes of the call. This class writes the events
+    of calls that never reached the bank: a missing scope, refused arguments, an unknown tool, a
+    question that the customer has not answered yet, a failure.
     """
 
     def __init__(self, name: str, *, tools: Sequence[BankTool], **options: Any) -> None:
@@ -150,23 +150,23 @@ class BankServer(MCPServer[App]):
         self._listed: list[Tool] = []
 
     async def list_tools(self) -> list[Tool]:
-        """Return the tools, described once: which there are does not change while it serves.
+        """Return the tools. The list is made once, since it does not change.
 
-        `ToolChaining` asks for the list with each directive.
+        `ToolChaining` reads it for each directive.
         """
         if not self._listed:
             self._listed = await super().list_tools()
         return [*self._listed]
 
-    def lets_in(self, tool: str) -> bool:
+    def caller_has_scope(self, tool: str) -> bool:
         """Return whether the caller has the scope that a call of `tool` needs."""
         found = find_tool(self, tool)
         return not isinstance(found, BankTool) or has_scope(found.scope)
 
     def _tool_input_schema(self, name: str) -> dict[str, Any] | None:
-        """Return the schema for the check of `Mcp-Param-…` headers, which no tool of ours has.
+        """Return no schema for the check of `Mcp-Param-…` headers, which no bank tool has.
 
-        The SDK would walk through all of it, for each call, to find that out.
+        The SDK would otherwise search the whole schema for them on each call.
         """
         return None
 
@@ -176,27 +176,27 @@ class BankServer(MCPServer[App]):
         arguments: dict[str, Any] | None = None,
         context: Context[App, Any] | None = None,
     ) -> GetPromptResult | InputRequiredResult:
-        """Refuse any name: there are no prompts. Raises `MCPError`."""
+        """Raise `MCPError` for any name: there are no prompts."""
         raise MCPError(INVALID_PARAMS, f"Unknown prompt: {excerpt(name)}")
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Run the call as the caller's, and record it if the bank has not.
+        """Run the call for its caller, and record it in the audit trail if the bank has not.
 
         A call outside a request has no caller; the bank's tools refuse it.
         """
         if context is None:
             return await super().call_tool(name, arguments)
         app = context.request_context.lifespan_context
-        # Over HTTP the request was counted, and a step has none of its own.
+        # Over HTTP the request was counted already. A step is part of a counted call.
         is_counted = app.customer is None and not _is_step()
         seconds = 0.0 if is_counted else app.rate.wait(app.caller())
         if seconds:
             return too_fast(seconds)
         if _is_step():
             return await self._serve(name, arguments, context)
-        with app.open_calls.one_more(app.caller()) as has_room:
+        with app.open_calls.running_call(app.caller()) as has_room:
             if not has_room:
                 return refuse("busy", None, _TOO_MANY_OPEN)
             return await self._serve(name, arguments, context)
@@ -209,7 +209,7 @@ class BankServer(MCPServer[App]):
         if self._has(name, context):
             prompt = None if _is_step() else misplaced_prompt(arguments)
             if prompt is not None and read_provenance(request.meta) is not None:
-                prompt = None  # A directive's arguments are a server's, and nobody's prompt.
+                prompt = None  # The arguments come from a directive of the server.
 
             async def run() -> CallToolResult | InputRequiredResult:
                 if prompt is not None:
@@ -225,24 +225,24 @@ class BankServer(MCPServer[App]):
         return await _recorded(context, UNKNOWN_TOOL, refuse_unknown)
 
     def _has(self, name: str, context: Context[App, Any]) -> bool:
-        """Whether there is such a tool for the caller: one for views only where views are shown.
+        """Return whether the caller has such a tool. Tools for views need a client with views.
 
-        A view's calls come through its host; a step in another call is none of them.
+        Only the host of a view may call them, so a step of `multiplex_tools` may not.
         """
         tool = find_tool(self, name)
         if tool is None or not hidden_from_model(tool.meta):
             return tool is not None
-        return not _is_step() and takes_views(context.client_capabilities)
+        return not _is_step() and accepts_views(context.client_capabilities)
 
 
 def _is_step() -> bool:
-    """Return whether a call is made within another one, by `multiplex_tools`."""
+    """Return whether the call is a step of `multiplex_tools`."""
     return _current.get(None) is not None
 
 
 _TOO_MANY_OPEN: Final = (
-    f"{MOST_OPEN} calls of yours are under way, and nothing was done. Please answer what they ask, "
-    "and try again."
+    f"{MOST_OPEN} of your calls are still running, so nothing was done. Please answer their "
+    "questions, and try again."
 )
 _NOBODY_ANSWERED: Final = (
     f"Nobody answered the bank's question within {QUESTION_SECONDS // 60} minutes. Make the same "
@@ -252,10 +252,10 @@ _NOBODY_ANSWERED: Final = (
 
 def _misplaced(argument: str) -> str:
     return (
-        f"{excerpt(argument)}: reads like a prompt for a language model ({PROMPT_MARK}), and in a "
-        "call of its own none is asked. Write the value itself, or make this call a step of "
-        f"multiplex_tools, after the step whose result it depends on. If it is meant as a "
-        "text, write it in other words."
+        f"{excerpt(argument)}: looks like a prompt for a language model ({PROMPT_MARK}), but only "
+        "multiplex_tools asks a model. Write the value itself, or make this call a step of "
+        "multiplex_tools, after the step whose result it depends on. If it is meant as a text, "
+        "write it in other words."
     )
 
 
@@ -264,7 +264,7 @@ async def _recorded(
     tool: str,
     run: Callable[[], Awaitable[CallToolResult | InputRequiredResult]],
 ) -> CallToolResult | InputRequiredResult:
-    """Run one call of `tool`. If it cannot be recorded, its result says that it failed."""
+    """Run one call of `tool` and record it. If it cannot be recorded, return a failure."""
     request = context.request_context
     with serving(request.lifespan_context, tool, request.meta) as (bank, call):
 
@@ -283,9 +283,9 @@ async def _recorded(
                 if waiting.cancelled_caught:
                     result = refuse("invalid_answer", None, _NOBODY_ANSWERED)
             else:
-                result = await run()  # A question ends the call, and its answer is in another one.
+                result = await run()  # A question ends this request; the next one has the answer.
         except MCPError as error:
-            # If a client of 2025-11-25 cannot show our question, its error ends the call.
+            # A client of 2025-11-25 that cannot show the question answers with an error.
             unrecorded = await end(SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed")
             if unrecorded is not None:
                 return unrecorded
@@ -294,13 +294,13 @@ async def _recorded(
             return result
         outcome = _outcome(result)
         if outcome == "busy":
-            # Nothing was done, and who waited for that must not wait again for its record.
+            # Nothing was done. An audit event would make the caller wait again.
             return result
         return await end(outcome) or result
 
 
 async def record_scope_missing(app: App, tool: str) -> None:
-    """Record a call of `tool` that was refused before it got as far as MCP."""
+    """Record a call of `tool` that was refused before MCP read it."""
     with serving(app, tool, None) as (bank, call):
         await record(bank, call, SCOPE_MISSING)
 
@@ -308,7 +308,7 @@ async def record_scope_missing(app: App, tool: str) -> None:
 async def serving_resource(
     ctx: ServerRequestContext[Any, Any], call_next: CallNext
 ) -> HandlerResult:
-    """Middleware: serve `resources/read` as the caller's. Extensions do not see it."""
+    """Middleware: serve `resources/read` for its caller. Extensions do not see that method."""
     if ctx.method != "resources/read":
         return await call_next(ctx)
     with serving(ctx.lifespan_context, "resources/read", ctx.meta):
@@ -321,11 +321,11 @@ async def serving_resource(
             if _is_busy(error):
                 raise MCPError(INTERNAL_ERROR, BUSY) from None
             incident = log_incident("resources/read", error)
-            raise MCPError(INTERNAL_ERROR, incident_words(incident)) from None
+            raise MCPError(INTERNAL_ERROR, incident_message(incident)) from None
 
 
 def _is_busy(error: BaseException | None) -> bool:
-    """Return whether an error began as the bank's being busy, however the SDK has wrapped it."""
+    """Return whether a `BankBusy` caused an error that the SDK may have wrapped."""
     while error is not None and not isinstance(error, BankBusy):
         error = error.__cause__ or error.__context__
     return error is not None

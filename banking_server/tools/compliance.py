@@ -1,4 +1,4 @@
-"""Writing the compliance trail: large postings to external payees."""
+"""The tool that records a compliance report about a large payment to an external payee."""
 
 from datetime import datetime
 from typing import Annotated, Literal

@@ -1,7 +1,7 @@
-"""How a tool is declared, and what it does with arguments it was not made for.
+"""Declares tools, and refuses wrong arguments with a message for people.
 
-The SDK ignores an unknown argument, guesses at strings that look like JSON, and reports
-mistakes in its validator's words. `BankTool` mends all three, for every tool, here.
+The SDK ignores an unknown argument, parses strings that look like JSON, and reports errors in its
+validator's words. `BankTool` changes all three for every tool.
 """
 
 import json
@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
 from banking_server.chaining.consent import MOVES_MONEY
-from banking_server.tools.results import published, refuse, temporarily_unavailable
+from banking_server.tools.results import refuse, temporarily_unavailable, with_refusal_schema
 from banking_server.tools.scopes import Scope, check_scope
 from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError, question_keys
 
@@ -25,7 +25,7 @@ SECRET_ARGUMENTS = frozenset({"confirmationCode", "secret"})
 
 
 def whole_number(value: Any) -> int:
-    """Return a JSON number as the whole number that it is. Raises ValueError if it is not one."""
+    """Return a JSON number as an int. Raises ValueError if it is not a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -37,7 +37,7 @@ WholeNumber = Annotated[int, BeforeValidator(whole_number), WithJsonSchema({"typ
 """A whole number as an argument: `30` and `30.0` are the same JSON number, `"30"` is not."""
 
 
-NothingToAsk = Callable[[dict[str, Any], Context[Any, Any]], dict[str, Any] | None]
+KnownAnswers = Callable[[dict[str, Any], Context[Any, Any]], dict[str, Any] | None]
 
 
 class BankTool(ExactTool):
@@ -46,23 +46,23 @@ class BankTool(ExactTool):
     scope: Scope = Field(exclude=True)
     """The OAuth scope that a call needs."""
 
-    nothing_to_ask: NothingToAsk | None = Field(default=None, exclude=True)
-    """Given arguments that may not fit. Returns what the tool's questions would find out if they
-    find it without asking anybody, so that they need not be prepared; else None."""
+    known_answers: KnownAnswers | None = Field(default=None, exclude=True)
+    """Returns the answers to the tool's questions if the customer need not be asked, else None.
+    So these questions are not prepared. Its argument are the unchecked arguments of the call."""
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
     ) -> Any:
-        """Run the tool; every failure but a protocol error becomes an `isError` result.
+        """Run the tool. Every failure except a protocol error becomes an `isError` result.
 
         Raises `ScopeMissing` if the caller's token lacks the tool's scope.
         """
         check_scope(self.scope, self.name)
         answers = context.input_responses
         if answers and self.resolver_plans and not question_keys(self) >= answers.keys():
-            return _odd_answer()
+            return _invalid_answer()
         tool = self
-        known = None if self.nothing_to_ask is None else self.nothing_to_ask(arguments, context)
+        known = None if self.known_answers is None else self.known_answers(arguments, context)
         if known is not None:
             tool = self.model_copy(update={"fn": partial(self.fn, **known), "resolved_params": {}})
         try:
@@ -72,8 +72,8 @@ class BankTool(ExactTool):
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
                 return _refused(error.__cause__, self.parameters)
-            # The only cause left: the customer's answer does not fit our question.
-            return _odd_answer()
+            # The only other cause: the customer's answer does not fit the question.
+            return _invalid_answer()
 
 
 def _refused(problems: ValidationError, schema: dict[str, Any]) -> CallToolResult:
@@ -83,17 +83,17 @@ def _refused(problems: ValidationError, schema: dict[str, Any]) -> CallToolResul
     return refuse("invalid_arguments", excerpt(field), text)
 
 
-def _odd_answer() -> CallToolResult:
+def _invalid_answer() -> CallToolResult:
     words = "The answer does not fit the question. Please call again."
     return refuse("invalid_answer", None, words)
 
 
 def _in_words(detail: ErrorDetails, schema: dict[str, Any]) -> str:
-    """Say which argument is wrong and what to write instead, in no words of pydantic's."""
+    """Return which argument is wrong and what to write instead, without pydantic's words."""
     place, value = detail["loc"], detail["input"]
     name = excerpt(".".join(str(part) for part in place))
     if detail["type"] == "missing":
-        return f"{name}: is missing, and this tool cannot do without it."
+        return f"{name}: is missing, and this tool needs it."
     if detail["type"] == "extra_forbidden":
         known = ", ".join(_members(schema, place[:-1])) or "no arguments"
         what = "an argument of this tool, which takes" if len(place) == 1 else "known here, beside"
@@ -128,7 +128,7 @@ _RULES: Final = {
     "too_short": "needs at least {min_length}",
     "too_long": "has {actual_length}: at most {max_length} are allowed",
 }
-"""What an argument must be, by pydantic's type of the mistake."""
+"""What an argument must be, by pydantic's type of the error."""
 
 _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "value_error": (int, float),
@@ -137,15 +137,15 @@ _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "list_type": (list,),
     "bool_type": (bool,),
 }
-"""What fits where something else than a text is wanted; our own rules are about numbers."""
+"""The Python types of the expected JSON value; `value_error` is about numbers."""
 
 
 _REPEATED: Final = 40
-"""Characters of a value that are repeated as what to write; it must be all of it."""
+"""A value of at most so many characters is repeated in the advice what to write."""
 
 
 def _instead(detail: ErrorDetails) -> str:
-    """Say what to write where the value is right but for its quotation marks; else nothing."""
+    """Return what to write if only the quotation marks are wrong; else an empty text."""
     value = detail["input"]
     if detail["type"] == "string_type" and type(value) in (int, float):
         return f'write "{_shown(value)}"'
@@ -162,11 +162,11 @@ def _instead(detail: ErrorDetails) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a caller's value as the JSON that it came as, short enough to be repeated."""
+    """Return a caller's value as short JSON."""
     try:
         return excerpt(json.dumps(value))
     except (ValueError, RecursionError):
-        # An integer of thousands of digits, or lists in lists without end.
+        # An integer with thousands of digits, or lists that are nested too deep.
         return "something too long to repeat"
 
 
@@ -178,19 +178,19 @@ def bank_tool(
     destructive: bool = False,
     idempotent: bool = True,
     moves_money: bool = False,
-    leads_on: bool = False,
-    nothing_to_ask: NothingToAsk | None = None,
+    names_next_tool: bool = False,
+    known_answers: KnownAnswers | None = None,
     view: str | None = None,
     for_views: bool = False,
 ) -> Callable[[Callable[..., Any]], BankTool]:
-    """Declare a function as a tool; its docstring is the description that a model reads.
+    """Declare a function as a tool; its docstring is the description for the model.
 
     `scope` is the OAuth scope that a call of the tool needs. The hints are MCP's `readOnlyHint`,
-    `destructiveHint` and `idempotentHint`; no tool of the bank reaches beyond it, so
-    `openWorldHint` is false. `moves_money` says in the tool's `_meta` that a call may move money.
-    `leads_on` declares in its output schema that a result can name a next tool.
-    `view` is the URI of the view that a host of MCP Apps shows of the tool's results; a tool that
-    is `for_views` alone is called by them, and by no model.
+    `destructiveHint` and `idempotentHint`; `openWorldHint` is false for all tools of the bank.
+    `moves_money` says in the tool's `_meta` that a call may move money. `names_next_tool` declares
+    in its output schema that a result can name a next tool. `view` is the URI of the view that a
+    host of MCP Apps shows for the tool's results. With `for_views`, only views may call the tool,
+    and no model.
     """
     meta: dict[str, Any] = {MOVES_MONEY: True} if moves_money else {}
     if view is not None:
@@ -210,10 +210,10 @@ def bank_tool(
                 idempotent_hint=idempotent,
                 open_world_hint=False,
             ),
-            output_schema=partial(published, leads_on=leads_on),
+            output_schema=partial(with_refusal_schema, names_next_tool=names_next_tool),
             meta=meta or None,
             scope=scope,
-            nothing_to_ask=nothing_to_ask,
+            known_answers=known_answers,
         )
 
     return declare

@@ -1,4 +1,4 @@
-"""Handing over to a person: ask for an agent, and choose how to be connected."""
+"""The tools for a handoff to a customer service agent."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
@@ -52,11 +52,11 @@ class HandoffOut(Structured):
 
 
 class NotAsked:
-    """The choice is made already, or this client cannot be asked."""
+    """No question is needed: the customer has chosen, or the client cannot show a form."""
 
 
 async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotAsked | Elicit[Pick]:
-    """Ask how to connect, unless the customer chose when they last asked for the same reason."""
+    """Ask how to connect, unless the customer chose for an open handoff of the same reason."""
     bank, call = current_call()
     if not asks_by_form(ctx):
         return NotAsked()
@@ -69,15 +69,15 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
     )
 
 
-def not_to_be_asked(_: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Say so if this client is not asked."""
+def known_answers(_: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
+    """Return that no question is needed if this client is not asked by a form."""
     return None if asks_by_form(ctx) else {"connection": NotAsked()}
 
 
 @bank_tool(
     title="Request Agent Handoff",
     scope=READ_SCOPE,
-    nothing_to_ask=not_to_be_asked,
+    known_answers=known_answers,
     view=HANDOFF,
 )
 async def request_agent_handoff(
@@ -121,10 +121,10 @@ async def look_at_handoff(
         str | None, Field(description="The id that request_agent_handoff gave.")
     ] = None,
     reason: Annotated[
-        str | None, Field(description="The reason of an open handoff, where its id is not known.")
+        str | None, Field(description="The reason of an open handoff, if its id is not known.")
     ] = None,
 ) -> Annotated[CallToolResult, HandoffOut]:
-    """Look where a handoff stands, for the view that shows it: whether an agent has taken it."""
+    """Get the status of a handoff, for the view that shows it: whether an agent has taken it."""
     bank, call = current_call()
     outcome = await bank_handoffs.look_at_handoff(bank, call, handoff_id=handoffId, reason=reason)
     if not isinstance(outcome, HandoffSeen):

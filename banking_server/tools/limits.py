@@ -1,6 +1,6 @@
-"""How many calls a customer may make in a second, and at once, so that nobody wears the bank out.
+"""Limits on one customer's calls in a second and at once, so that no one overloads the bank.
 
-Each server process counts for itself: several processes allow several times as much.
+Each server process counts its own calls: several processes allow several times as many.
 """
 
 import time
@@ -10,27 +10,27 @@ from contextlib import contextmanager
 from typing import Final
 
 BURST_SECONDS: Final = 2
-"""Whoever has been silent may make the calls of so many seconds at once."""
+"""After a pause, a customer may make the calls of so many seconds at once."""
 
 MOST_OPEN: Final = 32
-"""Calls of one customer that may be under way at once; most of them wait for an answer."""
+"""Calls of one customer that may run at once; most of them wait for the customer's answer."""
 
 _MANY: Final = 10_000
 
 
 class RateLimiter:
-    """A token bucket for each customer, kept as the one time at which it is full again."""
+    """A token bucket for each customer, stored as the time at which it is full again."""
 
     def __init__(
         self, calls_per_second: float, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow so many calls a second; 0 stands for no limit. `monotonic` returns seconds."""
+        """Allow so many calls a second; 0 means no limit. `monotonic` returns seconds."""
         self._gap = 1 / calls_per_second if calls_per_second else 0.0
         self._monotonic = monotonic
         self._full_at: dict[str, float] = {}
 
     def wait(self, customer: str) -> float:
-        """Count one call of `customer`, and return 0; or the seconds until there is room for one.
+        """Count one call of `customer` and return 0, or return the seconds until one is allowed.
 
         A call that has to wait is not counted.
         """
@@ -42,21 +42,21 @@ class RateLimiter:
         if too_early > 0:
             return too_early
         if len(self._full_at) >= _MANY:
-            # A full bucket is as good as none. The others had a call within the last seconds.
+            # A full bucket need not be stored. The others had a call within the last seconds.
             self._full_at = {name: at for name, at in self._full_at.items() if at > now}
         self._full_at[customer] = full_at
         return 0.0
 
 
 class OpenCalls:
-    """Counts each customer's calls that are under way."""
+    """Counts each customer's running calls."""
 
     def __init__(self) -> None:
         self._under_way: Counter[str] = Counter()
 
     @contextmanager
-    def one_more(self, customer: str) -> Iterator[bool]:
-        """Count a call of `customer` until the end of the block; false if there is no room."""
+    def running_call(self, customer: str) -> Iterator[bool]:
+        """Count a call of `customer` until the end of the block; false if there are too many."""
         if self._under_way[customer] >= MOST_OPEN:
             yield False
             return

@@ -1,10 +1,10 @@
-"""The one table that says which tool follows which outcome.
+"""The table that says which tool follows which outcome.
 
-Nothing else in the bank's tools names a next tool. Whoever wants to know when a chain goes on
-reads this file; the rules behind the outcomes stand in `bank/rules.py`.
+No other module of the bank names a next tool, so this file shows when a chain goes on. The rules
+behind the outcomes are in `bank/rules.py`.
 
-A title says to the user, in one line, why the step is taken; it holds no more than the arguments
-do. The locked account's directive has none: it stays word for word what it was first.
+A title tells the user in one line why the step is taken. It has no information that the arguments
+do not have. The locked account's directive has no title: it is exactly that of the pattern.
 """
 
 from collections.abc import Callable
@@ -103,14 +103,14 @@ _NEXT_STEPS: Final[dict[type[Any], Callable[[Any], Directive | None]]] = {
     OverThreshold: _ask_the_manager,
     ApprovalOutstanding: _ask_the_manager,
     ApprovalRequested: _speak_to_an_agent_out_of_hours,
-    # 3. The transfer waited too long: prepare it anew.
+    # 3. The transfer waited too long: prepare it again.
     Expired: _prepare_again,
-    # 4. The posting is one that compliance wants to know of.
+    # 4. The payment must be reported to compliance.
     Posted: _report,
 }
 
 
 def next_step(outcome: Outcome) -> Directive | None:
-    """Return the tool that must be called after `outcome`; None if nothing has to be."""
+    """Return the directive to the tool that must be called after `outcome`, or None."""
     rule = _NEXT_STEPS.get(type(outcome))
     return None if rule is None else rule(outcome)

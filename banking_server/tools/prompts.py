@@ -1,23 +1,21 @@
-"""How an argument says that a language model is to infer it: `PROMPT_ARGUMENT: what is wanted`.
+"""Arguments that a language model must infer: `PROMPT_ARGUMENT: what is wanted`.
 
-Only the steps of `multiplex_tools` are filled in so: there the results of earlier calls are at
-hand, and whoever calls has said that a model may be asked. In a call of its own such a text is
-refused. A single call has no earlier results here (this server keeps nothing from one call to the
-next, so that no customer can meet what another was told), and a guess without them would be stored
-as if the caller had written it.
+Only steps of `multiplex_tools` may have them: there are results of earlier calls, and the caller
+agreed that a model is asked. A single call with such an argument is refused. It has no earlier
+results, since this server keeps nothing between calls, and a model's guess would be stored as if
+the caller had written it.
 
-A bare `PROMPT_ARGUMENT` is a prompt that is empty, and refused: a model that is not told what is
-wanted could only guess.
+A bare `PROMPT_ARGUMENT` is an empty prompt. It is refused, because a model could only guess.
 
-A text that is nearly a prompt, as models write it, is refused too instead of being stored, in a
-step and in a call of its own alike. That is one
+A text that is nearly a prompt, as models write it, is refused too and never stored, in a step and
+in a single call. Such a text
 
-- that has the exact mark and a colon anywhere: `Copy of {PROMPT_ARGUMENT: the name}`;
-- or that begins with the two words, behind whatever signs: in capitals (`PROMPT ARG x`), joined by
-  an underscore (`prompt_argument x`), or as one word with a colon (`promptArgument: x`).
+- has the exact mark and a colon anywhere: `Copy of {PROMPT_ARGUMENT: the name}`;
+- or begins with the two words, after any punctuation: in capitals (`PROMPT ARG x`), joined by an
+  underscore (`prompt_argument x`), or as one word with a colon (`promptArgument: x`).
 
-Every other is a text: `Prompt argument: settled`, `prompt_argument_parser licence`, `see
-[PROMPT_ARGUMENT]`. What a model or an expression gives is data, whatever it says.
+Any other value is an ordinary text: `Prompt argument: settled`, `prompt_argument_parser licence`,
+`see [PROMPT_ARGUMENT]`. A value from a model or an expression is always data.
 """
 
 import re
@@ -36,16 +34,16 @@ _ANYWHERE: Final = re.compile(rf"(?<!\w){PROMPT_MARK}\s*+:")
 
 
 def prompt_in(text: str) -> str | None:
-    """Return what a text wants inferred, which may be nothing; None if it is no prompt.
+    """Return the prompt in a text, which may be empty; None if the text is not a prompt.
 
-    It begins with the mark, in capitals; the colon may be left out.
+    A prompt begins with the mark in capitals; the colon may be left out.
     """
     found = _MARK.fullmatch(text)
     return None if found is None else found[1].strip()
 
 
 def is_nearly_prompt(text: str) -> bool:
-    """Return whether a text is a prompt, or is taken for one that is mistyped."""
+    """Return whether a text is a prompt or looks like a mistyped one."""
     is_mark = prompt_in(text) is not None
     return is_mark or bool(_NEARLY.match(text) or _ANYWHERE.search(text))
 

@@ -1,6 +1,6 @@
-"""How an outcome becomes a result: text for people, content for machines, and the next tool.
+"""Makes the result of a call: text for people, structured content, and the next tool.
 
-The bank says which argument is at fault by its name in Python; here it gets its name on the wire.
+The bank names a wrong argument by its Python name; the result has its name on the wire.
 """
 
 import logging
@@ -25,7 +25,7 @@ Audience = Literal["user", "assistant"]
 
 
 class Structured(BaseModel):
-    """Structured content: the wire's camelCase names; absent members are left out."""
+    """Structured content with camelCase names on the wire; absent members are left out."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, **READABLE)
 
@@ -44,7 +44,7 @@ RefusalStatus = Literal[
 ]
 
 BUSY: Final = "The bank is busy, and nothing was done. Please try again in a moment."
-"""Said of a call that the bank had no time for."""
+"""The text for a call that the bank had no time for."""
 
 
 class Refusal(Structured):
@@ -55,18 +55,19 @@ class Refusal(Structured):
     incident: str | None = Field(default=None, description="What to quote to the bank.")
 
 
-def published(output_schema: dict[str, Any], *, leads_on: bool = False) -> dict[str, Any]:
+def with_refusal_schema(
+    output_schema: dict[str, Any], *, names_next_tool: bool = False
+) -> dict[str, Any]:
     """Return the output schema of a tool whose own members `output_schema` describes.
 
-    It allows a refusal too: some clients hold error results to the output schema as well, and raise
-    where they differ. And it has what `result` adds to every tool's own members, what the user is
-    told; and if the tool `leads_on`, what `ToolChaining` adds to its members: the next step, where
-    the client does not follow directives.
+    It also allows a refusal, because some clients check error results against the output schema
+    too. It has the member `message`, which `result` adds. With `names_next_tool` it has `nextStep`,
+    which `ToolChaining` adds for a client that does not follow directives.
     """
     shapes = [output_schema, Refusal.model_json_schema(by_alias=True)]
     definitions = {name: item for shape in shapes for name, item in shape.get("$defs", {}).items()}
     members = {"message": _MESSAGE}
-    if leads_on:
+    if names_next_tool:
         definitions["NextStep"] = _NEXT_STEP
         members[NEXT_STEP] = {"$ref": "#/$defs/NextStep", "title": "Next step"}
     return {
@@ -101,10 +102,10 @@ def text(words: str, audience: Audience | None = None) -> TextContent:
     return TextContent(type="text", text=words, annotations=_FOR.get(audience))
 
 
-def telling(message: str, structured: Structured) -> dict[str, Any]:
-    """Return structured content with what the user is told as its `message`.
+def with_message(message: str, structured: Structured) -> dict[str, Any]:
+    """Return structured content with the text for the user as its member `message`.
 
-    Some hosts show structured content and nothing else, to the model and to the user.
+    Some hosts show their model and user only the structured content.
     """
     return {
         **structured.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -121,18 +122,17 @@ def result(
     then: Directive | None = None,
     is_error: bool = False,
 ) -> CallToolResult:
-    """Return the result of a call: what the user is told, as text and in the structured content.
+    """Return the result of a call, with `message` as text and in the structured content.
 
-    `audience` is the text's; without one it is for everybody. `more` is content with an audience of
-    its own, though hosts need not heed that: what is for the model only stands in text alone; what
-    is for the user only is part of what they are told. `then` is the tool that must be called next,
-    if there is one.
+    `audience` is the audience of that text; None means everybody. `more` is further text with an
+    audience of its own; text for the user is also part of the structured `message`. `then` is the
+    directive to the next tool, if there is one.
     """
     content = [text(message, audience), *more]
-    told = [message, *(item.text for item in more if for_user_alone(on_the_wire(item)))]
+    for_user = [message, *(item.text for item in more if for_user_alone(on_the_wire(item)))]
     return CallToolResult(
         content=list(content),
-        structured_content=telling("\n".join(told), structured),
+        structured_content=with_message("\n".join(for_user), structured),
         is_error=is_error,
         _meta=None if then is None else {META_KEY: then.to_wire()},
     )
@@ -141,13 +141,13 @@ def result(
 def refuse(
     status: RefusalStatus, field: str | None, words: str, *, incident: str | None = None
 ) -> CallToolResult:
-    """Return an error result: which argument was wrong, by its name on the wire, and what to do."""
+    """Return an error result. `field` is the wrong argument's name on the wire."""
     refusal = Refusal(status=status, field=field or None, incident=incident)
     return result(words, refusal, is_error=True)
 
 
 def refusal_of(outcome: Refused | NotFound | TooMany) -> CallToolResult:
-    """Return the result for what the bank refuses or does not know (of this customer)."""
+    """Return the error result for an outcome of the bank."""
     if isinstance(outcome, TooMany):
         return refuse("too_many", None, outcome.message)
     field = to_camel(outcome.field)
@@ -165,11 +165,11 @@ _GIVEN_BY: Final = {
 """The tools that give ids other than an account's."""
 
 _NAMED: Final = 10
-"""Accounts that are named where one is not found."""
+"""Accounts that are listed at most if an id is not found."""
 
 
 def _where(outcome: NotFound) -> str:
-    """Say where the id is to be had, and if it is an account's, what it can be."""
+    """Return which tool gives the id, with the ids of the customer's accounts."""
     given_by = _GIVEN_BY.get(outcome.field)
     if given_by is not None:
         return f"{given_by} gives the id"
@@ -177,39 +177,39 @@ def _where(outcome: NotFound) -> str:
     return f"list_accounts gives the ids{': ' if known else ''}{known}"
 
 
-def too_fast_words(seconds: float) -> str:
-    """Tell a caller who makes calls too fast when there will be room for the next."""
+def too_fast_message(seconds: float) -> str:
+    """Return the message for a caller who makes too many calls a second."""
     wait = math.ceil(seconds)
     return (
-        "You are making calls faster than the bank takes them, and nothing was done. Please try "
-        f"again in {wait} {'second' if wait == 1 else 'seconds'}."
+        "You are making calls too fast, so nothing was done. Please try again in "
+        f"{wait} {'second' if wait == 1 else 'seconds'}."
     )
 
 
 def too_fast(seconds: float) -> CallToolResult:
     """Return the result for a call that came `seconds` too early."""
-    return refuse("busy", None, too_fast_words(seconds))
+    return refuse("busy", None, too_fast_message(seconds))
 
 
 def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
-    """Return the result for a call that the bank did not serve.
+    """Return the result for a call that failed at the bank.
 
-    If it is busy, the caller is told so. Anything else is a failure of ours: an incident that is in
-    the log, and no detail.
+    If the bank is busy, the result says so. Any other error is logged as an incident, and the
+    result has only the incident's number.
     """
     if isinstance(error, BankBusy):
         return refuse("busy", None, BUSY)
     incident = log_incident(tool, error)
     words = _MAYBE_DONE if isinstance(error, MaybeDone) else _NOT_DONE
-    return refuse("unavailable", None, incident_words(incident, words), incident=incident)
+    return refuse("unavailable", None, incident_message(incident, words), incident=incident)
 
 
 def log_incident(called: str, problem: BaseException | str) -> str:
-    """Write a failure of ours to the log, and return the incident number to find it by."""
+    """Log an error of the bank, and return its incident number."""
     incident = secrets.token_hex(4)
     if isinstance(
         problem, str | DatabaseUnavailable | MaybeDone
-    ):  # Words for people, which say all.
+    ):  # The message is complete and needs no traceback.
         logger.error("Incident %s in %r: %s", incident, called, problem)
     else:
         logger.error("Incident %s in %r", incident, called, exc_info=problem)
@@ -223,11 +223,11 @@ _MAYBE_DONE: Final = (
 )
 
 
-def incident_words(incident: str, words: str = _NOT_DONE) -> str:
-    """Tell the caller of a failure of ours, and with it what it left."""
+def incident_message(incident: str, words: str = _NOT_DONE) -> str:
+    """Return the message for an incident; `words` says what was done."""
     return f"The bank is temporarily unavailable. {words} {try_again_later(incident)}."
 
 
 def try_again_later(incident: str) -> str:
-    """Tell the caller what to do about a failure of ours."""
+    """Return the advice for an incident."""
     return f"Please try again later; if it persists, quote incident {incident}"

@@ -1,7 +1,7 @@
-"""The OAuth scopes that a bearer token may carry, and the check that a call has the one it needs.
+"""The OAuth scopes of a bearer token, and the check that a call has the scope it needs.
 
-Each tool says in its declaration which scope it needs, and checks it before it runs. Whoever
-started a server over stdio has no token, and may do everything.
+Each tool declares its scope and checks it before it runs. Over stdio there is no token, and the
+customer may do everything.
 """
 
 from typing import Final, Literal
@@ -13,14 +13,14 @@ from mcp.types import INVALID_REQUEST
 Scope = Literal["bank:read", "bank:transfer"]
 
 READ_SCOPE: Final = "bank:read"
-"""See one's accounts, and ask for help. Every request needs it."""
+"""The scope for reading accounts and asking for help. Every request needs it."""
 
 TRANSFER_SCOPE: Final = "bank:transfer"
-"""Prepare, confirm and cancel transfers, and what belongs to them."""
+"""The scope for preparing, confirming and cancelling transfers."""
 
 
 class ScopeMissing(MCPError):
-    """The token that a call came with lacks the scope that the call needs."""
+    """The token of a call lacks the scope that the call needs."""
 
 
 def has_scope(scope: Scope) -> bool:

@@ -1,28 +1,27 @@
-"""What the tools borrow from the inner and the provisional parts of the MCP SDK.
+"""The internal and provisional parts of the MCP SDK that the tools use.
 
-The SDK promises to keep what its documentation names. A minor release may move the rest. What the
-tools use of that rest is imported here, so that there is one place to mend; one piece is used
-elsewhere, and named in the last point. `tests/test_sdk_seam.py` asserts each piece, and that no
-other module of the tools imports any.
+The SDK keeps only what its documentation names; a minor release may change the rest. The tools
+import such parts here, so that one file has to change. `tests/test_sdk_seam.py` asserts each part,
+and that no other module of the tools imports any.
 
-- `Tool`, `FuncMetadata`, `ArgModelBase`: how the SDK keeps a tool. There is no public way to refuse
-  an unknown argument, to take arguments as they were sent, or to publish an output schema that
-  also allows a refusal. `ExactTool` builds the SDK's own tool and changes these three things.
-- `Tool.resolver_plans` and its `wire_key`: what the answers to a tool's questions are called. The
-  SDK passes over any other.
-- `Tool.run`, `ToolError`, `UnexpectedToolError`: how a tool fails. Its `__cause__` is the only way
-  to learn which argument was wrong, or what crashed.
-- `Context(...)`: made by hand, for a call inside a call. The public `Context` belongs to the
-  request, and would give the inner tool the answers to the outer tool's questions.
-- `ServerSession.send_request` and `can_send_request`, `ServerMessageMetadata`: the way back to a
-  client of 2025-11-25 in the middle of a call. The public helper for sampling is deprecated.
-- `CallNext`, `HandlerResult`: the types of a middleware, which the SDK calls provisional. There is
-  no other place in which every read of a resource can be seen.
-- `MCPServer.call_tool`, which `calling.BankServer` overrides: that each `tools/call` goes through
-  it is nowhere promised.
-- `MCPServer._tool_input_schema`, which `calling.BankServer` overrides: the schema that headers are
-  checked against. No tool of ours has such headers.
-- The server's tool manager: the public `list_tools` makes a list of all tools anew for each call.
+- `Tool`, `FuncMetadata`, `ArgModelBase`: the SDK's model of a tool. There is no public way to
+  refuse an unknown argument, to get arguments unconverted, or to publish an output schema that
+  also allows a refusal. `ExactTool` builds the SDK's tool and changes these three things.
+- `Tool.resolver_plans` and its `wire_key`: the names of the answers to a tool's questions. The SDK
+  ignores other names.
+- `Tool.run`, `ToolError`, `UnexpectedToolError`: the errors of a tool. Only `__cause__` says which
+  argument was wrong, or what crashed.
+- `Context(...)`: made here for a call inside a call. The public `Context` belongs to the request,
+  and would give the inner tool the answers to the outer tool's questions.
+- `ServerSession.send_request` and `can_send_request`, `ServerMessageMetadata`: a request to a
+  client of 2025-11-25 during a call. The public helper for sampling is deprecated.
+- `CallNext`, `HandlerResult`: the types of a middleware, which the SDK calls provisional. Only a
+  middleware sees every read of a resource.
+- `MCPServer.call_tool`, which `calling.BankServer` overrides: the documentation does not promise
+  that each `tools/call` uses it.
+- `MCPServer._tool_input_schema`, which `calling.BankServer` overrides: the schema for the check of
+  headers, which no tool of the bank has.
+- The server's tool manager: the public `list_tools` makes a new list of all tools for each call.
 """
 
 from collections.abc import Callable
@@ -67,9 +66,9 @@ _LifespanT = TypeVar("_LifespanT")
 
 
 class _AsSent(FuncMetadata):
-    """Takes arguments as they were sent: the text `"null"` is a text, not a missing value.
+    """Leaves arguments and results unconverted: the text `"null"` is a text, not a missing value.
 
-    And gives results as they were made: of the very model that their schema was made of.
+    A result is already the model that its schema was made of.
     """
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -77,14 +76,14 @@ class _AsSent(FuncMetadata):
         return data
 
     def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
-        """Return the result unchanged. Raises `TypeError` if it is none."""
+        """Return the result unchanged. Raises `TypeError` if it is not a result."""
         if not isinstance(result, CallToolResult | InputRequiredResult):
             raise TypeError(f"a tool returned {type(result).__name__}")
         return result
 
 
 class ExactTool(Tool):
-    """A tool that takes the arguments it declares, as they were sent, and no others."""
+    """A tool that accepts exactly the arguments it declares, without conversion."""
 
     @classmethod
     def declared(
@@ -100,7 +99,7 @@ class ExactTool(Tool):
     ) -> Self:
         """Return the tool that calls `fn`; `own` are the fields that a subclass adds.
 
-        `output_schema` is given the schema of what `fn` returns, and returns the one to publish.
+        `output_schema` receives the schema of the result of `fn` and returns the published one.
         """
         tool = Tool.from_function(
             fn, title=title, description=description, annotations=annotations, meta=meta
@@ -126,12 +125,12 @@ class ExactTool(Tool):
 
 
 def find_tool(server: MCPServer[Any], name: str) -> Tool | None:
-    """Return the tool of this name that the server has now."""
+    """Return the server's tool with this name, or None."""
     return server._tool_manager.get_tool(name)
 
 
 def question_keys(tool: Tool) -> set[str]:
-    """Return the names under which answers to the tool's questions may come (2026-07-28)."""
+    """Return the names of the answers to the tool's questions (2026-07-28)."""
     return {plan.wire_key for plan in tool.resolver_plans.values()}
 
 
@@ -143,7 +142,7 @@ def inner_context(
 ) -> Context[_LifespanT, Any]:
     """Return the context for a call inside the call of `outer`, in the same request.
 
-    The inner call has a round of questions of its own: their answers, and the state it gave.
+    The inner call has its own questions, with their answers and its own request state.
     """
     return Context(
         request_context=outer.request_context,
@@ -155,7 +154,7 @@ def inner_context(
 
 
 def can_send_request(ctx: Context[Any, Any]) -> bool:
-    """Say whether a request can be sent to the client now; over stateless HTTP none can."""
+    """Return whether a request can be sent to the client now; not over stateless HTTP."""
     session: ServerSession = ctx.session
     return session.can_send_request
 

@@ -1,8 +1,7 @@
 """One rule for the titles of arguments, results and forms: `fromAccountId` is "From account".
 
-Hosts show these titles to people: as labels of a form, as headings of a result. What pydantic makes
-of a name on the wire ("Fromaccountid") is for nobody. A field that needs other words says so with
-`Field(title=…)`.
+Hosts show these titles to people: as labels of a form, as headings of a result. The titles that
+pydantic makes ("Fromaccountid") are hard to read. `Field(title=…)` sets another title.
 """
 
 import re
@@ -14,10 +13,7 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 def readable(name: str) -> str:
-    """Return a name, in Python or on the wire, as people read it.
-
-    The last word is left out if it is `id`: whoever picks an account picks no id.
-    """
+    """Return a Python name or a name on the wire as words. A last word `id` is left out."""
     words = [word.lower() for word in _WORD.findall(name)]
     if len(words) > 1 and words[-1] == "id":
         words.pop()

@@ -343,7 +343,7 @@ def check_the_one_result(chain: ChainResult, is_error: bool) -> None:
     malformed = chain.outcome is Outcome.MALFORMED_DIRECTIVE
     told = (merged.structured_content or {}).get("followUps", [])
     assert len(told) == len(chain.follow_ups) + malformed
-    assert not malformed or "step of the server's could not be taken: nextTool" in told[-1]
+    assert not malformed or "server named a next step that cannot be read: nextTool" in told[-1]
     assert bool(told) == (len(merged.content) > len(chain.steps))
     assert UNLISTED not in merged.model_dump_json()
     for said, follow_up in zip(told, chain.follow_ups, strict=malformed is False):

@@ -66,4 +66,4 @@ def test_an_older_sdk_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(needed_sdk, "version", lambda name: "2.3.0")
     with pytest.raises(ImportError, match=r"mcp\.server\.extension"):
         _ = chaining.ToolChaining
-    assert needed_sdk.needed_instead(ImportError("no such module", name="httpx2")) is None
+    assert needed_sdk.upgrade_message(ImportError("no such module", name="httpx2")) is None

@@ -9,7 +9,7 @@ from mcp import MCPError
 from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
-from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, converted, question
+from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, parse_answer, question
 from banking_server.tools.multiplex.references import ArgumentNotFound
 
 from ..kit.bank import World, structured, words
@@ -93,7 +93,7 @@ NOT_PROMPTS = [
 async def test_what_is_nearly_a_prompt_or_asks_for_nothing_is_refused_before_anything_runs(
     world: World,
 ) -> None:
-    said = dict.fromkeys(NEARLY, "is nearly a prompt")
+    said = dict.fromkeys(NEARLY, "looks like a prompt")
     said |= dict.fromkeys(["PROMPT_ARGUMENT", "PROMPT_ARGUMENT : \n"], "is empty")
     said[prompt("x" * (MAX_PROMPT + 1))] = f"at most {MAX_PROMPT} are allowed"
     async with world.customer() as me:
@@ -119,7 +119,7 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None
                 result = await me.call(tool, **more, **{name: text})
                 assert structured(result)["status"] == "invalid_arguments"
                 assert structured(result)["field"] == name
-                assert words(result).startswith(f"{name}: reads like a prompt for a language model")
+                assert words(result).startswith(f"{name}: looks like a prompt for a language model")
                 assert "make this call a step of multiplex_tools" in words(result)
         # As a directive would have it, of whatever stands in the books.
         chain = {"chainId": "c", "level": 2, "previousTool": PREPARE}
@@ -163,9 +163,9 @@ def test_an_answer_is_json_or_the_text_itself(
 ) -> None:
     if isinstance(value, ArgumentNotFound):
         with pytest.raises(ArgumentNotFound, match=re.escape(str(value))):
-            converted(answer, schema)
+            parse_answer(answer, schema)
     else:
-        assert converted(answer, schema) == value
+        assert parse_answer(answer, schema) == value
 
 
 async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(world: World) -> None:
@@ -184,7 +184,7 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
     assert [step.get("message") for step in results(result)] == [
         "arguments.amount: the model answered 'many', which is not of type number.",
         None,
-        "It is to be inferred from earlier results, and 1 failed.",
+        "Its prompt needs all earlier results, and 1 failed.",
         "It needs the result of 1, which failed.",
     ]
     # The tool refuses what is wrong, as it does from anybody.

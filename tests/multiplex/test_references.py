@@ -81,18 +81,18 @@ WRONG: list[tuple[Any, str]] = [
     (take("steal([0])"), "there is no function 'steal' here, only contains, join,"),
     (take("sort_by([0].a, &b)"), "there is no function 'sort_by'"),
     (take("length([0], [0])"), "length() takes 1"),
-    (take("[@, @][] | [0]"), "multi select list is not read here, only paths"),
-    (take("{a: [0]}"), "multi select dict is not read here"),
-    (take("[0:1].status"), "slice is not read here"),
+    (take("[@, @][] | [0]"), "multi select list is not supported, only paths"),
+    (take("{a: [0]}"), "multi select dict is not supported"),
+    (take("[0:1].status"), "slice is not supported"),
     (take("join([0].status, [0].names)"), "the separator of join() is a text in quotation marks"),
     (take("[0].a || [9].b"), EARLIER),
     (take("@[1].status"), EARLIER),
     ({"jmespath": 5}, "a reference is"),
     ({"jmespath": "[0]", "text": "{[0]}"}, "a reference is"),
     ({"text": None}, "a reference is"),
-    ({"text": ""}, "a text has places like"),
-    ({"text": "{{[0].status}}"}, "a text has places like"),
-    ({"text": "{[0].status"}, "braces of its own are written twice"),
+    ({"text": ""}, "a text has expressions like"),
+    ({"text": "{{[0].status}}"}, "a text has expressions like"),
+    ({"text": "{[0].status"}, "other braces must be written twice"),
     ({"text": "{[1].status}"}, EARLIER),
     ({"text": "PROMPT_ARGUMENT: the id of {[0].status}"}, "cannot be a prompt"),
     ({"text": "{'" * 250_000}, "at most 10000 characters"),
@@ -123,8 +123,8 @@ async def test_an_expression_that_gives_nothing_fails_its_step_by_name(world: Wo
     nothing = {
         "[0].nothing": "gives nothing.",
         "sum([0].structuredContent.accounts)": "gives nothing: sum() takes array-number only.",
-        "sum(`[1e999]`)": "gives nothing: it cannot be worked out.",
-        "contains('a', `1`)": "gives nothing: it cannot be worked out.",
+        "sum(`[1e999]`)": "gives nothing: it cannot be evaluated.",
+        "contains('a', `1`)": "gives nothing: it cannot be evaluated.",
     }
     async with world.customer() as me:
         result = await multiplex(
@@ -163,7 +163,7 @@ async def test_the_expressions_of_a_call_share_what_they_may_cost(
 
 async def test_the_longest_expressions_are_no_failure_of_the_server(world: World) -> None:
     joined = f"join('{'x' * 400}', [2].structuredContent.names)"
-    assert len(Results(RESULTS).look(joined)) == 402
+    assert len(Results(RESULTS).evaluate(joined)) == 402
     async with world.customer() as me:
         for deep in ("[0] | " + "!" * 490 + "@", "[0] | " + "(" * 240 + "@" + ")" * 240):
             step = request(2, BALANCE, {"accountId": take(deep)})
@@ -225,7 +225,7 @@ async def test_a_sequence_branches(world: World, account: str, ran: list[str], m
     assert statuses(result) == ["done", *ran, "skipped", "done"]
     said = [step.get("message") for step in results(result)]
     skipped = ran.index("skipped") + 1
-    assert said[skipped] == said[5] == "Its condition does not hold."
+    assert said[skipped] == said[5] == "Its condition is not met."
     assert f"It needs the result of {skipped + 1}, which was skipped." in said
     assert memo(result).startswith(memos)
     assert len(world.stored()["handoff"]) == (account == LOCKED)

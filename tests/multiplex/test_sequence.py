@@ -108,9 +108,9 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
     "no condition": ([GOOD, request(2, ACCOUNTS, when=take("[0].status"))], "exactly one of"),
     "compared with a prompt": (
         [GOOD, request(2, ACCOUNTS, when=WITH_PROMPT)],
-        "tools.1.when: reads like a prompt, and no model is asked here",
+        "tools.1.when: looks like a prompt, but no model is asked here",
     ),
-    "broken Unicode": ([request(1, HANDOFF, {"reason": "\ud800"})], "arguments: holds broken"),
+    "broken Unicode": ([request(1, HANDOFF, {"reason": "\ud800"})], "arguments: is not valid JSON"),
     "too much to infer": (
         [GOOD, *(request(n, HANDOFF, {f"a{i}": prompt("?") for i in range(7)}) for n in (2, 3, 4))],
         "at most 20",

@@ -101,7 +101,7 @@ async def test_an_answer_that_is_lost_is_told_as_such_and_the_server_s_own_error
 
 
 async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:
-    too_large = "The server sent a message of more than 4 MiB, which is not read."
+    too_large = "The server sent a message of more than 4 MiB, which was not read."
     async with through(over_stdio(OLD), OLD) as client:
         assert await refusal(client, "large") == too_large
         assert not (await client.call_tool("good")).is_error

@@ -242,7 +242,7 @@ OUTAGES: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
     "a redirect": (redirected, "HTTP 302"),
     "keys that are none": (
         lambda handler: send(handler, 200, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
-        "no key that could",
+        "no key for signatures",
     ),
     "no end": (lambda handler: send(handler, 200, "x" * 600_000), "more than 131072 bytes"),
 }
@@ -264,7 +264,7 @@ async def test_an_outage_is_survived_with_the_keys_that_are_there(
             (line,) = [record for record in caplog.records if record.name.endswith("issuer")]
             shown = line.getMessage()
             assert reason in shown
-            assert shown.endswith("; the last ones stay in use")
+            assert shown.endswith("; the old keys stay in use")
             bank.seconds.now += REFETCH_SECONDS
         issuer.answer = None
         issuer.keys[:] = [later]
@@ -304,4 +304,4 @@ async def test_keys_are_fetched_now_and_then_so_that_one_that_is_withdrawn_goes(
         async with anyio.create_task_group() as group:
             group.start_soon(keys.keep_fresh)
     assert slept == [FRESH_SECONDS, FRESH_SECONDS, REFETCH_SECONDS]
-    assert [key.key_id for key in await keys.fitting(None)] == [new.kid]
+    assert [key.key_id for key in await keys.for_key_id(None)] == [new.kid]

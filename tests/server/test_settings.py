@@ -21,7 +21,7 @@ ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/
         ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
         ("COMPLIANCE_THRESHOLD", "-1", "not '-1'"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
-        ("RESOURCE_URL", "http://bank.example/mcp", "an https URL beyond loopback, not 'http:"),
+        ("RESOURCE_URL", "http://bank.example/mcp", "an https URL, except on loopback, not 'http:"),
         ("JWKS_URL", "https://[login/jwks", "must be an http or https URL"),
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result', 'asked' or 'desk', not 'nowhere'"),

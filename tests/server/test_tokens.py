@@ -143,7 +143,7 @@ async def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installatio
     assert await elsewhere.verify_token(token) is None, "another installation"
 
 
-NO_KEY = "it is signed with no key that is known here, or malformed"
+NO_KEY = "it is not signed with a known key, or it is malformed"
 
 REASONS: dict[str, tuple[str, Callable[[], str]]] = {
     "garbage": (NO_KEY, lambda: "garbage"),
@@ -153,13 +153,13 @@ REASONS: dict[str, tuple[str, Callable[[], str]]] = {
     "expired": ("it has expired", lambda: signed(exp=datetime(2020, 1, 1, tzinfo=UTC))),
     "no expiry": ("it lacks the claim exp", lambda: signed(exp=None)),
     "not yet": (
-        "it is not good yet: compare the clocks",
+        "it is not valid yet: compare the clocks",
         lambda: signed(nbf=datetime(2200, 1, 1, tzinfo=UTC)),
     ),
     "another audience": (f"its audience (aud) is not {URL}", lambda: signed(aud="S3CRET")),
     "another issuer": (f"its issuer (iss) is not {LOCAL}", lambda: signed(iss="S3CRET")),
     "no subject": ("it lacks the claim sub", lambda: signed(sub=None)),
-    "nobody here": ("it is for nobody who is a customer here", lambda: signed(sub="S3CRET")),
+    "nobody here": ("its subject is not a customer of this bank", lambda: signed(sub="S3CRET")),
 }
 
 

@@ -72,7 +72,7 @@ async def test_what_was_spent_last_month_needs_no_arithmetic(world: World) -> No
         this = await customer.call(STATEMENT, accountId=EVERYDAY, month="this")
     assert words(result).splitlines()[0] == (
         "Everyday Checking (acc_everyday_001), February 2026: 1,750.50 USD spent and 250.00 USD "
-        "moved to your own accounts, 2,000.50 USD went out in all; 1,900.00 USD came in."
+        "moved to your own accounts, 2,000.50 USD went out in total; 1,900.00 USD came in."
     )
     assert (content["accountId"], content["accountName"]) == (EVERYDAY, "Everyday Checking")
     assert (content["since"], content["until"]) == ("2026-02-01", "2026-02-28")

@@ -127,7 +127,7 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         'amount: must be a number such as 25 or 25.50, but was "25.50": write 25.50, without '
         "quotation marks.",
     ),
-    (PREPARE, {}, "amount: is missing, and this tool cannot do without it."),
+    (PREPARE, {}, "amount: is missing, and this tool needs it."),
     (
         PREPARE,
         {"amount": 5, "to": EVERYDAY},

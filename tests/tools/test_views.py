@@ -139,7 +139,7 @@ async def test_a_view_takes_the_place_of_the_form(world: World, mode: str, form:
             "secret": secret_of(prepared),
         }
         assert not re.search(r"\b\d{6}\b", words(prepared))
-        assert "by their own act" in words(prepared, "assistant")
+        assert "confirms or cancels it there" in words(prepared, "assistant")
 
         handoff = await person.call(HANDOFF, reason="To ask")
         assert structured(handoff)["choices"] == ["realtime", "callback"]
@@ -246,7 +246,7 @@ async def test_a_model_that_confirms_has_the_view_shown_and_no_code_replaces_it(
         for given in ({}, {"confirmationCode": code}, {"confirmationCode": "000000"}):
             answer = await person.confirm(transfer_id, **given)
             assert facts(answer)["status"] == "confirmation_needed"
-            assert "where it is shown to them" in words(answer)
+            assert "on the card that shows it" in words(answer)
         posted = await in_view(person, transfer_id, secret_of(answer))
         assert facts(posted)["status"] == "posted"
         again = await person.confirm(transfer_id)

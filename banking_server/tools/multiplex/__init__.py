@@ -1,12 +1,12 @@
-"""Several calls in one: a list of tool requests, run in order, as the caller.
+"""Several calls in one: a list of tool requests, run in order, for the caller.
 
 Each step is a call like any other: the same authorization, validation, questions to the customer,
 limits and audit event. Read in this order:
 
-- `request`: what the tool may be asked, and what is refused before anything is run;
-- `sequence`: the tool, running the steps over as many rounds of questions as they need;
-- `references`: arguments that are taken from earlier results, by a part of JMESPath;
-- `inference`: arguments that a language model infers, the client's own or ours.
+- `request`: the arguments of the tool, and what is refused before any step runs;
+- `sequence`: the tool, which runs the steps over as many rounds of questions as they need;
+- `references`: arguments from earlier results, by a part of JMESPath;
+- `inference`: arguments that a language model infers, the client's own or the bank's.
 """
 
 from banking_server.tools.multiplex.references import ArgumentNotFound

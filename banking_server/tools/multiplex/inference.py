@@ -1,13 +1,13 @@
 """Arguments that a language model infers.
 
 An argument that begins with `PROMPT_ARGUMENT:` is a prompt: a model infers the value from it and
-from the requests and results so far in this call. An argument that is nearly one is refused; every
-other is passed on as it was given, and so is whatever comes out of a result or out of a model.
+from the requests and results of this call so far. An argument that is nearly a prompt is refused.
+Any other argument, and any value from a result or a model, is used unchanged.
 
-Where the client offers sampling, its own model is asked. If that model or its user refuses, it
-answers with the text UNKNOWN: the step fails, and the rest of the call goes on. On 2025-11-25 an
-error does the same. On 2026-07-28 an error has no way back to the server, since answers travel in
-the client's next request: the client then loses the call's results, but the bank does not.
+If the client offers sampling, its own model is asked. If that model or its user refuses, the answer
+is the text UNKNOWN: the step fails, and the call continues. On 2025-11-25 an error has the same
+effect. On 2026-07-28 the client sends answers in its next request, so it cannot report an error: it
+then loses the results of the call. The bank has recorded them.
 """
 
 import json
@@ -38,13 +38,13 @@ MAX_PROMPT: Final = 2_000
 """Characters of one prompt."""
 
 MAX_HISTORY: Final = 12_000
-"""Characters of requests and results in a question, some 4,000 tokens: a small model reads them."""
+"""Characters of requests and results in a question: some 4,000 tokens, for small models."""
 
 MAX_ANSWER_TOKENS: Final = 500
 """Tokens that a client's model may spend on one argument."""
 
 UNKNOWN: Final = "UNKNOWN"
-"""What a model answers if the results do not say what is wanted. It fails the step."""
+"""The answer of a model that cannot find the value in the results. The step then fails."""
 
 INSTRUCTIONS: Final = (
     "You fill in one argument of a tool call from what earlier calls returned. Answer with the "
@@ -54,23 +54,20 @@ INSTRUCTIONS: Final = (
 )
 
 _THOUGHTS: Final = re.compile(r"\s*<(think(?:ing)?)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-"""What a reasoning model says before its answer."""
+"""The reasoning of a model before its answer."""
 
 _IS_UNKNOWN: Final = re.compile(rf"\W*{UNKNOWN}\s*(?:\Z|[^\w\s])", re.IGNORECASE)
-"""The word alone, or with an explanation behind a punctuation mark."""
+"""The word alone, or followed by a punctuation mark and an explanation."""
 
 
 def prompt_problem(value: Any) -> str | None:
-    """Say why an argument that is meant as a prompt is none; None for a prompt, or another value.
-
-    What is nearly a prompt is meant as one.
-    """
+    """Return what is wrong with an argument that looks like a prompt; None if it is valid."""
     if not isinstance(value, str) or not is_nearly_prompt(value):
         return None
     prompt = prompt_in(value)
     if prompt is None:
         return (
-            f"{excerpt(value)!r} is nearly a prompt for a model, and so was not taken as a text. "
+            f"{excerpt(value)!r} looks like a prompt for a model, but is not written as one. "
             f'Begin it with exactly "{PROMPT_MARK}: " and say what is wanted. If it is meant as '
             "a text, write it in other words"
         )
@@ -82,7 +79,7 @@ def prompt_problem(value: Any) -> str | None:
 
 
 def prompts(arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is to be inferred among a step's arguments, by the arguments' names."""
+    """Return the prompts among a step's arguments, by the arguments' names."""
     found = {name: prompt_in(value) for name, value in arguments.items() if isinstance(value, str)}
     return {name: prompt for name, prompt in found.items() if prompt}
 
@@ -90,10 +87,10 @@ def prompts(arguments: Mapping[str, Any]) -> dict[str, str]:
 def question(
     prompt: str, name: str, schema: Mapping[str, Any], history: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return what the model is asked: the calls so far, the argument, and the prompt.
+    """Return the question for the model: the calls so far, the argument, and the prompt.
 
-    The last of `history` is the request that the argument belongs to, without a result. Where all
-    of it together is too long, each line is cut to an equal share of `MAX_HISTORY`.
+    The last item of `history` is the request that the argument belongs to, without a result. If the
+    history is too long, each line is cut to an equal share of `MAX_HISTORY`.
     """
     lines = [json.dumps(one, ensure_ascii=False) for one in history]
     if sum(map(len, lines)) > MAX_HISTORY:
@@ -109,12 +106,11 @@ def question(
     )
 
 
-def converted(answer: str, schema: Mapping[str, Any]) -> Any:
-    """Return a model's answer as the type that the argument's schema asks for; None for `null`.
+def parse_answer(answer: str, schema: Mapping[str, Any]) -> Any:
+    """Return a model's answer as the type of the argument's schema; None for `null`.
 
-    An answer is JSON; for an argument that is a text, the text itself will do. Raises
-    `ArgumentNotFound` if it is neither, or says that the value is not known. Whether the value fits
-    the rest of the schema is for its validation to say.
+    An answer is JSON, or plain text for an argument of type string. Raises `ArgumentNotFound` if it
+    has another type, or says that the value is unknown. The tool validates the value later.
     """
     words = _THOUGHTS.sub("", answer, count=1).strip()
     if not words:

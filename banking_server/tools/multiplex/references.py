@@ -1,19 +1,19 @@
-"""Arguments that are taken from earlier results, with no model.
+"""Arguments that are taken from earlier results, without a model.
 
-`{"jmespath": "[0].structuredContent.accounts[?isLocked].accountId | [0]"}` stands for what this
-expression gives of the list of earlier results, and
-`{"text": "{[1].structuredContent.accountName}-dup"}` for a text with such values in it.
+`{"jmespath": "[0].structuredContent.accounts[?isLocked].accountId | [0]"}` means the value of this
+expression for the list of earlier results. `{"text": "{[1].structuredContent.accountName}-dup"}`
+means a text with such values in it.
 
 JMESPath is widely known (the AWS and Azure command lines use it), has a written grammar, and is one
-small package. Whoever calls the tool writes the expression, so its cost must have a bound. The
-whole language has none: each `[@, @][]` doubles a list. So only a part is read, in which no value
-is larger than what it was made from: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`,
-`!`, literals and seven functions. The separator of `join` is a literal, since one from the results
-would be repeated between texts. In this part each node of an expression looks at each value at most
-once: the cost is at most the length of the expression times the size of the results. This product
-is counted for one call, before anything is evaluated (`Results`). A process that is ended at a
-deadline would allow the whole language, but costs a process and a copy of the results for each
-call, and a slow machine would refuse what a fast one answers.
+small package. The caller writes the expression, so its cost must be limited. The cost of the whole
+language is not: each `[@, @][]` doubles a list. So only a part is supported, in which no value is
+larger than its source: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`, `!`, literals and
+seven functions. The separator of `join` must be a literal, since a long one from the results would
+be repeated between texts. In this part each node of an expression visits each value at most once.
+So the cost is at most the length of the expression times the size of the results. `Results` adds up
+these products for one call, before it evaluates an expression. A process with a deadline would
+allow the whole language. But it costs a process and a copy of the results for each call, and a slow
+machine would refuse what a fast one accepts.
 """
 
 import json
@@ -44,39 +44,39 @@ _FUNCTIONS: Final = {
     **dict.fromkeys(("contains", "join"), 2),
     **dict.fromkeys(("length", "max", "min", "sum", "to_string"), 1),
 }
-"""The functions that are read, and how many arguments each takes."""
+"""The supported functions, with their number of arguments."""
 
 _SIDE_BY_SIDE: Final = frozenset(
     {"or_expression", "and_expression", "not_expression", "comparator", "function_expression"}
 )
-"""The nodes that are read whose children all look at the same value, as `jmespath` calls them."""
+"""The supported nodes whose children all get the same value, by their names in `jmespath`."""
 
 _KINDS: Final = _SIDE_BY_SIDE | {
     *("current", "identity", "field", "index", "subexpression", "index_expression", "literal"),
     *("projection", "value_projection", "filter_projection", "flatten", "pipe"),
 }
-"""All nodes that are read."""
+"""All supported nodes."""
 
 
 class ArgumentNotFound(Exception):
-    """A value could not be found; the message says for people which and why."""
+    """A value could not be found; the message tells people which value and why."""
 
 
 class ExpressionError(ArgumentNotFound):
-    """An expression cannot be read; the message says why, in half a sentence."""
+    """An expression is not supported; the message is a clause that says why."""
 
 
 class Results:
-    """The results so far, and how much the expressions of the call may still cost."""
+    """The results so far, and the work that the expressions of the call may still take."""
 
     def __init__(self, results: list[dict[str, Any]]) -> None:
         self.list = results
         self._left = MAX_WORK
 
-    def look(self, expression: str) -> Any:
-        """Return what an expression gives; None if nothing: in this language null is nothing.
+    def evaluate(self, expression: str) -> Any:
+        """Return the value of an expression; None if it has none, as JMESPath has it.
 
-        Raises `ArgumentNotFound` if it cannot be worked out, or would cost too much.
+        Raises `ArgumentNotFound` if it cannot be evaluated, or would take too much work.
         """
         self._left -= len(expression) * len(json.dumps(self.list))
         why = "the expressions of this call take too much work. Make several calls"
@@ -88,20 +88,20 @@ class Results:
         except JMESPathTypeError as error:
             why = f"{error.function_name}() takes {' or '.join(error.expected_types)} only"
         except (JMESPathError, ArithmeticError, TypeError, ValueError, RecursionError):
-            why = "it cannot be worked out"
-        raise ArgumentNotFound(f"{shown(expression)} gives nothing: {why}")
+            why = "it cannot be evaluated"
+        raise ArgumentNotFound(f"{quoted(expression)} gives nothing: {why}")
 
 
-def shown(expression: str) -> str:
-    """Return an expression as it is repeated to people."""
+def quoted(expression: str) -> str:
+    """Return an expression in quotes, for a message."""
     return repr(excerpt(expression, 200))
 
 
 def steps_named(expression: str, *, needed: bool = False) -> set[int]:
-    """Return the numbers of the results that an expression names: 1 of `[1].status`.
+    """Return the numbers of the results that an expression names: 1 for `[1].status`.
 
-    They count from the end where they are below zero. What a filter finds is not among them; with
-    `needed`, neither is what a side of `||` names. Raises `ExpressionError` if it cannot be read.
+    Negative numbers count from the end. Results that a filter finds are not included; with
+    `needed`, results in a side of `||` are not included either. Raises `ExpressionError`.
     """
 
     def named(node: Mapping[str, Any]) -> set[int]:
@@ -111,14 +111,14 @@ def steps_named(expression: str, *, needed: bool = False) -> set[int]:
         if needed and kind == "or_expression":
             return set()
         if kind not in _SIDE_BY_SIDE:
-            children = children[:1]  # The others start from what the first one gives.
+            children = children[:1]  # The other children start from the value of the first.
         return set().union(*map(named, children))
 
     return named(_parsed(expression).parsed)
 
 
 def _parsed(expression: str) -> ParsedResult:
-    """Return the parsed expression. Raises `ExpressionError` if it is none that is read here."""
+    """Return the parsed expression. Raises `ExpressionError` if it is not supported."""
     if len(expression) > MAX_EXPRESSION:
         raise ExpressionError(
             f"it has {len(expression)} characters, and at most {MAX_EXPRESSION} are allowed"
@@ -134,12 +134,12 @@ def _parsed(expression: str) -> ParsedResult:
 
 
 def _check(node: Mapping[str, Any]) -> None:
-    """Raise `ExpressionError` if a tree has what is not read here."""
+    """Raise `ExpressionError` if a tree has a node that is not supported."""
     kind, children = node["type"], node["children"]
     if kind not in _KINDS:
         raise ExpressionError(
-            f"{kind.replace('_', ' ')} is not read here, only paths, filters, comparisons, &&, ||, "
-            f"!, | and the functions {', '.join(_FUNCTIONS)}"
+            f"{kind.replace('_', ' ')} is not supported, only paths, filters, comparisons, &&, "
+            f"||, !, | and the functions {', '.join(_FUNCTIONS)}"
         )
     if kind == "function_expression":
         name = node["value"]
@@ -156,7 +156,7 @@ def _check(node: Mapping[str, Any]) -> None:
 
 
 class _DecimalFunctions(Functions):
-    """Those of the package, with a sum as it is written in decimal: 0.1 and 0.2 make 0.3."""
+    """The functions of `jmespath`, with decimal sums: 0.1 and 0.2 make 0.3."""
 
     @signature({"types": ["array-number"]})
     def _func_sum(self, numbers: list[int | float]) -> float:
@@ -169,8 +169,8 @@ _PIECE: Final = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<place>[^{}]+)\}|(?P<plai
 
 
 @contextmanager
-def naming(place: str) -> Iterator[None]:
-    """Say of a value that is not found what it was for."""
+def error_prefix(place: str) -> Iterator[None]:
+    """Put the place of a value before the message of an `ArgumentNotFound`."""
     try:
         yield
     except ArgumentNotFound as problem:
@@ -182,8 +182,8 @@ class Reference:
     """An argument that is taken from earlier results."""
 
     kind: str | None
-    """`jmespath`: the value that the expression gives. `text`: a text with `{…}` places, in each
-    an expression; `{{` and `}}` stand for braces. None: neither, by mistake."""
+    """`jmespath`: the value of the expression. `text`: a text with expressions in `{…}`; `{{` and
+    `}}` mean braces. None: it is not a valid reference."""
     written: str
 
     def expressions(self) -> list[str]:
@@ -193,36 +193,36 @@ class Reference:
         return [piece["place"] for piece in _PIECE.finditer(self.written) if piece["place"]]
 
     def problem(self, index: int) -> str | None:
-        """Say why it cannot work in the step of this index; None if it can."""
+        """Return why it cannot work in the step with this index; None if it can."""
         if self.kind is None:
             return (
                 'a reference is {"jmespath": "…"} or {"text": "…"}: a text, and no member beside it'
             )
         if not self.expressions() or (self.kind == "text" and _PIECE.sub("", self.written)):
             return (
-                'a text has places like "{[0].structuredContent.…}", and braces of its own are '
+                'a text has expressions like "{[0].structuredContent.…}", and other braces must be '
                 "written twice"
             )
         if self.kind == "text" and is_nearly_prompt(self.written):
-            return "a text is made without a model, and so cannot be a prompt"
+            return "a text is made without a model, so it cannot be a prompt"
         for expression in self.expressions():
             try:
                 named = steps_named(expression)
             except ExpressionError as error:
-                return f"{shown(expression)} cannot be used: {error}"
+                return f"{quoted(expression)} cannot be used: {error}"
             if index == 0 or any(not -index <= step < index for step in named):
-                return f"{shown(expression)} must look at earlier results, like [0].status"
+                return f"{quoted(expression)} must look at earlier results, like [0].status"
         return None
 
     def value(self, results: Results) -> Any:
-        """Return what it gives of the earlier results. Raises `ArgumentNotFound`."""
+        """Return its value from the earlier results. Raises `ArgumentNotFound`."""
         values = []
         for expression in self.expressions():
-            values.append(results.look(expression))
+            values.append(results.evaluate(expression))
             if values[-1] is None:
-                raise ArgumentNotFound(f"{shown(expression)} gives nothing")
+                raise ArgumentNotFound(f"{quoted(expression)} gives nothing")
             if self.kind == "text" and isinstance(values[-1], dict | list):
-                raise ArgumentNotFound(f"{shown(expression)} gives a list or an object, no text")
+                raise ArgumentNotFound(f"{quoted(expression)} gives a list or an object, no text")
         if self.kind == "jmespath":
             return values[0]
         texts = map(_as_text, values)
@@ -233,7 +233,7 @@ class Reference:
 
 
 def _as_text(value: Any) -> str:
-    """Return a value within a text; a number as JSON has it, without the `.0` of a whole one."""
+    """Return a value as part of a text; a whole number without `.0`."""
     if isinstance(value, str):
         return value
     return canonical(value) if isinstance(value, float) else json.dumps(value)
@@ -242,7 +242,8 @@ def _as_text(value: Any) -> str:
 def references(arguments: Mapping[str, Any]) -> dict[str, Reference]:
     """Return the references among a step's arguments, by the arguments' names.
 
-    No tool here takes an object with a member `jmespath` or `text`: any such is meant as one.
+    No tool of the bank has an argument that is an object with a member `jmespath` or `text`. So any
+    such object is a reference, or a mistake in one.
     """
     found = {}
     for name, value in arguments.items():

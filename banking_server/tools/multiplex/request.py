@@ -1,4 +1,4 @@
-"""What a client may ask of `multiplex_tools`: a list of `tools/call` requests, with conditions."""
+"""The arguments of `multiplex_tools`: a list of `tools/call` requests, with conditions."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
@@ -16,13 +16,13 @@ from banking_server.tools.titles import READABLE
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10
 MAX_PROMPTS: Final = 20
-"""Arguments to be inferred in one call: each costs somebody a model's answer."""
+"""Prompts in one call: each costs a model's answer."""
 MAX_REFERENCES: Final = 10_000
-"""Characters of all references in one call: to parse them takes some 0.1 s at most."""
+"""Characters of all references in one call: parsing them takes some 0.1 s at most."""
 
 
 def _one_of(words: str, *types: type) -> BeforeValidator:
-    """Check the type of a value that may have several, so that a mistake is told once."""
+    """Check the type of a value with several possible types, so that there is one error message."""
 
     def check(value: Any) -> Any:
         if type(value) not in types:
@@ -33,28 +33,28 @@ def _one_of(words: str, *types: type) -> BeforeValidator:
 
 
 StepId = Annotated[int | str, _one_of("a whole number or a text", int, str)]
-"""The id of a request, as JSON-RPC has it."""
+"""The id of a JSON-RPC request."""
 
 Scalar = Annotated[
     str | float | bool | None,
     _one_of("a text, a number, true, false or null", str, int, float, bool, type(None)),
 ]
-"""What a value can be compared with."""
+"""A value of a comparison."""
 
 
-class _Given(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", **READABLE)
 
 
-class Condition(_Given):
-    """Run the step only if an earlier result is so: exactly one of the three comparisons."""
+class Condition(_Strict):
+    """Run the step only if an earlier result meets exactly one of three comparisons."""
 
     jmespath: str = Field(
         title="JMESPath expression",
         description='What to look at in the list of earlier results: "[0].status".',
         json_schema_extra={"maxLength": MAX_EXPRESSION},
     )
-    # A factory's value stands in no schema, so that nobody fills in what is not to be written.
+    # The schema does not show the value of a factory, so that models do not fill in all members.
     equals: Scalar = Field(default_factory=lambda: None, description="Run if the value is this.")
     not_equals: Scalar = Field(
         default_factory=lambda: None,
@@ -66,10 +66,10 @@ class Condition(_Given):
     )
 
 
-class StepParams(_Given):
+class StepParams(_Strict):
     """The tool and its arguments."""
 
-    # Open for the `_meta` of a request that is pasted as it is: a client may check arguments.
+    # A client may check arguments; this allows a pasted request with `_meta`.
     model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
 
     name: str = Field(description="The tool's name.")
@@ -84,7 +84,7 @@ class StepParams(_Given):
     """Not used: client, revision and chain are those of the whole call."""
 
 
-class StepRequest(_Given):
+class StepRequest(_Strict):
     """One `tools/call` request."""
 
     jsonrpc: Literal["2.0"] = Field(title="JSON-RPC", description="JSON-RPC version.")
@@ -95,13 +95,13 @@ class StepRequest(_Given):
 
 
 def mistakes(steps: Sequence[StepRequest], known: Collection[str]) -> Iterator[str]:
-    """Yield why a sequence cannot work, and where; what comes after the first may be untrue."""
+    """Yield why a sequence cannot work, and where. Only the first message is always right."""
     ids = [step.id for step in steps]
     asked = read = 0
     for index, step in enumerate(steps):
         name, arguments, when = step.params.name, step.params.arguments, step.when
         if step.id in ids[:index]:
-            yield f"tools.{index}.id: the id {excerpt(str(step.id))!r} is there twice"
+            yield f"tools.{index}.id: the id {excerpt(str(step.id))!r} occurs twice"
         if name == NAME:
             yield f"tools.{index}.params.name: {NAME} cannot be called inside itself"
         if name not in known:
@@ -110,7 +110,7 @@ def mistakes(steps: Sequence[StepRequest], known: Collection[str]) -> Iterator[s
                 f"{', '.join(one for one in known if one != NAME)}"
             )
         if not is_json(arguments):
-            yield f"tools.{index}.params.arguments: holds broken Unicode, or no JSON"
+            yield f"tools.{index}.params.arguments: is not valid JSON, or has broken Unicode"
         looked_up = {
             f"params.arguments.{excerpt(name)}": one for name, one in references(arguments).items()
         }
@@ -120,9 +120,9 @@ def mistakes(steps: Sequence[StepRequest], known: Collection[str]) -> Iterator[s
                 yield f"tools.{index}.when: takes exactly one of equals, notEquals and exists"
             for value in (when.equals, when.not_equals):
                 if isinstance(value, str) and is_nearly_prompt(value):
-                    yield f"tools.{index}.when: reads like a prompt, and no model is asked here"
+                    yield f"tools.{index}.when: looks like a prompt, but no model is asked here"
         for place, reference in looked_up.items():
-            # Its length first, so that no more is parsed than a call may have.
+            # The length is checked first, so that the work of parsing is limited.
             read += len(reference.written)
             if read > MAX_REFERENCES:
                 yield f"tools: the references of a call have at most {MAX_REFERENCES} characters"

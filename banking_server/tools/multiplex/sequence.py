@@ -12,14 +12,14 @@ from pydantic import BaseModel, Field
 from banking_server.chaining import META_KEY
 from banking_server.chaining.content import for_user_alone, hidden_from_model, on_the_wire
 from banking_server.chaining.values import same
-from banking_server.tools.asking import asks_in_results
+from banking_server.tools.asking import can_ask_in_results
 from banking_server.tools.calling import App, BankServer
 from banking_server.tools.declaration import SECRET_ARGUMENTS, bank_tool
 from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
     answer_text,
     ask_now,
-    converted,
+    parse_answer,
     prompts,
     question,
     sampling_request,
@@ -27,24 +27,24 @@ from banking_server.tools.multiplex.inference import (
 from banking_server.tools.multiplex.references import (
     ArgumentNotFound,
     Results,
-    naming,
+    error_prefix,
     references,
     steps_named,
 )
 from banking_server.tools.multiplex.request import MAX_STEPS, Condition, StepRequest, mistakes
 from banking_server.tools.prompts import PROMPT_MARK
-from banking_server.tools.results import Structured, refuse, telling, text
+from banking_server.tools.results import Structured, refuse, text, with_message
 from banking_server.tools.scopes import READ_SCOPE
 from banking_server.tools.sdk import can_send_request, inner_context
 
 
 class StepResult(Structured):
-    """What became of one step; with the members of a tool result, if it was run."""
+    """The status of one step, with the members of a tool result if it was run."""
 
     id: int | str = Field(title="ID")
     tool: str
     status: Literal["done", "failed", "skipped", "not_run"] = Field(
-        description="skipped: its condition did not hold. not_run: what it needs is missing."
+        description="skipped: its condition was not met. not_run: it needs a missing result."
     )
     message: str | None = Field(default=None, description="Why it failed or was not run.")
     is_error: bool = False
@@ -68,7 +68,7 @@ class MultiplexOut(Structured):
     destructive=True,
     idempotent=False,
     moves_money=True,
-    leads_on=True,
+    names_next_tool=True,
 )
 async def multiplex_tools(
     tools: Annotated[
@@ -81,7 +81,7 @@ async def multiplex_tools(
     argument depends on an earlier result, refer to it with {"jmespath":
     "[0].structuredContent.accounts[1].accountId"}, or describe it for a language model with a
     string like "PROMPT_ARGUMENT: the id of the savings account". A step with `when` runs only if
-    an earlier result is as it says. At most 10 steps, and 20 prompts."""
+    an earlier result meets that condition. At most 10 steps, and 20 prompts."""
     listed = await ctx.mcp_server.list_tools()
     known = {tool.name: tool for tool in listed if not hidden_from_model(tool.meta)}
     why = next(mistakes(tools, known), None)
@@ -91,25 +91,25 @@ async def multiplex_tools(
 
 
 class _Progress(BaseModel):
-    """What is known when a question interrupts the call, sealed into its request state."""
+    """The state of a call that a question interrupts, sealed into the request state."""
 
     done: list[StepResult] = []
     shown: list[dict[str, Any]] = []
-    """Content that the finished steps have for the user alone."""
+    """Content of the finished steps for the user only."""
     arguments: dict[str, Any] | None = None
-    """The interrupted step's arguments, once they are found."""
+    """The interrupted step's arguments, once they are complete."""
     asked: list[str] = []
-    """The keys of the questions that the client's model was asked."""
+    """The keys of the questions to the client's model."""
     inner: str | None = None
     """The interrupted tool's own request state."""
 
 
 class _Interrupted(Exception):
-    """The client has to answer first; the one argument is the result that asks."""
+    """The client has to answer first; the only argument is the result with the questions."""
 
 
 class _Steps:
-    """One call's steps under way."""
+    """The running steps of one call."""
 
     def __init__(
         self, steps: Sequence[StepRequest], known: dict[str, Tool], ctx: Context[App, Any]
@@ -119,14 +119,14 @@ class _Steps:
         self.ctx = ctx
         self.server = cast(BankServer, ctx.mcp_server)
         self.progress = (
-            # The SDK has verified that a request state is our own.
+            # The SDK has verified that this server made the request state.
             _Progress.model_validate_json(ctx.request_state) if ctx.request_state else _Progress()
         )
         self.next_tool: Any = None
         self.earlier = Results([on_the_wire(result) for result in self.progress.done])
 
     async def run(self) -> CallToolResult | InputRequiredResult:
-        """Run what is left of the steps; return their results, or the next questions."""
+        """Run the remaining steps; return all results, or the next questions."""
         try:
             while len(self.progress.done) < len(self.steps) and self.next_tool is None:
                 result = await self._step(self.steps[len(self.progress.done)])
@@ -143,9 +143,9 @@ class _Steps:
         if self.progress.arguments is None:
             try:
                 if step.when is not None and not _holds(step.when, self.earlier):
-                    return _unrun(step, "skipped", "Its condition does not hold.")
-                if not self.server.lets_in(step.params.name):
-                    # Refused, and audited, as any call is; nothing is found or inferred for it.
+                    return _unrun(step, "skipped", "Its condition is not met.")
+                if not self.server.caller_has_scope(step.params.name):
+                    # It is refused and audited as any call, before any argument is inferred.
                     return await self._call(step, step.params.arguments)
                 missing = _missing(step, self.progress.done)
                 if missing is not None:
@@ -156,35 +156,36 @@ class _Steps:
         return await self._call(step, self.progress.arguments)
 
     async def _arguments(self, step: StepRequest) -> dict[str, Any]:
-        """Return the step's arguments with everything found that was to be found."""
+        """Return the step's arguments with all references and prompts replaced by values."""
         tool = self.known[step.params.name]
         arguments = dict(step.params.arguments)
         for name, reference in references(step.params.arguments).items():
-            with naming(f"arguments.{name}"):
+            with error_prefix(f"arguments.{name}"):
                 arguments[name] = reference.value(self.earlier)
         wanted = prompts(step.params.arguments)
         if not wanted:
             return arguments
         request = _request(step.params.name, arguments)
-        history = [*map(_as_told, self.steps, self.earlier.list), {"request to complete": request}]
+        history = [*map(_for_model, self.steps, self.earlier.list)]
+        history.append({"request to complete": request})
         schemas = tool.input_schema["properties"]
         asked = {
             name: question(prompt, name, schemas.get(name, {}), history)
             for name, prompt in wanted.items()
         }
         for name in asked:
-            with naming(f"arguments.{name}"):
+            with error_prefix(f"arguments.{name}"):
                 answer = await self._answer(name, asked)
-                arguments[name] = converted(answer, schemas.get(name, {}))
+                arguments[name] = parse_answer(answer, schemas.get(name, {}))
             if arguments[name] is None:
                 del arguments[name]
         return arguments
 
     async def _answer(self, name: str, asked: Mapping[str, str]) -> str:
-        """Return what the client's model, else ours, answers. Raises `ArgumentNotFound`."""
+        """Return the answer of the client's model, or of the bank's. Raises `ArgumentNotFound`."""
         capabilities = self.ctx.client_capabilities
         if capabilities is not None and capabilities.sampling is not None:
-            if asks_in_results(self.ctx):
+            if can_ask_in_results(self.ctx):
                 return answer_text(self._responses(asked)[name])
             if can_send_request(self.ctx):
                 return await ask_now(self.ctx, asked[name])
@@ -197,9 +198,9 @@ class _Steps:
         return await infer(INSTRUCTIONS, asked[name])
 
     def _responses(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """Return what the client answers to a step's questions, by the arguments' names.
+        """Return the client's answers to a step's questions, by the arguments' names.
 
-        Interrupts the call if they have not been asked yet (2026-07-28).
+        Interrupts the call if the questions have not been asked yet (2026-07-28).
         """
         keys = {name: f"{len(self.progress.done)}/{name}" for name in asked}
         responses = self.ctx.input_responses or {}
@@ -227,11 +228,11 @@ class _Steps:
     def _finished(self, step: StepRequest, result: CallToolResult) -> StepResult:
         self.next_tool = (result.meta or {}).get(META_KEY)
         content = [on_the_wire(block) for block in result.content]
-        # What is for the user alone, as a confirmation code, is kept from whoever infers arguments.
+        # Content for the user only, such as a confirmation code, is kept from the model.
         self.progress.shown += [item for item in content if for_user_alone(item)]
         structured = result.structured_content
         if structured is not None and any(map(for_user_alone, content[1:])):
-            # What the user is told repeats it (`results.result`).
+            # `results.result` repeats that content in the structured `message`.
             structured = {**structured, "message": content[0]["text"]}
         return StepResult(
             id=step.id,
@@ -246,12 +247,12 @@ class _Steps:
         done = self.progress.done
         why = "An earlier step's result names the tool to call next."
         results = [*done, *(_unrun(step, "not_run", why) for step in self.steps[len(done) :])]
-        told = "\n".join(map(_told, results))
-        # Nobody but the caller reads this, and some hosts show the user nothing else.
-        codes = [item["text"] for item in self.progress.shown if item["text"] not in told]
+        lines = "\n".join(map(_line, results))
+        # The user needs the codes, and some hosts show the user only structured content.
+        codes = [item["text"] for item in self.progress.shown if item["text"] not in lines]
         status: Literal["completed", "stopped"] = "stopped" if self.next_tool else "completed"
-        structured = telling(
-            "\n".join([told, *codes]), MultiplexOut(status=status, results=results)
+        structured = with_message(
+            "\n".join([lines, *codes]), MultiplexOut(status=status, results=results)
         )
         shown = [TextContent.model_validate(block) for block in self.progress.shown]
         return CallToolResult(
@@ -263,32 +264,32 @@ class _Steps:
 
 
 def _holds(when: Condition, earlier: Results) -> bool:
-    """Return whether a step's condition holds. Raises `ArgumentNotFound` if nobody can tell."""
-    with naming("when"):
-        value = earlier.look(when.jmespath)
+    """Return whether a step's condition is met. Raises `ArgumentNotFound`."""
+    with error_prefix("when"):
+        value = earlier.evaluate(when.jmespath)
     if "exists" in when.model_fields_set:
         return (value is not None) == when.exists
     if "equals" in when.model_fields_set:
         return same(value, when.equals)
-    # Of what is not there nothing can be said, not even what it is not.
+    # `notEquals` needs a value: without one it is not met.
     return value is not None and not same(value, when.not_equals)
 
 
-def _told(result: StepResult) -> str:
-    """Return what the user is told of a step: by its tool, or why it was not called."""
-    told = (result.structured_content or {}).get("message") or result.message
-    return f"{result.tool}: {told or result.status}"
+def _line(result: StepResult) -> str:
+    """Return the line about a step for the user: its tool's message, or why it was not called."""
+    message = (result.structured_content or {}).get("message") or result.message
+    return f"{result.tool}: {message or result.status}"
 
 
-def _as_told(step: StepRequest, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a step and its result as a model is told of them, without a text that repeats it."""
+def _for_model(step: StepRequest, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step and its result for a model, without the text that repeats the result."""
     facts = {**result.get("structuredContent", {}), "message": result.get("message")}
     request = _request(step.params.name, step.params.arguments)
     return {"request": request, "status": result["status"], "result": facts}
 
 
 def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
-    """Say which earlier step this one needs and cannot have; None if it has all it needs."""
+    """Return which result that the step needs is missing; None if it has all."""
     needed = {
         number % len(done)
         for reference in references(step.params.arguments).values()
@@ -298,10 +299,10 @@ def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
     for index, result in enumerate(done):
         if index in needed and result.status != "done":
             return f"It needs the result of {result.id!r}, which {_PAST[result.status]}."
-        # A prompt may be about anything before it, so it depends on all that ought to be there.
+        # A prompt can be about any earlier step, so it needs all of them.
         if result.status in ("failed", "not_run") and prompts(step.params.arguments):
             past = _PAST[result.status]
-            return f"It is to be inferred from earlier results, and {result.id!r} {past}."
+            return f"Its prompt needs all earlier results, and {result.id!r} {past}."
     return None
 
 
@@ -321,6 +322,6 @@ def _unrun(
 
 
 def _request(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request as a model may see it: without what confirms for the customer."""
+    """Return a request for a model, without secret arguments."""
     shown = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
     return {"name": tool, "arguments": shown}

@@ -1,6 +1,7 @@
-"""Moving money: prepare a transfer, then confirm or cancel it.
+"""The tools for transfers: prepare a transfer, then confirm or cancel it.
 
-One module per tool, `view` for those that the view of a transfer calls; `words` has what they say.
+There is one module per tool. `view` has the tools for the view of a transfer, and `words` the texts
+and the structured content.
 """
 
 from banking_server.tools.transfers.confirm import confirm_or_cancel_money_transfer

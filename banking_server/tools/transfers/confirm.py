@@ -1,4 +1,4 @@
-"""Confirming or cancelling a transfer: asks for the customer's yes, and says what came of it."""
+"""The tool that confirms or cancels a transfer: it asks for the customer's consent."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -48,19 +48,19 @@ from banking_server.tools.scopes import TRANSFER_SCOPE
 from banking_server.tools.transfers.words import (
     DESK_HAS_CODE,
     TransferOut,
-    describing,
     locked,
     ordinal,
-    shown_in_view,
     summary,
     transfer_content,
+    with_numbers_in_words,
+    with_transfer_view_data,
 )
 from banking_server.tools.views import TRANSFER
 
 
 @dataclass(frozen=True)
 class NotAsked:
-    """There is nothing to confirm, or this client is not asked by a form."""
+    """No question is needed: nothing can be confirmed, or the client is not asked by a form."""
 
     can_be_asked: bool
 
@@ -77,20 +77,20 @@ Confirmable = Annotated[TransferView | None, Resolve(find_confirmable)]
 async def ask_to_confirm(transfer: Confirmable) -> NotAsked | Elicit[Agreement]:
     """Ask the customer to confirm, if there is something to confirm.
 
-    Who has declined is asked anew in other words, so that an answer to an earlier question, which
-    the client can repeat for as long as its request state is good, is none to this one.
+    After a decline the question has other words. The client could repeat its answer to the earlier
+    question while its request state is valid; that answer must not count for the new question.
     """
     if transfer is None:
         return NotAsked(can_be_asked=True)
     question = f"{summary(transfer)}: confirm it?"
     if transfer.declines:
         times = "once" if transfer.declines == 1 else f"{transfer.declines} times"
-        question += f" You were asked {times} before, and did not."
+        question += f" You were asked {times} before and did not confirm."
     return Elicit(question, Agreement)
 
 
-def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Say so if there is nothing to confirm, or this client is not asked by a form."""
+def known_answers(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
+    """Return that no question is needed, if nothing is confirmed or no form can be shown."""
     if arguments.get("action") == "confirm" and asks_by_form(ctx):
         return None
     return {"agreement": NotAsked(can_be_asked=False), "asked_about": None}
@@ -99,12 +99,12 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
 def given_consent(
     agreement: ElicitationResult[Any] | NotAsked, asked_about: TransferView | None, code: str | None
 ) -> Consent | None:
-    """Return what stands for the customer's yes; None if they were asked and did not say yes."""
-    said = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
-    if isinstance(said, NotAsked):
-        # What could not be confirmed a moment ago may be now. Who can be asked is asked then.
-        return NoConsent() if code is None or said.can_be_asked else Code(code)
-    if not (isinstance(said, Agreement) and said.agreed):
+    """Return the customer's consent; None if they were asked and did not agree."""
+    answer = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
+    if isinstance(answer, NotAsked):
+        # A customer who can be asked must be asked, even if nothing could be confirmed before.
+        return NoConsent() if code is None or answer.can_be_asked else Code(code)
+    if not (isinstance(answer, Agreement) and answer.agreed):
         return None
     return Yes(after_declines=0 if asked_about is None else asked_about.declines, code=code)
 
@@ -114,11 +114,11 @@ def given_consent(
     scope=TRANSFER_SCOPE,
     destructive=True,
     moves_money=True,
-    leads_on=True,
-    nothing_to_ask=not_to_be_asked,
+    names_next_tool=True,
+    known_answers=known_answers,
     view=TRANSFER,
 )
-@describing(wrong_codes=Rules().max_wrong_codes)
+@with_numbers_in_words(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
     transferId: Annotated[
         str, Field(description="The transferId that prepare_money_transfer gave.")
@@ -133,8 +133,8 @@ async def confirm_or_cancel_money_transfer(
     confirmationCode: Annotated[
         str | None,
         Field(
-            description="The six digits of the transfer's confirmation code. Never guess it, and "
-            "give it only if the customer says so: needed only where they cannot be asked directly."
+            description="The six digits of the transfer's confirmation code. Never guess it. Give "
+            "it only if the customer says so. It is only needed if they cannot be asked directly."
         ),
     ] = None,
 ) -> Annotated[CallToolResult, TransferOut]:
@@ -150,29 +150,31 @@ async def confirm_or_cancel_money_transfer(
             return refusal_of(cancelled)
         words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
         told = result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
-        return shown_in_view(told, cancelled.transfer) if in_view else told
-    # Who is given what confirms in a view confirms there, whatever code they have.
+        return with_transfer_view_data(told, cancelled.transfer) if in_view else told
+    # A customer whose view has a secret confirms in the view. A code does not count then.
     code = None if in_view and bank.rules.codes != "desk" else confirmationCode
     consent = given_consent(agreement, asked_about, code)
     if consent is None:
         declined = await decline_transfer(bank, call, transferId)
-        return confirmed(declined, bank.rules)
+        return confirmation_result(declined, bank.rules)
     outcome = await confirm_transfer(bank, call, transferId, consent)
-    told = confirmed(outcome, bank.rules, in_view=in_view)
+    told = confirmation_result(outcome, bank.rules, in_view=in_view)
     if not in_view or isinstance(outcome, AccountLocked | Refused | NotFound | TooMany):
         return told
     secret = outcome.secret if isinstance(outcome, CodeMissing) else None
-    return shown_in_view(told, outcome.transfer, secret)
+    return with_transfer_view_data(told, outcome.transfer, secret)
 
 
-def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> CallToolResult:
+def confirmation_result(
+    outcome: Confirmation, rules: Rules, *, in_view: bool = False
+) -> CallToolResult:
     """Return the result of a confirmation; `in_view` if the customer can confirm in a view."""
     match outcome:
         case Posted(transfer=transfer):
             words = f"{summary(transfer)} was made at {transfer.posted_at:%Y-%m-%d %H:%M:%S} UTC."
             return result(words, transfer_content(transfer), then=next_step(outcome))
         case Scheduled(transfer=transfer):
-            words = f"{summary(transfer)} is confirmed, and will be made on that day."
+            words = f"{summary(transfer)} is confirmed. It will be made on that day."
             return result(words, transfer_content(transfer), then=next_step(outcome))
         case CodeMissing(transfer=transfer):
             words = (
@@ -181,8 +183,8 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
             )
             if in_view:
                 words = (
-                    f"{summary(transfer)} needs the customer's confirmation: they confirm it where "
-                    "it is shown to them, by their own act."
+                    f"{summary(transfer)} needs the customer's confirmation: they confirm it "
+                    "themselves, on the card that shows it."
                 )
             if rules.codes == "desk" or (rules.codes == "asked" and not in_view):
                 words += f" {DESK_HAS_CODE}"
@@ -191,8 +193,8 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
         case Declined(transfer=transfer):
             words = (
                 "The customer did not confirm the transfer. It stays as it is until it expires. "
-                "Call again only if they want to be asked anew: no other answer to this question "
-                "counts."
+                "Call again only if they want to be asked again: this question cannot be answered "
+                "a second time."
             )
             return result(words, TransferOut(status="declined", transfer_id=transfer.transfer_id))
         case AccountLocked():
@@ -226,7 +228,7 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
             return refuse("wrong_code", "confirmationCode", words)
         case SecretRefused(transfer=transfer):
             words = (
-                "secret: this yes was used already, or is for another transfer than "
+                "secret: it was used already, or belongs to another transfer than "
                 f"{transfer.transfer_id}. Nothing was moved: look at the transfer again."
             )
             return refuse("wrong_code", "secret", words)
@@ -235,7 +237,7 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
 
 
 def _not_made(outcome: Outcome, transfer: TransferView, why: str) -> CallToolResult:
-    """Return an error; if the table has a next tool for the outcome, that is the recovery."""
+    """Return an error, with the next tool of the table for the outcome, if there is one."""
     structured = transfer_content(transfer).model_copy(update={"field": "transferId"})
     words = f"transferId: {summary(transfer)} {why} No money was moved."
     return result(words, structured, then=next_step(outcome), is_error=True)

@@ -1,4 +1,4 @@
-"""Preparing a transfer: which accounts, asked for if they are missing, and what is said of it."""
+"""The tool that prepares a transfer: it asks for missing accounts, then calls the bank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,16 +43,16 @@ from banking_server.tools.transfers.words import (
     TransferOut,
     choice,
     locked,
-    shown_in_view,
     summary,
     transfer_content,
+    with_transfer_view_data,
 )
-from banking_server.tools.views import TRANSFER, shown_with, takes_views
+from banking_server.tools.views import TRANSFER, accepts_views, with_view_data
 
 
 @dataclass(frozen=True)
 class MissingAccount:
-    """An account that the customer has to choose, and what it can be."""
+    """An argument that the customer has to choose, with the possible accounts."""
 
     field: str
     question: str
@@ -64,8 +64,7 @@ async def find_missing(
 ) -> MissingAccount | None:
     """Return which account has to be chosen next: the one to take from, or the one to send to.
 
-    None if the call ends for another reason, which the bank says: nobody picks accounts for an
-    impossible transfer.
+    None if the transfer is impossible for another reason, which the bank will name.
     """
     bank, call = current_call()
     details = check_details(
@@ -84,14 +83,14 @@ async def find_missing(
     return None if payable is None else MissingAccount("toAccountId", TO_QUESTION, payable)
 
 
-# Which account is asked for is one function, `find_missing`. A resolver of the SDK can put one
-# question only, and before the tool runs: so each of the two accounts has a resolver that calls it.
+# `find_missing` decides which account is asked for. A resolver of the SDK runs before the tool and
+# can ask one question only. So each of the two accounts has a resolver that calls it.
 
 
 async def ask_from_account(
     fromAccountId: str | None, amount: AmountIn, scheduledDate: str | None, memo: str | None
 ) -> str | Elicit[Pick] | None:
-    """Ask which account to take the money from, unless it is given or nothing is to be asked."""
+    """Ask which account to take the money from, unless it is given or no question is needed."""
     if fromAccountId is not None:
         return fromAccountId
     return _question(await find_missing(None, amount, scheduledDate, memo))
@@ -104,7 +103,7 @@ async def ask_to_account(
     scheduledDate: str | None,
     memo: str | None,
 ) -> str | Elicit[Pick] | None:
-    """Ask which account to send the money to, unless it is given or nothing is to be asked."""
+    """Ask which account to send the money to, unless it is given or no question is needed."""
     from_id = _chosen(chosen_from)
     if toAccountId is not None or not isinstance(from_id, str):
         return toAccountId
@@ -124,13 +123,13 @@ def _question(missing: MissingAccount | None) -> Elicit[Pick] | None:
 
 
 def _chosen(answer: Any) -> Any:
-    """Return an account's id; None if it is not known; anything else if none was chosen."""
+    """Return an account's id; None if it is missing; another type if the customer chose none."""
     data = answer.data if isinstance(answer, AcceptedElicitation) else answer
     return data.picked if isinstance(data, Pick) else data
 
 
-def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Return the accounts as given, if both are or this client is not asked by a form."""
+def known_answers(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
+    """Return the given accounts if no question is needed, or if no form can be shown."""
     from_id, to_id = arguments.get("fromAccountId"), arguments.get("toAccountId")
     if (from_id is None or to_id is None) and asks_by_form(ctx):
         return None
@@ -140,8 +139,8 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
 @bank_tool(
     title="Prepare Money Transfer",
     scope=TRANSFER_SCOPE,
-    leads_on=True,
-    nothing_to_ask=not_to_be_asked,
+    names_next_tool=True,
+    known_answers=known_answers,
     view=TRANSFER,
 )
 async def prepare_money_transfer(
@@ -176,7 +175,7 @@ async def prepare_money_transfer(
     expiredTransferId: Annotated[
         str | None,
         Field(
-            description="The expired transfer that this one replaces, where a result of "
+            description="The expired transfer that this one replaces, if a result of "
             "confirm_or_cancel_money_transfer named it."
         ),
     ] = None,
@@ -196,7 +195,7 @@ async def prepare_money_transfer(
     if from_id is None:
         missing = await find_missing(None, amount, scheduledDate, memo)
         if missing is not None:
-            return _offered(missing, ctx)
+            return _account_needed(missing, ctx)
     outcome = await prepare_transfer(
         bank,
         call,
@@ -216,16 +215,16 @@ async def prepare_money_transfer(
             missing = await find_missing(from_id, amount, scheduledDate, memo)
             if missing is None:
                 return refuse("refused", "toAccountId", "toAccountId: is missing.")
-            return _offered(missing, ctx)
+            return _account_needed(missing, ctx)
         case Refused() | NotFound() | TooMany():
             return refusal_of(outcome)
 
 
-def _offered(missing: MissingAccount, ctx: Context[Any, Any]) -> CallToolResult:
-    """Return the result that says what a missing account can be."""
+def _account_needed(missing: MissingAccount, ctx: Context[Any, Any]) -> CallToolResult:
+    """Return the result that lists the possible accounts for a missing argument."""
     field, accounts = missing.field, missing.accounts
     if not accounts:
-        return refuse("refused", field, f"{field}: you have no account that it could be.")
+        return refuse("refused", field, f"{field}: you have no account for this.")
     lines = [f"- {account.account_name}: {account.account_id}" for account in accounts]
     shown = shows_view(ctx)
     offered = result(
@@ -243,7 +242,7 @@ def _offered(missing: MissingAccount, ctx: Context[Any, Any]) -> CallToolResult:
         account_out(account).model_dump(mode="json", by_alias=True, exclude_none=True)
         for account in accounts
     ]
-    return shown_with(offered, {"accounts": listed})
+    return with_view_data(offered, {"accounts": listed})
 
 
 def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> CallToolResult:
@@ -258,16 +257,16 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         words += "It is not made before the customer confirms it."
     shown = shows_view(ctx)
     more = [text(CONFIRM_IN_VIEW, "assistant")] if shown else []
-    if takes_views(ctx.client_capabilities):
+    if accepts_views(ctx.client_capabilities):
         if current_call()[0].rules.codes == "desk":
             words += f" {DESK_HAS_CODE}"
     elif can_ask(ctx):
-        # They are asked, and no code replaces their yes.
+        # The customer is asked, and a code cannot replace their answer.
         words += f" {WILL_BE_ASKED}"
     elif outcome.code is None:
         words += f" {DESK_HAS_CODE}"
     else:
-        # Whom it is for is a wish: most hosts show it to the model as well.
+        # The audience is only a hint: most hosts show the code to the model too.
         more = [
             text(
                 f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}.",
@@ -278,4 +277,4 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
     if not shown:
         return prepared
     secret = outcome.secret if isinstance(outcome, Prepared) else None
-    return shown_in_view(prepared, transfer, secret)
+    return with_transfer_view_data(prepared, transfer, secret)

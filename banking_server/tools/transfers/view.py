@@ -1,4 +1,4 @@
-"""The tools that the view of a transfer calls, and nobody else."""
+"""The tools that only the view of a transfer calls."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.results import refusal_of, result
 from banking_server.tools.scopes import TRANSFER_SCOPE
-from banking_server.tools.transfers.confirm import confirmed
+from banking_server.tools.transfers.confirm import confirmation_result
 from banking_server.tools.transfers.words import (
     TransferOut,
-    shown_in_view,
     summary,
     transfer_content,
+    with_transfer_view_data,
 )
 
 TransferId = Annotated[str, Field(description="The id that prepare_money_transfer gave.")]
@@ -29,30 +29,32 @@ TransferId = Annotated[str, Field(description="The id that prepare_money_transfe
     scope=TRANSFER_SCOPE,
     destructive=True,
     moves_money=True,
-    leads_on=True,
+    names_next_tool=True,
     for_views=True,
 )
 async def confirm_in_view(
     transferId: TransferId,
     secret: Annotated[
         str,
-        Field(description="What the view was given to confirm this transfer with, for one use."),
+        Field(description="The view's secret for this transfer, which can be used once."),
     ],
 ) -> Annotated[CallToolResult, TransferOut]:
-    """Confirm a transfer in the view that shows it to the customer, by their own act there. It
-    takes the secret that the view alone was given; it is no tool for a model."""
+    """Confirm a transfer in the view that shows it, after the customer's click. It needs the secret
+    that only the view received; it is not a tool for a model."""
     bank, call = current_call()
     outcome = await confirm_transfer(bank, call, transferId, ViewSecret(secret))
-    return confirmed(outcome, bank.rules)
+    return confirmation_result(outcome, bank.rules)
 
 
 @bank_tool(title="Look at Transfer", scope=TRANSFER_SCOPE, read_only=True, for_views=True)
 async def look_at_transfer(transferId: TransferId) -> Annotated[CallToolResult, TransferOut]:
-    """Look where a transfer stands, for the view that shows it to the customer."""
+    """Get the status of a transfer, for the view that shows it to the customer."""
     bank, call = current_call()
     outcome = await look.look_at_transfer(bank, call, transferId)
     if not isinstance(outcome, Seen):
         return refusal_of(outcome)
     transfer = outcome.transfer
     words = f"{summary(transfer)} is {transfer.status}."
-    return shown_in_view(result(words, transfer_content(transfer)), transfer, outcome.secret)
+    return with_transfer_view_data(
+        result(words, transfer_content(transfer)), transfer, outcome.secret
+    )

@@ -1,4 +1,4 @@
-"""What is said about transfers: the words for people, and the structured content."""
+"""The texts about transfers, and their structured content."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -13,19 +13,19 @@ from banking_server.bank.transfers.outcomes import AccountLocked, TransferView
 from banking_server.tools.amounts import AmountOut
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, result
-from banking_server.tools.views import shown_with
+from banking_server.tools.views import with_view_data
 
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
-WILL_BE_ASKED: Final = "They are asked when it is to be confirmed: no code is needed."
-DESK_HAS_CODE: Final = "If it takes a code, the customer gets that from the bank's desk."
+WILL_BE_ASKED: Final = "The bank will ask them to confirm it: no code is needed."
+DESK_HAS_CODE: Final = "If a code is needed, the customer gets it from the bank's desk."
 CHOOSE_IN_VIEW: Final = (
-    "The customer is shown these accounts, and can choose there. If they do, the transfer goes on "
-    "there: call again only if they tell you the account."
+    "The customer sees these accounts on a card, and can choose there. If they do, the transfer "
+    "continues on the card: call again only if they tell you the account."
 )
 CONFIRM_IN_VIEW: Final = (
-    "The customer is shown this transfer, and confirms or cancels it there by their own act. There "
-    "is nothing for you to confirm."
+    "The customer sees this transfer on a card, and confirms or cancels it there. There is nothing "
+    "for you to confirm."
 )
 
 
@@ -39,7 +39,7 @@ class ChoiceOut(Structured):
 
 
 class TransferOut(Structured):
-    """Where a transfer stands; or, where there is none yet, what is needed to prepare it."""
+    """The state of a transfer, or what is needed to prepare it."""
 
     status: Literal[
         "pending",
@@ -66,7 +66,7 @@ class TransferOut(Structured):
     scheduled_date: date | None = None
     memo: str | None = None
     approval: Literal["none", "required", "requested", "granted", "refused"] | None = Field(
-        default=None, description="Where the transfer stands with the manager."
+        default=None, description="Whether a manager has approved the transfer."
     )
     created_at: datetime | None = None
     expires_at: datetime | None = Field(
@@ -76,7 +76,7 @@ class TransferOut(Structured):
     account_id: str | None = Field(default=None, description="The locked account.")
     account_name: str | None = Field(default=None, description="The locked account's name.")
     field: str | None = Field(default=None, description="The argument that is missing or wrong.")
-    choices: list[ChoiceOut] | None = Field(default=None, description="What it may be.")
+    choices: list[ChoiceOut] | None = Field(default=None, description="The possible accounts.")
 
 
 def choice(account: AccountView) -> ChoiceOut:
@@ -90,7 +90,7 @@ def choice(account: AccountView) -> ChoiceOut:
 
 
 def summary(transfer: TransferView) -> str:
-    """Say which transfer it is, as the beginning of a sentence."""
+    """Return the beginning of a sentence that names the transfer."""
     when = f" on {transfer.scheduled_date}" if transfer.scheduled_date else ""
     amount = format_money(transfer.amount_minor, transfer.currency)
     return (
@@ -102,7 +102,7 @@ def summary(transfer: TransferView) -> str:
 def transfer_content(
     transfer: TransferView, status: Literal["confirmation_needed"] | None = None
 ) -> TransferOut:
-    """Return the structured content; `status` is given if it says more than the transfer's own."""
+    """Return the structured content; `status` replaces the transfer's own status."""
     return TransferOut(
         status=status or transfer.status,
         transfer_id=transfer.transfer_id,
@@ -119,12 +119,12 @@ def transfer_content(
     )
 
 
-def shown_in_view(
+def with_transfer_view_data(
     shown: CallToolResult, transfer: TransferView, secret: str | None = None
 ) -> CallToolResult:
     """Return a result with the names of the transfer's accounts, and the secret that confirms it.
 
-    Without a secret the view confirms as everybody does: see `banking_server.tools.views`.
+    Without a secret the view needs a code as others do: see `banking_server.tools.views`.
     """
     data: dict[str, Any] = {
         "from": {"accountName": transfer.from_account_name},
@@ -133,7 +133,7 @@ def shown_in_view(
             "accountHolder": transfer.to_account_holder,
         },
     }
-    return shown_with(shown, data if secret is None else {**data, "secret": secret})
+    return with_view_data(shown, data if secret is None else {**data, "secret": secret})
 
 
 def locked(outcome: AccountLocked) -> CallToolResult:
@@ -168,8 +168,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _NUMBERS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def describing(**numbers: int) -> Callable[[_Function], _Function]:
-    """Write numbers into a tool's description, in words: `{name}` in the function's docstring."""
+def with_numbers_in_words(**numbers: int) -> Callable[[_Function], _Function]:
+    """Replace `{name}` in a function's docstring by a number from 0 to 9 in words."""
 
     def describe(function: _Function) -> _Function:
         shown = {name: _NUMBERS[number] for name, number in numbers.items()}

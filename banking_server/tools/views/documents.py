@@ -1,8 +1,7 @@
-"""Each view as one HTML document, put together of the files beside this module.
+"""Makes each view as one HTML document of the files beside this module.
 
-A document fetches nothing. Its own policy allows the one style sheet and the one script that are
-in it, by their hashes, and nothing else: no connection, no image, no form, no text made into code.
-The host's policy comes on top.
+A document fetches nothing. Its content security policy allows only its own style sheet and script,
+by their hashes: no connection, no image, no form, no text as code. The host adds its own policy.
 """
 
 import base64
@@ -28,7 +27,7 @@ _SHOWN: Final = {
         ["handoff_card.js", "handoff.js"],
     ),
 }
-"""What each view is called, what it is for, and its scripts besides those that each view has."""
+"""The title, the description and the additional scripts of each view."""
 
 _HERE: Final = Path(__file__).parent
 
@@ -68,6 +67,6 @@ def _read(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return what a policy calls the content of an element by."""
+    """Return the hash of an element's content, as a policy writes it."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,4 +1,4 @@
-"""To whom views are offered: clients that declare MCP Apps. For all others there are none."""
+"""Offers views only to clients that declare MCP Apps."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -17,38 +17,39 @@ HANDOFF: Final = "ui://bank/handoff"
 VIEWS: Final = (ACCOUNTS, TRANSFER, HANDOFF)
 
 DATA: Final = "com.example/bank-view"
-"""The member of a result's `_meta` that is for the view alone."""
+"""The member of a result's `_meta` with data for the view only."""
 
 
-def takes_views(capabilities: ClientCapabilities | None) -> bool:
-    """Say whether a client declares that it shows views of MCP Apps.
+def accepts_views(capabilities: ClientCapabilities | None) -> bool:
+    """Return whether a client declares that it shows views of MCP Apps.
 
-    The SDK's `client_supports_apps` asks the same of a request; this is asked of `initialize` too.
+    The SDK's `client_supports_apps` works for requests only; this also works for `initialize`.
     """
     declared = (capabilities.extensions or {}) if capabilities else {}
     kinds = declared.get(EXTENSION_ID, {}).get("mimeTypes")
     return isinstance(kinds, list) and APP_MIME_TYPE in kinds
 
 
-def shown_with(result: CallToolResult, data: Mapping[str, Any]) -> CallToolResult:
-    """Return a result with what its view needs besides, and nobody else."""
+def with_view_data(result: CallToolResult, data: Mapping[str, Any]) -> CallToolResult:
+    """Return a result with additional data for its view only."""
     return result.model_copy(update={"meta": {**(result.meta or {}), DATA: dict(data)}})
 
 
-async def only_to_who_shows_them(
+async def only_for_clients_with_views(
     ctx: ServerRequestContext[Any, Any], call_next: CallNext
 ) -> HandlerResult:
-    """Middleware: leave views, and the tools that are for views alone, out of what others are told.
+    """Middleware: hide views, and tools for views, from clients that do not show views.
 
-    On 2025-11-25 over HTTP without a session nobody knows what a client declared: it has none.
+    On 2025-11-25 over HTTP without a session, the server does not know what a client declared. Such
+    a client gets no views.
     """
     leave_out = _LEAVE_OUT.get(ctx.method)
     uri = (ctx.params or {}).get("uri") if ctx.method == "resources/read" else None
     reads_view = isinstance(uri, str) and uri in VIEWS
-    if not (leave_out or reads_view) or takes_views(ctx.session.client_capabilities):
+    if not (leave_out or reads_view) or accepts_views(ctx.session.client_capabilities):
         return await call_next(ctx)
     if leave_out is None:
-        # In the words of the SDK for what it does not have.
+        # The same error as the SDK's for an unknown resource.
         raise MCPError(INVALID_PARAMS, f"Unknown resource: {uri}", data={"uri": uri})
     return leave_out(cast(dict[str, Any], await call_next(ctx)))
 
@@ -77,7 +78,7 @@ _LEAVE_OUT: Final[dict[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
 
 
 def _plain(tool: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool without its view; what is left stands where it stood."""
+    """Return a tool without its view."""
     others = {name: member for name, member in tool.get("_meta", {}).items() if name != "ui"}
     plain = {**tool, "_meta": others}
     if not others:
