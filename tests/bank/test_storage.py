@@ -183,14 +183,6 @@ async def test_a_closed_database_is_deleted_with_what_lies_beside_it(path: Path)
     assert not path.exists()
 
 
-async def test_an_open_database_is_in_use(bank: Bank, path: Path) -> None:
-    await record(bank, call(), "x")
-    with pytest.raises(DatabaseUnavailable) as refused:
-        delete_database(path)
-    assert str(refused.value) == f"{path} is in use; stop the server first."
-    assert len(await list_events(bank)) == 1
-
-
 @pytest.mark.on_each
 async def test_cancelled_calls_leave_no_lock_and_know_whether_they_were_recorded(
     bank: Bank, path: Location
