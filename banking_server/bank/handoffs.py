@@ -54,7 +54,6 @@ async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) ->
     checked = rules.check_reason(bank.rules, reason)
     if isinstance(checked, Refused) or not is_id(customer_id):
         return None
-
     return await bank.read(lambda tx: _find_open(tx, customer_id, checked))
 
 

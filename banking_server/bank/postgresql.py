@@ -75,7 +75,6 @@ _RECOVERING: Final = ("starting up", "not yet accepting", "recovery mode", "shut
 START_WAITS: Final = {**dict.fromkeys(_RECOVERING, 60), "refused": 5, "No such file": 5}
 """How long a start waits, in seconds, for a server of which this is said: it may be restarting."""
 
-
 _Kind = tuple[str, str]
 """How a transaction begins, and how it ends."""
 _READING: Final[_Kind] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK")
