@@ -105,10 +105,6 @@ class WatchedFiles:
         with self.lock.held(0):
             self.check()
 
-    def begin_checkpoint(self) -> None:
-        """Clear the note: should this process end half-way, others see a checkpoint in it."""
-        self.lock.write_down(b"")
-
     def take_note(self) -> None:
         """Write down how a checkpoint, or the start, left the database."""
         self._written, self.log_bytes = _state_of(self._path).written, _state_of(self._wal).size

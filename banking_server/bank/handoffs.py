@@ -200,6 +200,5 @@ def _open(tx: Transaction, customer_id: str) -> Sequence[Handoff]:
 
 
 def _is_owned(tx: Transaction, subject: str, customer_id: str) -> bool:
-    if subject.startswith("acc_"):
-        return find_owned(tx, Account, subject, customer_id) is not None
-    return find_owned(tx, Transfer, subject, customer_id) is not None
+    model = Account if subject.startswith("acc_") else Transfer
+    return find_owned(tx, model, subject, customer_id) is not None

@@ -22,6 +22,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -165,10 +166,7 @@ class PostgresStore:
         return await self._done(_WRITING_ON_ONE_STATE if one_state else _WRITING, work, committed)
 
     async def _done(
-        self,
-        kind: _Kind,
-        work: Callable[[Transaction], _T],
-        committed: Callable[[], None],
+        self, kind: _Kind, work: Callable[[Transaction], _T], committed: Callable[[], None]
     ) -> _T:
         async with self._places.one():
             if self._closed:
@@ -185,11 +183,9 @@ class PostgresStore:
     # --- on a thread
 
     def _run(self, kind: _Kind, work: Callable[[Transaction], _T]) -> _T:
-        try:
+        with suppress(_ConnectionLost):
             return self._run_once(kind, work)
-        except _ConnectionLost:
-            # What else was kept open has probably gone the same way.
-            self._close_idle()
+        self._close_idle()  # What else was kept open has probably gone the same way.
         try:
             return self._run_once(kind, work)
         except _ConnectionLost:
@@ -255,11 +251,9 @@ class PostgresStore:
                 return connection
 
     def _close_idle(self) -> None:
-        while self._idle:
-            try:
+        with suppress(IndexError):  # Until there is none; others take some meanwhile.
+            while True:
                 self._idle.pop().close()
-            except IndexError:  # Somebody else took it in this instant.
-                return
 
 
 def translate_error(error: psycopg.Error) -> Exception:

@@ -210,7 +210,7 @@ class SqliteStore:
         """Bring the log into the file, if it has become long; the lock is held."""
         if self._files.log_bytes < self._checkpoint_at:
             return
-        self._files.begin_checkpoint()
+        self._files.lock.write_down(b"")  # Should this process end here, others see a checkpoint.
         try:
             connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_MILLISECONDS}")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
