@@ -1,5 +1,4 @@
-"""The SQLite file as a whole: copied while servers go on working; put back, or deleted, when none
-does.
+"""The SQLite file as a whole: copied while servers work; put back, or deleted, when none does.
 
 A copy is one file that is complete in itself, and was checked. The secret is not in it.
 """

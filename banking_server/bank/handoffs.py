@@ -1,7 +1,6 @@
 """Handoffs: a customer waits for a human agent, and the agent's desk takes over."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -76,7 +75,8 @@ async def open_handoff(
             return Refused(Argument.CUSTOMER_ID, "You are not a customer of this bank.")
         handoff = _find_open(tx, call.customer_id, checked)
         if handoff is None:
-            stopped = rules.check_open_handoffs(bank.rules, len(_open(tx, call.customer_id)))
+            waiting = tx.all(_OPEN, customer_id=call.customer_id)
+            stopped = rules.check_open_handoffs(bank.rules, len(waiting))
             if stopped:
                 return stopped
             handoff = Handoff(
@@ -183,7 +183,7 @@ async def claim_handoff(
 
 
 def _find_open(tx: Transaction, customer_id: str, reason: str) -> Handoff | None:
-    waiting = _open(tx, customer_id)
+    waiting = tx.all(_OPEN, customer_id=customer_id)
     same = [handoff for handoff in waiting if handoff.reason == reason]
     named = set(_SUBJECT.findall(reason))
     about = (
@@ -195,10 +195,7 @@ def _find_open(tx: Transaction, customer_id: str, reason: str) -> Handoff | None
     return same[0] if same else next(about, None)
 
 
-def _open(tx: Transaction, customer_id: str) -> Sequence[Handoff]:
-    return tx.all(_OPEN, customer_id=customer_id)
-
-
 def _is_owned(tx: Transaction, subject: str, customer_id: str) -> bool:
-    model = Account if subject.startswith("acc_") else Transfer
-    return find_owned(tx, model, subject, customer_id) is not None
+    if subject.startswith("acc_"):
+        return find_owned(tx, Account, subject, customer_id) is not None
+    return find_owned(tx, Transfer, subject, customer_id) is not None

@@ -292,14 +292,10 @@ def explain(url: URL, error: Exception) -> str:
     return f"The database {url} cannot be used: {cause}."
 
 
-_LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(1111576139)"
-"""Waits for whoever makes the tables. The number says "BANK"."""
-
-
 def lock_schema(tx: Transaction) -> None:
     """Let nobody else make the tables until the end of the transaction."""
     tx.run_text("SET LOCAL lock_timeout = '1min'")
-    tx.run_text(_LOCK_SCHEMA)
+    tx.run_text("SELECT pg_advisory_xact_lock(1111576139)")  # The number says "BANK".
 
 
 _MARKS = Statement(

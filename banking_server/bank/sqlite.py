@@ -1,8 +1,7 @@
 """A bank in one SQLite file, which several processes may use.
 
-Writes are committed in groups. What waits is run by one thread, each piece of work in a savepoint
-of its own, in one `BEGIN IMMEDIATE … COMMIT`; when that is on the disk, all are told. So the price
-of a commit is shared by those who wait for it. Reads have connections of their own.
+Writes are committed in groups: what waits is run by one thread, each piece of work in a savepoint
+of its own, in one `BEGIN IMMEDIATE … COMMIT`. Reads have connections of their own.
 
 The threads are aiosqlite's, one a connection. Its own methods cross to the thread for each
 statement, and a call has some ten: its private `_execute` sends a whole function.
@@ -53,9 +52,9 @@ class _Waiting:
     """A piece of work, and what came of it."""
 
     work: Callable[[Transaction], Any]
+    committed: Callable[[], None]
     result: Any = None
     error: BaseException | None = None
-    is_committed: bool = False
 
 
 class SqliteStore:
@@ -90,11 +89,8 @@ class SqliteStore:
         async with self._readers.one():
             self._check_open()
             try:
-                if self._idle:
-                    reader = self._idle.pop()
-                else:
-                    opens = partial(connect, self._path, reads=True)
-                    reader = await aiosqlite.Connection(opens, iter_chunk_size=1)
+                opens = partial(connect, self._path, reads=True)
+                reader = self._idle.pop() if self._idle else await aiosqlite.Connection(opens, 1)
                 try:
                     return await to_the_end(_run(reader, partial(_on_one_state, work)))
                 finally:
@@ -116,7 +112,7 @@ class SqliteStore:
         self._check_open()
         if len(self._queue) >= storage.MAX_WAITING:
             raise BankBusy
-        waiting = _Waiting(work)
+        waiting = _Waiting(work, committed)
         self._queue.append(waiting)
         group = self._next
         if group is None:
@@ -129,9 +125,6 @@ class SqliteStore:
             except ValueError:  # It has begun.
                 await to_the_end(group)
             raise
-        finally:
-            if waiting.is_committed:
-                committed()
         if isinstance(waiting.error, sqlite3.Error):
             raise translate_error(waiting.error) from waiting.error
         if waiting.error is not None:
@@ -184,7 +177,8 @@ class SqliteStore:
                 except (sqlite3.Error, OSError, DatabaseLost) as error:
                     raise MaybeDone(f"This may be committed or not. {error}") from error
             for waiting in group:
-                waiting.is_committed = waiting.error is None
+                if waiting.error is None:
+                    waiting.committed()
         except BaseException as error:
             with suppress(sqlite3.Error):
                 if connection.in_transaction:

@@ -93,8 +93,8 @@ class Store(Protocol):
         """Run `work` in a write transaction; commit it, or roll back if it raises.
 
         `one_state`: it reads one state of the database, and locks nothing. A commit is on the disk
-        before `committed` is called and this returns. Raises `MaybeDone` for a failure from the
-        commit on.
+        before `committed` is called, on any thread, and this returns. A failure from the commit on
+        raises `MaybeDone`.
         """
         ...
 
