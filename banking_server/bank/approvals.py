@@ -128,11 +128,8 @@ async def decide_approval(
         tx.lock(found.customer_id)
         approval = tx.get(Approval, approval_id)
         outcome = _decide(tx, approval, granted=granted, manager=manager, now=now)
-        call = Call(
-            customer_id=approval.customer_id,
-            tool=f"approvals {'grant' if granted else 'refuse'}",
-            at=now,
-        )
+        tool = f"approvals {'grant' if granted else 'refuse'}"
+        call = Call(customer_id=approval.customer_id, tool=tool, at=now)
         said = "not_decided" if isinstance(outcome, Refused) else outcome.status
         add_event(tx, call, said, approval.approval_id)
         return outcome

@@ -1,5 +1,4 @@
-"""The SQLite file as a whole: copied while servers go on working; put back, or deleted, when none
-does.
+"""The SQLite file as a whole: copied while servers work; put back, or deleted, when none does.
 
 A copy is one file that is complete in itself, and was checked. The secret is not in it.
 """
@@ -14,15 +13,7 @@ from pathlib import Path
 from banking_server.bank.consistency_check import expected_objects, faults_in
 from banking_server.bank.file_watch import beside
 from banking_server.bank.new_file import draft_of, publish, sync
-from banking_server.bank.sqlite_file import (
-    APPLICATION_ID,
-    DIALECT,
-    LOCK_WAIT_SECONDS,
-    close_to_others,
-    connect,
-    explain,
-    is_filled,
-)
+from banking_server.bank.sqlite_file import APPLICATION_ID, DIALECT, connect, explain, is_filled
 from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
 
@@ -36,7 +27,6 @@ def back_up(path: Path, copy: Path) -> None:
         raise DatabaseMissing(path)
     try:
         with draft_of(copy) as draft:
-            close_to_others(path)
             _copy(path, draft)
             _check(draft, path)
             publish(draft, copy)
@@ -107,7 +97,7 @@ def exclusive_use(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        connection = connect(path, wait_seconds=1)
+        connection = sqlite3.connect(path, timeout=1, isolation_level=None)
     except sqlite3.Error as error:
         raise DatabaseUnavailable(explain(path, error)) from error
     with closing(connection):
@@ -131,7 +121,7 @@ def exclusive_use(path: Path) -> Iterator[None]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    with closing(connect(source, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
+    with closing(connect(source)) as connection:
         if not is_filled(connection, source):
             raise DatabaseUnavailable(f"{source} is empty.")
         connection.execute("VACUUM INTO ?", [str(target)])  # Of one state, and with no log.
@@ -139,7 +129,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def _check(draft: Path, name: Path) -> None:
     """Check a copy of `name`. Raises `DatabaseUnavailable`."""
-    with closing(connect(draft, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
+    with closing(connect(draft)) as connection:
         tx = Transaction(connection.execute, DIALECT, lock_rows=False)
         faults = faults_in(tx, expected_objects(tx), now=None)
     if faults:

@@ -36,7 +36,6 @@ async def find_faults(bank: Bank, now: datetime) -> list[str]:
     It takes a time that grows with the database, and holds no lock. On PostgreSQL it takes the
     right to make a schema.
     """
-
     is_sqlite = await bank.read(lambda tx: tx.dialect.name == "sqlite")
     expected = await (bank.read if is_sqlite else bank.write)(expected_objects)
     return await bank.read(lambda tx: faults_in(tx, expected, now))

@@ -161,11 +161,7 @@ def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
     oldest_first = sorted(data.history, key=lambda line: (-line.days_ago, line.at))
     for line in oldest_first:
         account = accounts[line.account_id]
-        other = (
-            accounts[line.counter_account_id]
-            if line.counter_account_id
-            else equity[account.currency]
-        )
+        other = accounts.get(line.counter_account_id or "", equity[account.currency])
         debit, credit = (other, account) if line.amount > 0 else (account, other)
         add_posting(
             tx,

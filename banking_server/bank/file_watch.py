@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from banking_server.bank import storage
 from banking_server.bank.storage import DatabaseUnavailable
@@ -104,13 +105,9 @@ class WatchedFiles:
         with self.lock.held(0):
             self.check()
 
-    def begin_checkpoint(self) -> None:
-        """Clear the note: should this process end half-way, others see a checkpoint in it."""
-        self.lock.write_down(b"")
-
     def take_note(self) -> None:
         """Write down how a checkpoint, or the start, left the database."""
-        self._written, self.log_bytes = _last_written(self._path), self._wal.stat().st_size
+        self._written, self.log_bytes = _state_of(self._path).written, _state_of(self._wal).size
         self.lock.write_down(self._written)
 
     def check(self) -> None:
@@ -121,17 +118,18 @@ class WatchedFiles:
         """
         if self.lost is not None:
             raise self.lost
+        found = {file: _state_of(file) for file in self._identities}
         for file, identity in self._identities.items():
-            if identity_of(file) != identity:
+            if found[file].identity != identity:
                 self._lose(file)
-        if (written := _last_written(self._path)) != self._written:
+        if (written := found[self._path].written) != self._written:
             if self.lock.note() not in (written, b""):
                 self._lose(self._path)
             self.take_note()  # Another process of ours has made a checkpoint.
-        log_bytes = self._wal.stat().st_size
-        if log_bytes < self.log_bytes:
+        elif found[self._wal].size < self.log_bytes:
             self._lose(self._wal)
-        self.log_bytes = log_bytes
+        else:
+            self.log_bytes = found[self._wal].size
 
     def _lose(self, file: Path) -> None:
         what = f"The database {file}" if file == self._path else f"{file}, of the database,"
@@ -166,19 +164,24 @@ class WatchedFiles:
         return "Put the file back"
 
 
+class _State(NamedTuple):
+    """What is seen of a file; without values, of one that is not there."""
+
+    identity: tuple[int, int] | None = None
+    written: bytes = b""
+    """Changes when somebody writes to the file."""
+    size: int = 0
+
+
 def identity_of(path: Path) -> tuple[int, int] | None:
     """Return what stays the same as long as the file at `path` is the same one; None: no file."""
+    return _state_of(path).identity
+
+
+def _state_of(path: Path) -> _State:
     try:
         found = os.stat(path)
     except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _last_written(path: Path) -> bytes:
-    """Return what changes when somebody writes to the file at `path` itself; empty: no file."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return b""
-    return f"{found.st_mtime_ns} {found.st_size}".encode()
+        return _State()
+    written = f"{found.st_mtime_ns} {found.st_size}".encode()
+    return _State((found.st_dev, found.st_ino), written, found.st_size)

@@ -1,7 +1,6 @@
 """Handoffs: a customer waits for a human agent, and the agent's desk takes over."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -54,7 +53,6 @@ async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) ->
     checked = rules.check_reason(bank.rules, reason)
     if isinstance(checked, Refused) or not is_id(customer_id):
         return None
-
     return await bank.read(lambda tx: _find_open(tx, customer_id, checked))
 
 
@@ -77,7 +75,8 @@ async def open_handoff(
             return Refused(Argument.CUSTOMER_ID, "You are not a customer of this bank.")
         handoff = _find_open(tx, call.customer_id, checked)
         if handoff is None:
-            stopped = rules.check_open_handoffs(bank.rules, len(_open(tx, call.customer_id)))
+            waiting = tx.all(_OPEN, customer_id=call.customer_id)
+            stopped = rules.check_open_handoffs(bank.rules, len(waiting))
             if stopped:
                 return stopped
             handoff = Handoff(
@@ -184,7 +183,7 @@ async def claim_handoff(
 
 
 def _find_open(tx: Transaction, customer_id: str, reason: str) -> Handoff | None:
-    waiting = _open(tx, customer_id)
+    waiting = tx.all(_OPEN, customer_id=customer_id)
     same = [handoff for handoff in waiting if handoff.reason == reason]
     named = set(_SUBJECT.findall(reason))
     about = (
@@ -194,10 +193,6 @@ def _find_open(tx: Transaction, customer_id: str, reason: str) -> Handoff | None
         if _is_owned(tx, subject, customer_id)
     )
     return same[0] if same else next(about, None)
-
-
-def _open(tx: Transaction, customer_id: str) -> Sequence[Handoff]:
-    return tx.all(_OPEN, customer_id=customer_id)
 
 
 def _is_owned(tx: Transaction, subject: str, customer_id: str) -> bool:

@@ -7,15 +7,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from banking_server.bank.models import (
-    TABLES,
-    Account,
-    Entry,
-    Posting,
-    PostingKind,
-    Side,
-    Transfer,
-)
+from banking_server.bank.models import TABLES, Account, Entry, Posting, PostingKind, Side, Transfer
 from banking_server.bank.transaction import Statement, Transaction, has_status, insertion, value
 
 logger = logging.getLogger(__name__)

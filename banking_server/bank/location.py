@@ -31,10 +31,8 @@ def read_location(value: object) -> Location:
     if isinstance(value, URL):
         return value
     text = str(value)
-    if text.lower().startswith(("postgresql:/", "postgres:/")) and "://" not in text:
-        # A slash too few: as a path, its password would be shown.
-        raise ValueError(f"must be a path, or a URL that begins with {_SCHEME}://")
-    if "://" not in text:
+    # With a slash too few it is no path either: its password would be shown.
+    if "://" not in text and not text.lower().startswith(("postgresql:/", "postgres:/")):
         try:
             return Path(text).expanduser().absolute()
         except RuntimeError:

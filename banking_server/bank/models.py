@@ -85,10 +85,9 @@ class UtcTimestamp(TypeDecorator[datetime]):
         """Read the time back, aware and in UTC."""
         if value is None:
             return None
-        return value.astimezone(UTC) if dialect.name == "postgresql" else _read_time(value)
-
-
-_read_time = datetime.fromisoformat
+        return (
+            value.astimezone(UTC) if dialect.name == "postgresql" else datetime.fromisoformat(value)
+        )
 
 
 @lru_cache(maxsize=1024)

@@ -22,6 +22,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -74,7 +75,6 @@ _TRY_EVERY_SECONDS: Final = 0.1
 _RECOVERING: Final = ("starting up", "not yet accepting", "recovery mode", "shutting down")
 START_WAITS: Final = {**dict.fromkeys(_RECOVERING, 60), "refused": 5, "No such file": 5}
 """How long a start waits, in seconds, for a server of which this is said: it may be restarting."""
-
 
 _Kind = tuple[str, str]
 """How a transaction begins, and how it ends."""
@@ -166,10 +166,7 @@ class PostgresStore:
         return await self._done(_WRITING_ON_ONE_STATE if one_state else _WRITING, work, committed)
 
     async def _done(
-        self,
-        kind: _Kind,
-        work: Callable[[Transaction], _T],
-        committed: Callable[[], None],
+        self, kind: _Kind, work: Callable[[Transaction], _T], committed: Callable[[], None]
     ) -> _T:
         async with self._places.one():
             if self._closed:
@@ -186,11 +183,9 @@ class PostgresStore:
     # --- on a thread
 
     def _run(self, kind: _Kind, work: Callable[[Transaction], _T]) -> _T:
-        try:
+        with suppress(_ConnectionLost):
             return self._run_once(kind, work)
-        except _ConnectionLost:
-            # What else was kept open has probably gone the same way.
-            self._close_idle()
+        self._close_idle()  # What else was kept open has probably gone the same way.
         try:
             return self._run_once(kind, work)
         except _ConnectionLost:
@@ -256,11 +251,9 @@ class PostgresStore:
                 return connection
 
     def _close_idle(self) -> None:
-        while self._idle:
-            try:
+        with suppress(IndexError):  # Until there is none; others take some meanwhile.
+            while True:
                 self._idle.pop().close()
-            except IndexError:  # Somebody else took it in this instant.
-                return
 
 
 def translate_error(error: psycopg.Error) -> Exception:
@@ -299,14 +292,10 @@ def explain(url: URL, error: Exception) -> str:
     return f"The database {url} cannot be used: {cause}."
 
 
-_LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(1111576139)"
-"""Waits for whoever makes the tables. The number says "BANK"."""
-
-
 def lock_schema(tx: Transaction) -> None:
     """Let nobody else make the tables until the end of the transaction."""
     tx.run_text("SET LOCAL lock_timeout = '1min'")
-    tx.run_text(_LOCK_SCHEMA)
+    tx.run_text("SELECT pg_advisory_xact_lock(1111576139)")  # The number says "BANK".
 
 
 _MARKS = Statement(

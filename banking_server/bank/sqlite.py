@@ -1,19 +1,17 @@
 """A bank in one SQLite file, which several processes may use.
 
-Writes are committed in groups. What waits is run by one thread, each piece of work in a savepoint
-of its own, in one `BEGIN IMMEDIATE … COMMIT`; when that is on the disk, all are told. So the price
-of a commit is shared by those who wait for it. Reads have connections of their own.
+Writes are committed in groups: what waits is run by one thread, each piece of work in a savepoint
+of its own, in one `BEGIN IMMEDIATE … COMMIT`. Reads have connections of their own.
 
 The threads are aiosqlite's, one a connection. Its own methods cross to the thread for each
 statement, and a call has some ten: its private `_execute` sends a whole function.
 
 SQLite before 3.51.3 can lose committed transactions if a commit begins the write-ahead log anew
 while another connection checkpoints it (https://www.sqlite.org/wal.html#walresetbug). Here no
-commit and no checkpoint ever meet: no connection checkpoints by itself (`_set_up`), and
-who commits or checkpoints holds the lock on the file beside the database. SQLite checkpoints once
-more when the last connection closes, or the journal mode is changed; both happen under its
-exclusive lock on the whole file. Another program, such as SQLite's own shell, should write to the
-file only while no server runs. On Windows, one process at a time should use a database.
+connection checkpoints by itself (`connect`), and who commits or checkpoints holds the lock on the
+file beside the database. SQLite checkpoints once more when the last connection closes or the
+journal mode changes, under its exclusive lock on the whole file. Another program should write to
+the file only while no server runs; on Windows, one process at a time should use a database.
 """
 
 import asyncio
@@ -22,6 +20,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -30,14 +29,8 @@ import aiosqlite
 
 from banking_server.bank import storage
 from banking_server.bank.file_watch import DatabaseLost, WatchedFiles, identity_of
-from banking_server.bank.sqlite_file import DIALECT, translate_error, uri_of
-from banking_server.bank.storage import (
-    BankBusy,
-    ConcurrencyLimit,
-    DatabaseUnavailable,
-    MaybeDone,
-    to_the_end,
-)
+from banking_server.bank.sqlite_file import DIALECT, connect, translate_error
+from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone, to_the_end
 from banking_server.bank.transaction import Transaction
 
 logger = logging.getLogger(__name__)
@@ -48,31 +41,20 @@ READERS: Final = 4
 """Connections that read at once, besides the one that writes."""
 LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 """The length of the write-ahead log at which it is checkpointed."""
-CHECKPOINT_WAIT_SECONDS: Final = 0.05
+CHECKPOINT_WAIT_MILLISECONDS: Final = 50
 """How long a checkpoint waits for those who read; it is tried again when the log is longer."""
 LOOK_EVERY_SECONDS: Final = 1.0
 """How often it is looked whether the files are still there while nobody asks for anything."""
 
 
+@dataclass(eq=False)
 class _Waiting:
-    """A piece of work, what came of it, and who waits for that."""
+    """A piece of work, and what came of it."""
 
-    def __init__(self, work: Callable[[Transaction], Any], committed: Callable[[], None]) -> None:
-        self.work, self.committed = work, committed
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def tell(self) -> None:
-        """Tell whoever waits what came of it."""
-        if isinstance(self.error, sqlite3.Error):
-            error = translate_error(self.error)
-            error.__cause__, self.error = self.error, error
-        if self.error is None:
-            self.committed()
-            self.told.set_result(self.result)
-        else:
-            self.told.set_exception(self.error)
+    work: Callable[[Transaction], Any]
+    committed: Callable[[], None]
+    result: Any = None
+    error: BaseException | None = None
 
 
 class SqliteStore:
@@ -82,9 +64,10 @@ class SqliteStore:
         self._path, self._files, self._writer = path, files, writer
         self._checkpoint_at = LONG_WAL_BYTES
         self._idle: list[aiosqlite.Connection] = []
-        self._readers = ConcurrencyLimit(READERS)
+        self._readers = storage.ConcurrencyLimit(READERS)
         self._queue: deque[_Waiting] = deque()
-        self._at_work: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        """The group that will take what is in the queue; None if there is none."""
         self._closed = False
 
     @classmethod
@@ -94,7 +77,7 @@ class SqliteStore:
         Raises `DatabaseUnavailable`, `OSError`, `TimeoutError` or `sqlite3.Error`.
         """
         identity = identity_of(path)
-        writer = await _connect(path)
+        writer = await aiosqlite.Connection(partial(connect, path), iter_chunk_size=1)
         try:
             return cls(path, await _run(writer, lambda _: WatchedFiles(path, identity)), writer)
         except BaseException:
@@ -106,7 +89,8 @@ class SqliteStore:
         async with self._readers.one():
             self._check_open()
             try:
-                reader = self._idle.pop() if self._idle else await _connect(self._path, reads=True)
+                opens = partial(connect, self._path, reads=True)
+                reader = self._idle.pop() if self._idle else await aiosqlite.Connection(opens, 1)
                 try:
                     return await to_the_end(_run(reader, partial(_on_one_state, work)))
                 finally:
@@ -130,18 +114,23 @@ class SqliteStore:
             raise BankBusy
         waiting = _Waiting(work, committed)
         self._queue.append(waiting)
-        if self._at_work is None:
-            self._at_work = asyncio.ensure_future(self._run_groups())
+        group = self._next
+        if group is None:
+            group = self._next = asyncio.ensure_future(_run(self._writer, self._run_group))
         try:
-            result: _T = await asyncio.shield(waiting.told)
-            return result
+            await asyncio.shield(group)
         except asyncio.CancelledError:
-            if waiting in self._queue:
+            try:
                 self._queue.remove(waiting)
-            else:
-                await to_the_end(asyncio.wait([waiting.told]))
-                waiting.told.exception()
+            except ValueError:  # It has begun.
+                await to_the_end(group)
             raise
+        if isinstance(waiting.error, sqlite3.Error):
+            raise translate_error(waiting.error) from waiting.error
+        if waiting.error is not None:
+            raise waiting.error
+        result: _T = waiting.result
+        return result
 
     async def until_lost(self) -> str:
         """Wait until one of the files was deleted or replaced, and return that in words."""
@@ -156,11 +145,6 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
-        while self._queue:
-            self._queue[0].error = DatabaseUnavailable("The database is closed.")
-            self._queue.popleft().tell()
-        if self._at_work is not None:
-            await to_the_end(self._at_work)
         for connection in (*self._idle, self._writer):
             await to_the_end(connection.close())
         self._files.lock.close()
@@ -171,24 +155,18 @@ class SqliteStore:
         if self._files.lost is not None:
             raise self._files.lost
 
-    async def _run_groups(self) -> None:
-        """Let the writer's thread do what waits, group after group."""
-        try:
-            while self._queue:
-                group = list(self._queue)
-                self._queue.clear()
-                await _run(self._writer, partial(self._run_group, group))
-                for waiting in group:
-                    waiting.tell()
-        finally:
-            self._at_work = None
-
     # --- on the writer's thread
 
-    def _run_group(self, group: list[_Waiting], connection: sqlite3.Connection) -> None:
-        """Run a group in one transaction, and commit it."""
+    def _run_group(self, connection: sqlite3.Connection) -> None:
+        """Run all that waits in one transaction, and commit it."""
+        self._next = None  # First: who comes after the queue was emptied needs another group.
+        group: list[_Waiting] = []
+        with suppress(IndexError):
+            while True:
+                group.append(self._queue.popleft())
         try:
             with self._files.lock.held(storage.WAIT_SECONDS):
+                self._check_open()
                 self._files.check()
                 self._checkpoint_if_long(connection)
                 connection.execute("BEGIN IMMEDIATE")
@@ -198,6 +176,9 @@ class SqliteStore:
                     self._files.check()
                 except (sqlite3.Error, OSError, DatabaseLost) as error:
                     raise MaybeDone(f"This may be committed or not. {error}") from error
+            for waiting in group:
+                if waiting.error is None:
+                    waiting.committed()
         except BaseException as error:
             with suppress(sqlite3.Error):
                 if connection.in_transaction:
@@ -223,43 +204,16 @@ class SqliteStore:
         """Bring the log into the file, if it has become long; the lock is held."""
         if self._files.log_bytes < self._checkpoint_at:
             return
-        self._files.begin_checkpoint()
+        self._files.lock.write_down(b"")  # Should this process end here, others see a checkpoint.
         try:
-            _wait_for_others(connection, CHECKPOINT_WAIT_SECONDS)
+            connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_MILLISECONDS}")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error:
             logger.warning("The write-ahead log could not be checkpointed", exc_info=True)
         finally:
-            _wait_for_others(connection, storage.WAIT_SECONDS)
+            connection.execute(f"PRAGMA busy_timeout = {storage.WAIT_SECONDS * 1000:.0f}")
             self._files.take_note()
         self._checkpoint_at = self._files.log_bytes + LONG_WAL_BYTES
-
-
-async def _connect(path: Path, *, reads: bool = False) -> aiosqlite.Connection:
-    connection = await aiosqlite.connect(uri_of(path), uri=True, isolation_level=None)
-    try:
-        await _run(connection, partial(_set_up, reads))
-    except BaseException:
-        await connection.close()
-        raise
-    return connection
-
-
-def _wait_for_others(connection: sqlite3.Connection, seconds: float) -> None:
-    connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
-
-
-def _set_up(reads: bool, connection: sqlite3.Connection) -> None:
-    """Prepare a connection: a commit is on the disk, and nothing is checkpointed by itself."""
-    _wait_for_others(connection, storage.WAIT_SECONDS)
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA wal_autocheckpoint = 0")
-    connection.execute(f"PRAGMA query_only = {int(reads)}")
-    # SQLite opens its files with the first statement that reads. From then on, nobody who closes
-    # the database is the last one, so that they stay the same files.
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
 
 
 async def _run(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:

@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
+from banking_server.bank import storage
 from banking_server.bank.file_watch import FileLock, beside
 from banking_server.bank.models import fingerprint
 from banking_server.bank.storage import (
@@ -21,22 +22,24 @@ from banking_server.bank.storage import (
 APPLICATION_ID: Final = 0x42414E4B
 """Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
 DIALECT: Final = sqlite_dialect.dialect()
-LOCK_WAIT_SECONDS = 10.0
-"""How long the start waits for another program's lock, in seconds."""
 
 
-def uri_of(path: Path) -> str:
-    """Return how SQLite is asked to open a file that is there.
+def connect(path: Path, *, reads: bool = False) -> sqlite3.Connection:
+    """Open a file that is there. What is committed is on the disk; a reader commits nothing.
 
-    "rw" never makes one. As a URI, since a "?" or "#" in the path must not be syntax.
+    No transaction begins by itself, and nothing is checkpointed by itself.
     """
-    return f"{path.as_uri()}?mode=rw"
-
-
-def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
-    """Open a file that is there, to look after the file itself; it never checkpoints by itself."""
-    connection = sqlite3.connect(uri_of(path), uri=True, timeout=wait_seconds, isolation_level=None)
+    # "rw" never makes a file. As a URI, since a "?" or "#" in the path must not be syntax.
+    uri, timeout = f"{path.as_uri()}?mode=rw", storage.WAIT_SECONDS
+    connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
     connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute(f"PRAGMA query_only = {int(reads)}")
+    # SQLite opens its files with the first statement that reads. From then on, nobody who closes
+    # the database is the last one, so that they stay the same files.
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
     return connection
 
 
@@ -61,9 +64,8 @@ def is_filled(connection: sqlite3.Connection, path: Path) -> bool:
 def prepare_file(path: Path, *, may_create: bool) -> bool:
     """Make sure of a file of ours in WAL mode; return whether there is a bank in it.
 
-    It is readable by its owner only then, if it is this user's. Raises `DatabaseMissing` if one
-    would have to be made but may not be; `DatabaseUnavailable`, `TimeoutError`, `OSError` or
-    `sqlite3.Error`.
+    A new one is readable by its owner only. Raises `DatabaseMissing` if one would have to be made
+    but may not be; `DatabaseUnavailable`, `TimeoutError`, `OSError` or `sqlite3.Error`.
     """
     if may_create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -75,26 +77,15 @@ def prepare_file(path: Path, *, may_create: bool) -> bool:
         raise DatabaseMissing(path)
     if path.is_dir():
         raise DatabaseUnavailable(f"{path} is a folder, not a database file.")
-    with closing(connect(path, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
+    with closing(connect(path)) as connection:
         has_bank = is_filled(connection, path)
         if not (has_bank or may_create):
             raise DatabaseMissing(path)
         # SQLite lets two that change the mode of one file at once fail, without a wait.
         lock = FileLock(beside(path.resolve(), ".lock"))
-        with closing(lock), lock.held(LOCK_WAIT_SECONDS):
+        with closing(lock), lock.held(storage.WAIT_SECONDS):
             connection.execute("PRAGMA journal_mode = WAL")
-    close_to_others(path)
     return has_bank
-
-
-def close_to_others(path: Path) -> None:
-    """Let nobody but its owner read a database of ours, if that is who asks."""
-    path = path.resolve()
-    found = path.stat()
-    if os.name == "posix" and found.st_mode & 0o077 and found.st_uid == os.geteuid():
-        for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
-            with suppress(FileNotFoundError):
-                beside(path, suffix).chmod(0o600)
 
 
 def explain(path: Path, error: Exception) -> str:

@@ -69,10 +69,6 @@ class BankBusy(Exception):
         super().__init__("The bank is busy: nothing was done. Please try again in a moment.")
 
 
-def _nothing() -> None:
-    """Do nothing about a commit."""
-
-
 class Store(Protocol):
     """Where a bank is kept.
 
@@ -97,8 +93,8 @@ class Store(Protocol):
         """Run `work` in a write transaction; commit it, or roll back if it raises.
 
         `one_state`: it reads one state of the database, and locks nothing. A commit is on the disk
-        before `committed` is called and this returns. Raises `MaybeDone` for a failure from the
-        commit on.
+        before `committed` is called, on any thread, and this returns. A failure from the commit on
+        raises `MaybeDone`.
         """
         ...
 
@@ -132,10 +128,7 @@ class Bank:
 
         So others wait for one of them at most. Entering raises `BankBusy`.
         """
-        slots = self._heavy_reads.get(customer_id)
-        if slots is None:
-            slots = self._heavy_reads[customer_id] = ConcurrencyLimit(1)
-        return slots.one()
+        return self._heavy_reads.setdefault(customer_id, ConcurrencyLimit(1)).one()
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""
@@ -145,7 +138,7 @@ class Bank:
         self,
         work: Callable[[Transaction], _T],
         *,
-        committed: Callable[[], None] = _nothing,
+        committed: Callable[[], None] = lambda: None,
         one_state: bool = False,
     ) -> _T:
         """Run `work` in a write transaction; commit it, or roll back if it raises.

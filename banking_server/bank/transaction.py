@@ -104,26 +104,24 @@ class Transaction:
         self, execute: Callable[[str, Any], Any], dialect: sa.Dialect, *, lock_rows: bool
     ) -> None:
         self._execute = execute
-        self._dialect = dialect
+        self.dialect = dialect
+        """Which words this database understands."""
         self._lock_rows = lock_rows
 
     def all(self, statement: Statement[_T], **values: Any) -> list[_T]:
         """Run the statement and return everything that it finds."""
-        return self._run(statement, values)
-
-    def _run(self, statement: Statement[_T], values: Mapping[str, Any]) -> list[_T]:
-        compiled = statement.compiled(self._dialect)
+        compiled = statement.compiled(self.dialect)
         rows = self._execute(compiled.text, compiled.parameters(values)).fetchall()
         return [statement.make(*compiled.row(row)) for row in rows]
 
     def first(self, statement: Statement[_T], **values: Any) -> _T | None:
         """Run the statement and return the first that it finds; None if it finds nothing."""
-        found = self._run(statement, values)
+        found = self.all(statement, **values)
         return found[0] if found else None
 
     def run(self, statement: Statement[Any], **values: Any) -> None:
         """Run a statement that returns nothing."""
-        compiled = statement.compiled(self._dialect)
+        compiled = statement.compiled(self.dialect)
         self._execute(compiled.text, compiled.parameters(values))
 
     def run_text(self, text: str) -> None:
@@ -132,13 +130,8 @@ class Transaction:
 
     def take_time(self) -> None:
         """Let statements take as long as they need: those over whole tables, at the desks."""
-        if self._dialect.name == "postgresql":
+        if self.dialect.name == "postgresql":
             self.run_text("SET LOCAL statement_timeout = 0")
-
-    @property
-    def dialect(self) -> sa.Dialect:
-        """Which words this database understands."""
-        return self._dialect
 
     def find(self, model: type[_Record], key: Any) -> _Record | None:
         """Return the record with this primary key."""
@@ -153,7 +146,7 @@ class Transaction:
         """Store a new record. A number that the database gives it is set on the record."""
         statement, table = _insert(type(record)), TABLES[type(record)]
         if is_numbered(table):
-            vars(record)[key_of(table).name] = self._run(statement, vars(record))[0]
+            vars(record)[key_of(table).name] = self.all(statement, **vars(record))[0]
         else:
             self.run(statement, **vars(record))
 
@@ -200,10 +193,6 @@ def records(
     return Statement(sa.select(TABLES[model]).where(*where).order_by(*order_by), reading(model))
 
 
-def _nothing(*_: Any) -> None:
-    """Make nothing of a row."""
-
-
 def has_status(model: type[SQLModel], status: str) -> sa.ColumnElement[bool]:
     """Return the condition that a record has this status, which an index of some rows may answer.
 
@@ -215,7 +204,7 @@ def has_status(model: type[SQLModel], status: str) -> sa.ColumnElement[bool]:
 
 def command(construct: sa.Executable) -> Statement[None]:
     """Return the statement that changes something, and finds nothing."""
-    return Statement(construct, _nothing)
+    return Statement(construct, lambda *_: None)
 
 
 def insertion(model: type[SQLModel]) -> Statement[None]:

@@ -28,7 +28,7 @@ def every_change_is_locked_before_it_is_read(monkeypatch: pytest.MonkeyPatch) ->
     A write that changes something of a customer's has locked that customer first, and no other,
     and has read after that what it changes; or it made the record itself.
     """
-    lock, run, add, change = (getattr(Transaction, n) for n in ("lock", "_run", "add", "change"))
+    lock, run, add, change = (getattr(Transaction, n) for n in ("lock", "all", "add", "change"))
     whose: dict[Transaction, str] = WeakKeyDictionary()  # type: ignore[assignment]
     own: dict[Transaction, list[object]] = WeakKeyDictionary()  # type: ignore[assignment]
 
@@ -36,8 +36,8 @@ def every_change_is_locked_before_it_is_read(monkeypatch: pytest.MonkeyPatch) ->
         assert whose.setdefault(tx, customer_id) == customer_id, "a second lock"
         lock(tx, customer_id)
 
-    def runs(tx: Transaction, *arguments: object) -> list[object]:
-        found: list[object] = run(tx, *arguments)
+    def runs(tx: Transaction, *statement: object, **values: object) -> list[object]:
+        found: list[object] = run(tx, *statement, **values)
         if tx in whose:
             own.setdefault(tx, []).extend(found)
         return found
@@ -53,7 +53,7 @@ def every_change_is_locked_before_it_is_read(monkeypatch: pytest.MonkeyPatch) ->
         assert mine or not tx._lock_rows, f"{record!r} is changed without a lock before it was read"
         change(tx, record, **values)
 
-    for name, checked in {"lock": locks, "_run": runs, "add": adds, "change": changes}.items():
+    for name, checked in {"lock": locks, "all": runs, "add": adds, "change": changes}.items():
         monkeypatch.setattr(Transaction, name, checked)
 
 

@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from banking_server.bank import sqlite
+from banking_server.bank import sqlite, sqlite_file
 from banking_server.bank.transfers.settle import settle
 
 from ..kit.words import PAYEE, SAVINGS
@@ -31,13 +31,12 @@ def die_at(number: int) -> list[str]:
         if len(run) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    set_up = sqlite._set_up
-
-    def set_up_and_watch(reads: bool, connection: sqlite3.Connection) -> None:
-        set_up(reads, connection)
+    def connect_and_watch(path: Path, *, reads: bool = False) -> sqlite3.Connection:
+        connection = sqlite_file.connect(path, reads=reads)
         connection.set_trace_callback(each_statement)
+        return connection
 
-    sqlite._set_up = set_up_and_watch
+    sqlite.connect = connect_and_watch  # type: ignore[attr-defined]
     return run
 
 

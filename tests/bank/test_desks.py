@@ -3,7 +3,6 @@
 import pytest
 
 from banking_server.bank.approvals import decide_approval, list_open_approvals, request_approval
-from banking_server.bank.handoffs import HandoffOpened, choose, claim_handoff, open_handoff
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.storage import Bank
@@ -47,21 +46,6 @@ async def test_approvals_that_can_still_be_decided(bank: Bank, path: Location) -
     assert [event[1] for event in outcomes(path)[-4:]] == [
         *("not_decided", "not_decided", "granted", "granted")
     ]
-
-
-async def test_a_handoff_that_an_agent_has_stays_as_it_is(bank: Bank, path: Location) -> None:
-    opened = await open_handoff(bank, call(), reason="A question", choice="callback")
-    assert isinstance(opened, HandoffOpened)
-    handoff_id = opened.handoff.handoff_id
-    claimed = await claim_handoff(bank, handoff_id, agent="Ada", now=NOW)
-    assert await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + MINUTE) == claimed
-    for refused in (
-        await claim_handoff(bank, handoff_id, agent="Bob", now=NOW),
-        await choose(bank, call(), handoff_id, "realtime"),
-    ):
-        assert isinstance(refused, Refused)
-        assert refused.field == Argument.HANDOFF_ID
-    assert [event[1] for event in outcomes(path)[1:]] == ["claimed", "claimed"] + ["refused"] * 2
 
 
 async def test_codes_that_are_good(bank: Bank) -> None:

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from banking_server.bank import sqlite, storage
-from banking_server.bank.audit import check_serving, list_events, record
+from banking_server.bank.audit import list_events, record
 from banking_server.bank.file_watch import FileLock, beside
 from banking_server.bank.models import Customer
 from banking_server.bank.sqlite import SqliteStore
@@ -151,25 +151,6 @@ async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, p
     await bank.write(adds("healed"))
     assert added(path) == {"healed"}
     check_books(path, NOW)
-
-
-async def test_whether_calls_can_be_served_is_tried_once_one_could_not(bank: Bank) -> None:
-    def let_write(can: bool) -> Any:
-        return on_the_writer(bank, lambda one: one.execute(f"PRAGMA query_only = {int(not can)}"))
-
-    await let_write(False)
-    await check_serving(bank, NOW)  # It can be read, and nobody knows more yet.
-    for _ in range(2):
-        with pytest.raises(DatabaseFailed, match="readonly"):
-            await record(bank, call(), "x")
-        with pytest.raises(DatabaseFailed):
-            await check_serving(bank, NOW)
-    await let_write(True)
-    for _ in range(2):
-        await check_serving(bank, NOW)
-    assert [(each.tool, each.outcome) for each in await list_events(bank)] == [
-        ("health", "recovered")
-    ]
 
 
 async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) -> None:

@@ -72,19 +72,6 @@ async def test_a_write_notices(
         check_books(path, NOW)
 
 
-async def test_it_is_noticed_when_nobody_asks(
-    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "LOOK_EVERY_SECONDS", 0.01)
-    waiting = asyncio.ensure_future(bank.store.until_lost())
-    await asyncio.sleep(0.05)
-    assert not waiting.done()
-    delete(beside(path, "-wal"))
-    with anyio.fail_after(30):
-        assert str(beside(path, "-wal")) in await waiting
-    await bank.close()
-
-
 @pytest.mark.parametrize("is_replaced", [True, False])
 async def test_what_is_printed_is_enough_to_lose_nothing(
     bank: Bank, path: Path, template: Path, is_replaced: bool
@@ -134,9 +121,6 @@ async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, 
     assert [type(each) for each in outcomes] == [MaybeDone] * 2
     assert told == []
     await bank.close()
-
-
-# --- where there is none
 
 
 @pytest.mark.parametrize("how", ["copied over", "cut"])

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from banking_server.bank import sqlite_file
+from banking_server.bank import storage
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.backup import delete_database
 from banking_server.bank.location import Location
@@ -40,10 +40,6 @@ async def test_a_new_file_is_made_with_its_folders_and_is_the_owners_only(tmp_pa
     assert path.parent.stat().st_mode & 0o777 == 0o700
     await bank.close()
     assert {f.name for f in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
-    # What others can read is closed to them before it is used.
-    path.chmod(0o644)
-    await (await open_bank(path)).close()
-    assert path.stat().st_mode & 0o777 == 0o600
     check_books(path, NOW)
 
 
@@ -164,7 +160,7 @@ async def test_a_damaged_file_is_refused_and_can_be_deleted(path: Path, damage: 
 async def test_a_file_that_stays_locked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.1)
     path = tmp_path / "bank.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -185,14 +181,6 @@ async def test_a_closed_database_is_deleted_with_what_lies_beside_it(path: Path)
     path.touch()  # An empty file is one that was never filled.
     delete_database(path)
     assert not path.exists()
-
-
-async def test_an_open_database_is_in_use(bank: Bank, path: Path) -> None:
-    await record(bank, call(), "x")
-    with pytest.raises(DatabaseUnavailable) as refused:
-        delete_database(path)
-    assert str(refused.value) == f"{path} is in use; stop the server first."
-    assert len(await list_events(bank)) == 1
 
 
 @pytest.mark.on_each

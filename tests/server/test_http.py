@@ -4,7 +4,6 @@ import socket
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from unittest.mock import AsyncMock
 
 import anyio
@@ -15,7 +14,7 @@ from mcp.server.auth.provider import AccessToken
 from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
 from banking_server.server.tokens import CustomerTokens
 
-from ..kit.bank import Customer, code_of, copy_of, structured
+from ..kit.bank import Customer, code_of, structured
 from ..kit.command import PATIENCE
 from ..kit.servers import Chooser, HttpServer, free_port, http_client, http_server, post, tool_call
 from ..kit.words import (
@@ -26,7 +25,7 @@ from ..kit.words import (
     TO_AN_AGENT,
     wrong,
 )
-from .in_memory import LIST_TOOLS, URL, Bank, bank_in_memory
+from .in_memory import LIST_TOOLS, URL, bank_in_memory
 
 # --- over a socket --------------------------------------------------------------------------------
 
@@ -109,42 +108,22 @@ def test_workers_end_with_their_supervisor_however_it_ends(tmp_path: Path) -> No
 # --- what is let in -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-async def inside(filled: Path, tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> Any:
-    """The same bank without a socket, for what is not about the wire."""
-    async with bank_in_memory(copy_of(filled, tmp_path_factory.mktemp("inside"))) as bank:
-        yield bank
-
-
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("header", "value", "status"),
-    [
-        ("Host", "bank.evil.example", 421),
-        ("Origin", "http://evil.example", 403),
-        ("Origin", "http://localhost:3000", 200),
-    ],
-)
-async def test_names_of_elsewhere_are_refused(
-    inside: Bank, header: str, value: str, status: int
-) -> None:
-    """Without leaving an event."""
-    with inside.events() as events:
-        answer = await inside.send(tool_call("list_accounts"), **{header: value})
-    assert answer.status_code == status
-    assert len(events) == (status == 200)
-    assert "evil" not in f"{answer.headers}{answer.text}"
-
-
-@pytest.mark.anyio
-async def test_what_is_asked_in_another_way_is_refused(inside: Bank) -> None:
-    with inside.events() as events:
-        listening = await inside.send({}, method="GET")
-        packed = await inside.send(tool_call("list_accounts"), Content_Encoding="gzip")
+async def test_what_is_asked_in_another_way_is_refused_without_an_event(full: Path) -> None:
+    call = tool_call("list_accounts")
+    async with bank_in_memory(full) as bank:
+        with bank.events() as events:
+            host = await bank.send(call, Host="bank.evil.example")
+            origin = await bank.send(call, Origin="http://evil.example")
+            listening = await bank.send({}, method="GET")
+            packed = await bank.send(call, Content_Encoding="gzip")
+        assert events == []
+        assert (await bank.send(call, Origin="http://localhost:3000")).status_code == 200
+    assert (host.status_code, origin.status_code) == (421, 403)
+    assert "evil" not in f"{host.headers}{host.text}{origin.headers}{origin.text}"
     assert (listening.status_code, listening.headers["Allow"]) == (405, "POST, DELETE")
     assert packed.status_code == 415
     assert "without Content-Encoding" in packed.json()["error"]["message"]
-    assert events == []
 
 
 NAMES = {

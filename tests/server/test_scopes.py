@@ -13,14 +13,6 @@ from .in_memory import LIST_TOOLS, METADATA, Bank, Talk, bank_in_memory
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
-TRANSFER_TOOLS = (
-    PREPARE,
-    "confirm_or_cancel_money_transfer",
-    "request_manager_approval",
-    "record_compliance_report",
-    "confirm_in_view",
-    "look_at_transfer",
-)
 ENCODED = f"=?base64?{b64encode(PREPARE.encode()).decode()}?="
 """The name of a tool, as a header may have it that is not plain ASCII."""
 
@@ -43,15 +35,14 @@ def challenge(missing: str) -> str:
     )
 
 
-@pytest.mark.parametrize("tool", TRANSFER_TOOLS)
-async def test_a_token_for_reading_does_not_transfer(bank: Bank, tool: str) -> None:
+async def test_a_token_for_reading_does_not_transfer(bank: Bank) -> None:
     with bank.events() as events:
-        answer = await bank.send(tool_call(tool), bank.token("CUST001", "bank:read"))
+        answer = await bank.send(tool_call(PREPARE), bank.token("CUST001", "bank:read"))
     assert answer.status_code == 403
     assert answer.headers["WWW-Authenticate"] == challenge("bank:transfer")
     error = {"code": -32600, "message": "Required scope: bank:transfer"}
     assert answer.json() == {"jsonrpc": "2.0", "id": None, "error": error}
-    assert events == [refused(tool)]
+    assert events == [refused(PREPARE)]
 
 
 @pytest.mark.parametrize(
@@ -109,25 +100,3 @@ async def test_in_a_session_the_tool_asks_for_its_scope(full: Path) -> None:
             answer = await talk.send(tool_call(PREPARE))
             assert "needs a token with the scope bank:transfer" in answer.text
         assert events == [refused(PREPARE)]
-
-
-# --- when it cannot be recorded -------------------------------------------------------------------
-
-
-async def test_a_refusal_that_cannot_be_recorded_is_a_failure_of_ours(
-    full: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    full_disk = "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
-    async with bank_in_memory(full) as bank:
-        bank.sql(f"CREATE TRIGGER full BEFORE INSERT ON audit_event {full_disk}")
-        token = bank.token("CUST001", "bank:read")
-        answer = await bank.send(tool_call(PREPARE), token)
-        # What needs no event is served all the same.
-        assert (await bank.send(LIST_TOOLS, token)).status_code == 200
-    assert answer.status_code == 503
-    assert "WWW-Authenticate" not in answer.headers
-    error = answer.json()["error"]
-    assert "Nothing was changed except what you were already told" in error["message"]
-    incident = error["message"].rstrip(".").split()[-1]
-    (line,) = [record for record in caplog.records if incident in record.getMessage()]
-    assert "the disk is full" in str(line.exc_info)

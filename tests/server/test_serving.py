@@ -106,10 +106,3 @@ def test_what_takes_too_long_is_cut_off(
     asking.join()
     assert told in (["500"], ["nothing"])
     assert "Traceback" not in caplog.text
-
-
-def test_a_port_that_is_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(serving.CannotListen, match=f"port {port}: address already in use"):
-            serving.listen("127.0.0.1", port)

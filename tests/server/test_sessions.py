@@ -11,7 +11,7 @@ from banking_server.server.tokens import load_keys
 from banking_server.tools import calling, limits
 
 from ..kit.bank import Customer, code_at_desk, structured
-from ..kit.servers import Chooser, HttpServer, http_client, tool_call
+from ..kit.servers import HttpServer, http_client, tool_call
 from ..kit.words import HANDOFF
 from .in_memory import Talk, bank_in_memory, initialize
 
@@ -42,32 +42,6 @@ async def test_who_can_be_asked_is_asked_and_no_code_stands_in(bank: HttpServer)
             confirmed = await customer.confirm(transfer, confirmationCode=code)
             assert structured(confirmed)["status"] == status
     assert len(customer.asked) == 2
-
-
-async def test_two_customers_are_asked_at_once_each_their_own(bank: HttpServer) -> None:
-    """Each answers when both have been asked."""
-    both = anyio.Event()
-    asked: list[str] = []
-
-    async def ask(customer: str, choice: str) -> None:
-        async def answer(context: Any, params: Any) -> Any:
-            asked.append(customer)
-            if len(asked) == 2:
-                both.set()
-            await both.wait()
-            return await Chooser(choice)(context, params)
-
-        async with http_client(bank.url, bank.token(customer), "legacy", answer) as client:
-            result = await client.call_tool(HANDOFF, {"reason": f"For {choice}"})
-        assert structured(result)["choice"] == choice
-
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as customers:
-            customers.start_soon(ask, "CUST002", "realtime")
-            customers.start_soon(ask, "CUST003", "callback")
-
-
-# --- who gets one ---------------------------------------------------------------------------------
 
 
 # --- whose it is ----------------------------------------------------------------------------------

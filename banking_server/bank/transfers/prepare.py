@@ -24,11 +24,7 @@ from banking_server.bank.transfers.outcomes import (
     Prepared,
     ToAccountMissing,
 )
-from banking_server.bank.transfers.records import (
-    Parties,
-    add_pending,
-    view_transfer,
-)
+from banking_server.bank.transfers.records import Parties, add_pending, view_transfer
 
 
 async def prepare_transfer(

@@ -9,7 +9,7 @@ from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import TABLES, Transfer
 from banking_server.bank.rules import check_due_payment
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import Statement, Transaction, has_status
+from banking_server.bank.transaction import Transaction, has_status, records
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.bank.transfers.records import (
     expire_if_due,
@@ -20,26 +20,17 @@ from banking_server.bank.transfers.records import (
 )
 
 _transfers = TABLES[Transfer].c
-
-
-def _id_and_owner(transfer_id: str, customer_id: str) -> tuple[str, str]:
-    return transfer_id, customer_id
-
-
-_DUE = Statement(
-    sa.select(_transfers.transfer_id, _transfers.customer_id)
-    .where(
-        has_status(Transfer, "scheduled"),
-        _transfers.scheduled_date <= sa.bindparam("as_of"),
-    )
-    .order_by(_transfers.scheduled_date, _transfers.created_at, _transfers.transfer_id),
-    _id_and_owner,
+_DUE = records(
+    Transfer,
+    has_status(Transfer, "scheduled"),
+    _transfers.scheduled_date <= sa.bindparam("as_of"),
+    order_by=[_transfers.scheduled_date, _transfers.created_at, _transfers.transfer_id],
 )
-_OVERDUE = Statement(
-    sa.select(_transfers.transfer_id, _transfers.customer_id)
-    .where(has_status(Transfer, "pending"), _transfers.expires_at <= sa.bindparam("now"))
-    .order_by(_transfers.expires_at, _transfers.transfer_id),
-    _id_and_owner,
+_OVERDUE = records(
+    Transfer,
+    has_status(Transfer, "pending"),
+    _transfers.expires_at <= sa.bindparam("now"),
+    order_by=[_transfers.expires_at, _transfers.transfer_id],
 )
 
 
@@ -50,24 +41,19 @@ async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView
     with the reason. Returns what this run changed; several may run at once.
     """
 
-    def find_due(tx: Transaction) -> list[tuple[str, str]]:
+    def find_due(tx: Transaction) -> list[Transfer]:
         return [*tx.all(_DUE, as_of=as_of), *tx.all(_OVERDUE, now=now)]
 
-    settled = [
-        await _settle_one(bank, transfer_id, customer_id, as_of, now)
-        for transfer_id, customer_id in await bank.read(find_due)
-    ]
+    settled = [await _settle_one(bank, due, as_of, now) for due in await bank.read(find_due)]
     return [view for view in settled if view is not None]
 
 
-async def _settle_one(
-    bank: Bank, transfer_id: str, customer_id: str, as_of: date, now: datetime
-) -> TransferView | None:
+async def _settle_one(bank: Bank, due: Transfer, as_of: date, now: datetime) -> TransferView | None:
     """Settle one transfer; None if another process was first and nothing is left to do."""
 
     def work(tx: Transaction) -> TransferView | None:
-        tx.lock(customer_id)
-        transfer = tx.get(Transfer, transfer_id)
+        tx.lock(due.customer_id)
+        transfer = tx.get(Transfer, due.transfer_id)
         parties = read_parties(tx, transfer)
         before = transfer.status
         expire_if_due(tx, transfer, parties.from_account, now)

@@ -1,18 +1,36 @@
-"""Preparing a transfer: what is asked in which order, said, and reserved."""
+"""Preparing, confirming and settling: what `test_rules` and the model of `test_state_machine` lack.
+
+That is which argument is named first, what a late no is told, and in which order is settled.
+"""
+
+import asyncio
+from datetime import date
 
 import pytest
 
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
+from banking_server.bank.transfers.cancel import cancel_transfer
 from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.bank.transfers.outcomes import Posted
+from banking_server.bank.transfers.confirm import decline_transfer
+from banking_server.bank.transfers.outcomes import (
+    Expired,
+    Posted,
+    Scheduled,
+    TransferView,
+    Voided,
+)
+from banking_server.bank.transfers.settle import settle
 
 from ..kit.words import DEPOSIT, EURO, PAYEE, RETIREMENT
 from .support import (
     DAY,
     NOW,
+    call,
+    check_books,
     confirm,
+    open_bank,
     outcomes,
     prepare,
     prepared,
@@ -25,10 +43,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 @pytest.mark.parametrize(
     ("bad", "field"),
     [
-        ({"amount": "0.001"}, Argument.AMOUNT),
         ({"amount": "1850.41"}, Argument.AMOUNT),
-        ({"on": "2026-02-30"}, Argument.SCHEDULED_DATE),
-        ({"memo": "a\nb"}, Argument.MEMO),
         ({"source": RETIREMENT}, Argument.FROM_ACCOUNT_ID),
         ({"source": PAYEE}, Argument.FROM_ACCOUNT_ID),
         ({"target": DEPOSIT}, Argument.TO_ACCOUNT_ID),
@@ -74,3 +89,60 @@ async def test_a_code_depends_on_the_key_and_the_transfer_only() -> None:
     assert confirmation_code(b"key", "tr_1") == "389794"
     assert confirmation_code(b"key", "tr_2") != confirmation_code(b"key", "tr_1")
     assert confirmation_code(b"other", "tr_1") != confirmation_code(b"key", "tr_1")
+
+
+async def test_a_no_that_comes_late_says_what_became_of_the_transfer(
+    bank: Bank, path: Location
+) -> None:
+    made, cancelled, forgotten = [
+        (await prepared(bank, amount)).transfer.transfer_id for amount in ("1", "2", "3")
+    ]
+    receipt = await confirm(bank, made)
+    await cancel_transfer(bank, call("cancel"), cancelled)
+    assert await decline_transfer(bank, call("confirm"), made) == receipt
+    assert isinstance(await decline_transfer(bank, call("confirm"), cancelled), Voided)
+    assert isinstance(
+        await decline_transfer(bank, call("confirm", at=NOW + DAY), forgotten), Expired
+    )
+    assert sql(path, "SELECT sum(declines) FROM transfer") == [(0,)]
+
+
+TOMORROW = NOW + DAY
+
+
+async def scheduled(bank: Bank, amount: str = "100.00", on: str = "2026-03-05", **more: str) -> str:
+    transfer_id = (await prepared(bank, amount, on=on, **more)).transfer.transfer_id  # type: ignore[arg-type]
+    assert isinstance(await confirm(bank, transfer_id), Scheduled)
+    return transfer_id
+
+
+async def settle_tomorrow(bank: Bank) -> list[TransferView]:
+    return await settle(bank, as_of=TOMORROW.date(), now=TOMORROW)
+
+
+async def test_the_oldest_date_is_paid_first(bank: Bank, path: Location) -> None:
+    later = await scheduled(bank, "1000.00", on="2026-03-06")
+    sooner = await scheduled(bank, "1200.00", on="2026-03-05")
+    views = await settle(bank, as_of=date(2026, 3, 6), now=NOW + 2 * DAY)
+    assert [(view.transfer_id, view.status) for view in views] == [
+        (sooner, "posted"),
+        (later, "failed"),
+    ]
+    assert views[1].reason == (
+        "1,000.00 USD is more than the 650.40 USD available in Everyday Checking "
+        "(acc_everyday_001)."
+    )
+    assert outcomes(path)[-1] == ("settle", "failed", later)
+
+
+@pytest.mark.on_each
+async def test_several_settling_at_once_post_each_once(bank: Bank, path: Location) -> None:
+    due = {await scheduled(bank, f"{n}.00") for n in range(1, 9)}
+    other = await open_bank(path)
+    runs = await asyncio.gather(
+        settle_tomorrow(bank), settle_tomorrow(other), settle_tomorrow(bank)
+    )
+    await other.close()
+    settled = [view.transfer_id for run in runs for view in run]
+    assert sorted(settled) == sorted(due)
+    check_books(path, TOMORROW)
