@@ -4,11 +4,9 @@ import contextlib
 import io
 import json
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +28,7 @@ from banking_server.conformance.server.scenario import ServerScenario, load_serv
 from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
+from ..kit.servers import free_port, wait_until_up
 from ..kit.serving import running
 from . import small_client
 from .small_server import SmallServer, http_server
@@ -116,27 +115,16 @@ def reply(
 
 
 @contextmanager
-def served_by(*command: str, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+def served_by(*command: str) -> Iterator[str]:
     """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
     process = subprocess.Popen(
-        [*command, str(port)],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [*command, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            assert process.poll() is None
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
+        wait_until_up(url, process)
+        yield url
     finally:
         process.terminate()
         process.wait(20)
