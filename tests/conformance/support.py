@@ -6,11 +6,10 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -73,45 +72,6 @@ def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iter
     http = http_server(server, required_header)
     with running(http) as origin:
         yield f"{origin}/mcp"
-
-
-@contextmanager
-def posting(answer: Callable[[BaseHTTPRequestHandler, Any], None]) -> Iterator[str]:
-    """Serve over HTTP while the block lasts; gives the URL.
-
-    `answer` writes what comes back to a message that is posted.
-    """
-
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            answer(self, json.loads(self.rfile.read(int(self.headers["content-length"]))))
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    with running(http) as origin:
-        yield f"{origin}/mcp"
-
-
-def reply(
-    handler: BaseHTTPRequestHandler,
-    body: bytes,
-    kind: str = "application/json",
-    status: int = 200,
-    **headers: str,
-) -> None:
-    """Send an answer whole; a header's name has an underscore for each hyphen."""
-    handler.send_response(status)
-    for name, value in headers.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.send_header("content-type", kind)
-    handler.send_header("content-length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
 
 
 @contextmanager
