@@ -5,11 +5,8 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from threading import Thread
-from typing import Final, TextIO
 
 import httpx2
 from mcp import Client, MCPError
@@ -28,12 +25,10 @@ from banking_server.chaining.bearer import http_url, stays_private, without_user
 from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES
 from banking_server.host.plain import LINE
 from banking_server.host.timeouts import DEFAULT, CallTimer, TimeoutClient, Timeouts
+from banking_server.server_errors import ServerErrors
 from banking_server.text import one_line, printable, server_ended
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
-
-_LINE_OF_STDERR: Final = 8_192
-"""Characters that are taken for a line, of what a server writes to its standard error."""
 
 
 def this_server(database: Path) -> StdioServerParameters:
@@ -55,7 +50,7 @@ class ConnectionFailed(Exception):
 class Failures:
     """Remembers what the SDK's errors do not say: a refusal over HTTP, or what a server wrote."""
 
-    def __init__(self, advice: str, errors: "_ServerErrors | None") -> None:
+    def __init__(self, advice: str, errors: ServerErrors | None) -> None:
         """`advice`: what to do where the server wants another token, or one at all."""
         self.last: str | None = None
         self._advice = advice
@@ -128,7 +123,7 @@ async def connected(
         else:
             is_own = server.args[:2] == ["-m", "banking_server"]
             name = "banking-server" if is_own else server.command
-            errors = _ServerErrors()
+            errors = ServerErrors(_show)
             stack.callback(errors.close)
             failures = Failures(token_advice, errors)
             # What is no UTF-8 is no message, and is to end nothing.
@@ -174,32 +169,7 @@ def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
     return without_user(url)
 
 
-class _ServerErrors:
-    """A standard error for a server: its lines are printed on ours, marked as the server's."""
-
-    def __init__(self) -> None:
-        reading, writing = os.pipe()
-        self.stream: Final[TextIO] = open(writing, "w")  # noqa: SIM115 - `close` closes it
-        self._last = ""
-        self._thread = Thread(target=self._pass_on, args=(reading,), daemon=True)
-        self._thread.start()
-
-    def _pass_on(self, reading: int) -> None:
-        with open(reading, encoding="utf-8", errors="replace", newline="\n") as lines:
-            for line in iter(partial(lines.readline, _LINE_OF_STDERR), ""):
-                shown = printable(line).removesuffix("\n")
-                if any(char.isalnum() for char in shown):
-                    self._last = shown
-                with suppress(OSError, ValueError):  # Nobody reads ours any more.
-                    sys.stderr.write(f"[server] {shown}\n")
-
-    def last_line(self) -> str:
-        """Return the last line that says something, of a server that has ended."""
-        self.close()
-        return self._last
-
-    def close(self) -> None:
-        """Wait until all that was written is printed."""
-        self.stream.close()
-        # A process of the server's that goes on has it open still.
-        self._thread.join(1)
+def _show(line: str) -> None:
+    """Print a line of a server's standard error on ours, marked as the server's."""
+    shown = printable(line).removesuffix("\n")
+    sys.stderr.write(f"[server] {shown}\n")

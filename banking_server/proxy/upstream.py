@@ -3,10 +3,9 @@
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from http import HTTPStatus
-from threading import Thread
 from typing import Any, Final, Self
 
 import anyio
@@ -54,6 +53,7 @@ from banking_server.proxy.sdk import (
     mcp_param_headers,
     x_mcp_header_map,
 )
+from banking_server.server_errors import ServerErrors
 from banking_server.text import server_ended
 
 LIST_PAGES: Final = 100
@@ -62,8 +62,6 @@ LIST_PAGES: Final = 100
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
-_KEPT_ERRORS: Final = 4096
-"""Bytes of a server's standard error that are kept: its last line."""
 _NOT_KNOWN: Final = "Whether the request took effect is not known."
 _NOBODY: Final = {"name": NAME, "version": __version__}
 
@@ -157,32 +155,6 @@ class SessionForgotten(MCPError):
         super().__init__(code=CONNECTION_CLOSED, message="The server has forgotten this session.")
 
 
-class _ServerErrors:
-    """The standard error of a server that the proxy starts: passed on to ours as it comes."""
-
-    def __init__(self) -> None:
-        reading, writing = os.pipe()
-        self.stream = open(writing, "w")  # noqa: SIM115 - closed as soon as the server has it
-        self._end = b""
-        self._thread = Thread(target=self._pass_on, args=(reading,), daemon=True)
-        self._thread.start()
-
-    def _pass_on(self, reading: int) -> None:
-        while part := os.read(reading, 64 * 1024):
-            self._end = (self._end + part)[-_KEPT_ERRORS:]
-            with suppress(OSError):  # Nobody reads ours any more.
-                os.write(2, part)
-        os.close(reading)
-
-    async def last_line(self) -> str:
-        """Return the last line of a server that has ended which says something, or ''."""
-        # A process that the server has left behind may hold the pipe open.
-        await anyio.to_thread.run_sync(self._thread.join, 1)
-        lines = self._end.decode("utf-8", "replace").splitlines()
-        said = [line.strip() for line in lines if any(char.isalnum() for char in line)]
-        return said[-1] if said else ""
-
-
 class _Messages:
     """What the server says, as the SDK's dispatcher reads it, one message after the other."""
 
@@ -230,7 +202,7 @@ class Upstream:
         self._connected = anyio.Event()
         self._ended = anyio.Event()
         self._failure: MCPError | None = None
-        self._errors = _ServerErrors() if isinstance(server, Command) else None
+        self._errors = ServerErrors(_pass_on) if isinstance(server, Command) else None
         self.revision = ""
         """The protocol revision that was agreed on."""
         self.greeting: Json = {}
@@ -279,8 +251,9 @@ class Upstream:
         """Note that the server ended before it was connected, and what it wrote last."""
         if self._failure is None or self._failure.code == CONNECTION_CLOSED:
             with anyio.CancelScope(shield=True):
-                errors = "" if self._errors is None else await self._errors.last_line()
-            self._failure = MCPError(code=INTERNAL_ERROR, message=server_ended(errors))
+                errors = self._errors
+                said = "" if errors is None else await anyio.to_thread.run_sync(errors.last_line)
+            self._failure = MCPError(code=INTERNAL_ERROR, message=server_ended(said))
 
     async def _talk(self, read: Any, write: Any) -> None:
         messages: Any = _Messages(read, self._hear)
@@ -513,8 +486,13 @@ class Upstream:
         """Do nothing: `_hear` has passed it on."""
 
 
+def _pass_on(line: str) -> None:
+    """Write a line of a server's standard error to ours, as it came."""
+    os.write(2, line.encode(errors="replace"))
+
+
 @asynccontextmanager
-async def _streams(server: Server, errors: _ServerErrors | None) -> AsyncIterator[tuple[Any, Any]]:
+async def _streams(server: Server, errors: ServerErrors | None) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(server, Command) and errors is not None:
         command, *arguments = server.argv
         parameters = StdioServerParameters(
@@ -526,7 +504,6 @@ async def _streams(server: Server, errors: _ServerErrors | None) -> AsyncIterato
         )
         with errors.stream:
             async with stdio_client(parameters, errors.stream) as streams:
-                errors.stream.close()
                 yield streams
     elif isinstance(server, Address):
         headers = {"Authorization": server.authorization} if server.authorization else {}

@@ -157,10 +157,6 @@ HOSTILE = {
         of_a({"uniqueItems": True}),
         {"a": [10**30 + n for n in range(10_000)]},
     ),
-    "objects with integers that are one double": (
-        of_a({"uniqueItems": True}),
-        {"a": [{"id": 10**30 + n} for n in range(4000)]},
-    ),
     "integers of many digits": (
         of_a({"uniqueItems": True}),
         {"a": [10**400 + n for n in range(250)]},
@@ -172,10 +168,6 @@ HOSTILE = {
     "what is not evaluated, in alternatives": (UNEVALUATED, {"a": 1}),
     "a large automaton": matching("^[ab]*a[ab]{5000}c", "ab" * 50_000),
     "a large automaton, nested": matching("^[ab]*a(?:(?:[ab]{10}){10}){10}c", "ab" * 5000),
-    "alternatives that are many automata": matching(
-        "|".join(f"[ab]*a[ab]{{{n}}}c" for n in range(90)), "ab" * 5000
-    ),
-    "a large automaton that looks ahead": matching("(?=[ab]*a[ab]{1000}c)d", "ab" * 5000),
     "names matched with a large automaton": (
         {"patternProperties": {"^[ab]*a[ab]{1000}c": {}}},
         {"ab" * 1000 + "c" * n: 1 for n in range(50)},
@@ -210,30 +202,9 @@ HOSTILE = {
         of_a({"oneOf": [{"$ref": "#"}] * 3}),
         json.loads('{"a":' * 60 + "{}" + "}" * 60),
     ),
-    "embedded schemas doubled": (
-        {
-            "$id": "https://x.invalid/",
-            "$defs": {
-                "d0": {"$id": "d0"},
-                **{
-                    f"d{n}": {"$id": f"d{n}", "allOf": [{"$ref": f"d{n - 1}"}] * 2}
-                    for n in range(40)
-                },
-            },
-            "$ref": "d39",
-        },
-        {},
-    ),
     "a long way of references": (
         {
             "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)},
-            "$ref": "#/$defs/d0",
-        },
-        {},
-    ),
-    "references as deep as Python still follows": (
-        {
-            "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(150)} | {"d150": {}},
             "$ref": "#/$defs/d0",
         },
         {},

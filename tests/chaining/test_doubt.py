@@ -80,21 +80,6 @@ class Person:
         return self.again
 
 
-@pytest.mark.parametrize("again", [True, False])
-async def test_a_person_is_asked_whether_it_is_made_again(again: bool) -> None:
-    person, session = Person(again), CallsInDoubt()
-    session.add(("b", "{}"))
-    # Another object for the same session, as where each call has one of its own.
-    clients = [FakeClient([tool("b")], a_names_b) for _ in range(2)]
-    outcomes = {
-        (await follow(client, "a", consent=person, in_doubt=session)).outcome for client in clients
-    }
-
-    # That it is answered now says nothing of the one that was lost.
-    assert outcomes == {Outcome.COMPLETED if again else Outcome.DECLINED}
-    assert person.asked == [("again", "b")] * 2
-
-
 async def test_of_two_chains_whose_users_are_asked_side_by_side_one_makes_the_call() -> None:
     """Both users are asked before either call is started; the second yes comes too late."""
     both_asked, paid = anyio.Event(), anyio.Event()

@@ -3,13 +3,12 @@
 import codecs
 import gzip
 import json
-import sys
 import tracemalloc
 from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from banking_server.chaining import (
@@ -182,28 +181,3 @@ def test_a_line_without_end_is_not_kept() -> None:
     tracemalloc.stop()
 
     assert held < 4 * MESSAGE_BYTES
-
-
-ENDLESS = """
-import json, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    if asked["method"] == "initialize":
-        told = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
-        told["serverInfo"] = {"name": "endless", "version": "1"}
-    elif asked["method"] == "tools/call":
-        told = {"content": [{"type": "text", "text": "x" * 5_000_000}]}
-    else:
-        continue
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
-"""
-
-
-async def test_over_stdio_an_answer_that_is_too_large_fails_one_call_alone() -> None:
-    server = StdioServerParameters(
-        command=sys.executable, args=["-c", ENDLESS], encoding=BOUNDED_LINES
-    )
-    async with Client(server, mode="legacy") as client:
-        chains = [await follow(client, "large") for _ in range(2)]
-
-    assert [TOO_LARGE in chain.detail for chain in chains] == [True, True]

@@ -69,9 +69,5 @@ def test_without_a_list(
     assert not STEERS.search(ended.out + ended.err)
 
 
-def test_what_stands_behind_the_dashes_is_the_server(cli: Cli) -> None:
-    for command in ("call", "tools"):
-        ended = cli(command, "--", "no-such-command", "--url")
-        assert (ended.code, ended.out) == (2, "")
-        assert "Cannot talk to no-such-command: there is no such command" in ended.err
+def test_arguments_need_a_tool(cli: Cli) -> None:
     assert "needs the name of a tool" in cli("call", "--arguments", "{}").err

@@ -4,15 +4,12 @@ import contextlib
 import io
 import json
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,6 +27,7 @@ from banking_server.conformance.server.scenario import ServerScenario, load_serv
 from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
+from ..kit.servers import free_port, wait_until_up
 from ..kit.serving import running
 from . import small_client
 from .small_server import SmallServer, http_server
@@ -77,66 +75,16 @@ def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iter
 
 
 @contextmanager
-def posting(answer: Callable[[BaseHTTPRequestHandler, Any], None]) -> Iterator[str]:
-    """Serve over HTTP while the block lasts; gives the URL.
-
-    `answer` writes what comes back to a message that is posted.
-    """
-
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            answer(self, json.loads(self.rfile.read(int(self.headers["content-length"]))))
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    with running(http) as origin:
-        yield f"{origin}/mcp"
-
-
-def reply(
-    handler: BaseHTTPRequestHandler,
-    body: bytes,
-    kind: str = "application/json",
-    status: int = 200,
-    **headers: str,
-) -> None:
-    """Send an answer whole; a header's name has an underscore for each hyphen."""
-    handler.send_response(status)
-    for name, value in headers.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.send_header("content-type", kind)
-    handler.send_header("content-length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
-@contextmanager
-def served_by(*command: str, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+def served_by(*command: str) -> Iterator[str]:
     """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
     process = subprocess.Popen(
-        [*command, str(port)],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [*command, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            assert process.poll() is None
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
+        wait_until_up(url, process)
+        yield url
     finally:
         process.terminate()
         process.wait(20)

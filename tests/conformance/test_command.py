@@ -221,6 +221,8 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["client"], "give the client as -- COMMAND"),
+        (["client", "--scenario", "folow", "--", "x"], "'folow'; did you mean follow"),
+        (["client", "--scenario", "follow/eror-result", "--", "x"], "mean follow/error-result"),
         (
             ["server", "-o", "/dev/null", "--", "x"],
             "--output-dir: cannot write /dev/null/",

@@ -8,7 +8,8 @@ import pytest
 
 from banking_server.conformance.target.era import Era
 
-from .support import SHOP, UNTESTABLE, posting, reply, suite
+from ..kit.serving import Handler, serving
+from .support import HERE, SHOP, UNTESTABLE, suite
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 FLOOD = "while True: print('hello')"
@@ -63,8 +64,13 @@ def test_a_server_that_dies_is_told_with_what_it_wrote_last() -> None:
     ],
 )
 def test_a_url_where_something_else_answers(status: int, body: bytes, kind: str) -> None:
-    with posting(lambda handler, message: reply(handler, body, kind, status)) as url:
-        run = suite("server", "--url", url, "--scenario", SHOP, "--json")
+    class SomethingElse(Handler):
+        def do_POST(self) -> None:
+            self.message()
+            self.answer(status, body, {"content-type": kind})
+
+    with serving(SomethingElse) as origin:
+        run = suite("server", "--url", f"{origin}/mcp", "--scenario", SHOP, "--json")
     assert run.code == 3
     assert run.statuses == {UNTESTABLE}
 
@@ -77,31 +83,28 @@ def test_a_program_that_is_not_a_client(command: list[str]) -> None:
     assert run.statuses == {UNTESTABLE}
 
 
-FIRST_CALL = """
-import json, os, sys, urllib.request
-context = json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])
-params = {"name": context["tool"], "arguments": context["arguments"], "_meta": {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}}
-body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
-headers = {"content-type": "application/json"}
-urllib.request.urlopen(urllib.request.Request(sys.argv[-1], body, headers)).read()
+CRASHES_AT_THE_THIRD_CALL = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import small_server
+
+class Crashing(small_server.SmallServer):
+    def call(self, request):
+        if self.calls == 2:
+            sys.exit(7)
+        return super().call(request)
+
+small_server.serve_stdio(Crashing())
 """
 
 
-def test_a_client_that_makes_the_first_call_only(tmp_path: Path) -> None:
-    script = tmp_path / "client.py"
-    script.write_text(FIRST_CALL)
-    run = suite(
-        *("client", "--timeout", "1", "--spec-version", "2026-07-28", "--json"),
-        *("--scenario", "follow/exact-arguments", "--scenario", "refusals/unknown-tool"),
-        *("--scenario", "chain/chain-of-three"),
-        *("--check", "tool-chaining-client-follows-directive"),
-        *("--check", "tool-chaining-client-unknown-tool-not-called"),
-        *("--check", "tool-chaining-client-ignores-directive-elsewhere"),
-        *("--", sys.executable, script),
-    )
-    assert run.code == 1
-    assert "it was not asked for" in {each["reason"] for each in run.report["not_exercised"]}
-    assert "SUCCESS" not in run.statuses
+def test_what_a_crash_kept_from_being_examined_is_an_error(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(CRASHES_AT_THE_THIRD_CALL)
+    arguments = ("server", "--spec-version", Era.MODERN, "--scenario", SHOP, "--json")
+    run = suite(*arguments, "--", sys.executable, script)
+    assert run.code == 3
+    assert "exited with code 7" in run.report["reason"]
+    held = {check["id"] for check in run.report["checks"] if check["status"] == "SUCCESS"}
+    assert held
+    assert "tool-chaining-server-directive-well-formed" not in held  # Judged once, not to the end.

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -14,9 +13,8 @@ from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
 from banking_server.conformance.target.era import Era
 
-from ..kit.serving import running
+from ..kit.serving import Handler, serving
 from .small_server import SmallServer
-from .support import posting, reply
 
 Chunks = Callable[[bytes], Iterator[bytes]]
 """Turns a message of JSON into the chunks of a body."""
@@ -29,18 +27,20 @@ SAID = "a\u2028b\u2029c\u0085d\u000be\u00e9\U0001f600"
 def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
     """Serve over HTTP, each answer as an event stream; gives the URL."""
 
-    def answer(handler: BaseHTTPRequestHandler, message: Any) -> None:
-        answered = server.handle(message, {})
-        handler.send_response(200)
-        handler.send_header("content-type", "text/event-stream")
-        handler.end_headers()
-        with suppress(OSError):  # The suite gives up.
-            for chunk in chunks(json.dumps(answered, ensure_ascii=False).encode()):
-                handler.wfile.write(chunk)
-                handler.wfile.flush()
+    class Streaming(Handler):
+        def do_POST(self) -> None:
+            answered = server.handle(self.message(), {})
+            self.close_connection = True
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            with suppress(OSError):  # The suite gives up.
+                for chunk in chunks(json.dumps(answered, ensure_ascii=False).encode()):
+                    self.wfile.write(chunk)
+                    self.wfile.flush()
 
-    with posting(answer) as url:
-        yield url
+    with serving(Streaming) as origin:
+        yield f"{origin}/mcp"
 
 
 class SaysSeparators(SmallServer):
@@ -131,8 +131,9 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
     asked, answers = threading.Event(), []
     listening = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Asking(Handler):
         def do_GET(self) -> None:
+            self.close_connection = True
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()
@@ -144,7 +145,7 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
             self.wfile.write(f"data: {text}\r\n\r\n".encode())
 
         def do_POST(self) -> None:
-            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            message = self.message()
             if message.get("id") == "q":
                 answers.append(message["result"])
                 answered.set()
@@ -156,18 +157,14 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
                 asked.set()
                 answered.wait(10)
             body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result})
-            reply(self, body.encode(), mcp_session_id="s")
+            headers = {"content-type": "application/json", "mcp-session-id": "s"}
+            self.answer(200, body.encode(), headers)
 
         def do_DELETE(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
+            self.answer(200)
 
     answered = threading.Event()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    with running(http) as origin:
+    with serving(Asking) as origin:
         target = Target(url=f"{origin}/mcp", timeout=15)
         connection = connect(target, Era.LEGACY, Profile(elicitation=True))
         connection.call_tool("pick", {})

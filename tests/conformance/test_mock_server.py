@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -33,13 +32,9 @@ def playing(name: str, era: Era = Era.MODERN) -> Iterator[MockServer]:
         yield mock
 
 
-def connected(mock: MockServer) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(mock.origin.removeprefix("http://"), timeout=10)
-
-
 def asked(mock: MockServer, method: str, path: str, body: Any = None, **more: Any) -> Any:
     """Return the status and the body of an answer to a request of its own connection."""
-    connection = connected(mock)
+    connection = http.client.HTTPConnection(mock.origin.removeprefix("http://"), timeout=10)
     try:
         connection.request(method, path, body, **more)
         response = connection.getresponse()
@@ -62,25 +57,6 @@ def test_a_message_may_come_in_chunks() -> None:
         assert {tool["name"] for tool in answer["result"]["tools"]} >= {"begin", "relay"}
         (request,) = mock.log.requests
         assert request.method == "tools/list"
-
-
-@pytest.mark.parametrize("body", [b"no size\r\n", b"10\r\nshort"])
-def test_chunks_that_are_none_or_have_no_end_are_refused(body: bytes) -> None:
-    with playing("schemas/valid-arguments") as mock:
-        connection = connected(mock)
-        connection.request("POST", "/mcp", headers={"transfer-encoding": "chunked"})
-        connection.send(body)
-        connection.sock.shutdown(socket.SHUT_WR)
-        assert connection.getresponse().status == 400
-        connection.close()
-        assert asked(mock, "POST", "/mcp", message("ping"))[0] == 200
-
-
-def test_what_it_does_not_serve_is_not_found() -> None:
-    with playing("schemas/valid-arguments") as mock:
-        assert asked(mock, "POST", "/elsewhere", message("ping")) == (404, None)
-        assert asked(mock, "GET", "/nothing.json") == (404, None)
-        assert asked(mock, "GET", "/mcp") == (405, None)
 
 
 @pytest.mark.parametrize("era", Era)

@@ -4,17 +4,20 @@ Most of the official scenarios need fixture tools of their own; these are the on
 should pass. They need Node 22 and what `tests/node/package.json` names.
 """
 
-import http.client
 import subprocess
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..kit.serving import running
-from .bank_process import Bank
+from banking_server.server.build import utc_now
+from banking_server.server.http import http_app
+from banking_server.server.tokens import Tokens, load_keys
+
+from ..kit.bank import copy_of, settings
+from ..kit.serving import served
 from .node_project import MODULES, missing, node
 
 SCENARIOS = [
@@ -53,53 +56,24 @@ PACKAGE = "@modelcontextprotocol/conformance"
 pytestmark = pytest.mark.needs_program(missing(PACKAGE))
 
 
-class TokenProxy(BaseHTTPRequestHandler):
-    """Adds the bearer token, which the official suite cannot send, and changes nothing else."""
-
-    protocol_version = "HTTP/1.1"
-    target = ""
-    token = ""
-
-    def relay(self) -> None:
-        where = urlsplit(self.target)
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
-        connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-        own = f":{self.server.server_address[1]}"
-        for name, value in self.headers.items():
-            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
-                connection.putheader(name, value.replace(own, f":{where.port}"))
-        connection.putheader("authorization", f"Bearer {self.token}")
-        connection.putheader("content-length", str(len(body)))
-        connection.endheaders(body)
-        response = connection.getresponse()
-        self.send_response(response.status)
-        for name, value in response.getheaders():
-            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
-                self.send_header(name, value)
-        self.send_header("connection", "close")
-        self.end_headers()
-        while part := response.read1(65536):
-            self.wfile.write(part)
-            self.wfile.flush()
-        self.close_connection = True
-        connection.close()
-
-    do_GET = do_POST = do_DELETE = relay
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The bank behind a proxy that signs in."""
-    with Bank(tmp_path_factory.mktemp("bank")) as bank:
-        attributes = {"target": bank.url, "token": bank.token()}
-        proxy = ThreadingHTTPServer(("127.0.0.1", 0), type("Proxy", (TokenProxy,), attributes))
-        proxy.daemon_threads = True
-        with running(proxy) as origin:
-            yield f"{origin}/mcp"
+def url(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bank. Each request gets the bearer token, which the official suite cannot send."""
+    chosen = settings(copy_of(filled, tmp_path_factory.mktemp("bank")))
+    tokens, app = Tokens.of(chosen, load_keys(chosen)), http_app(chosen)
+    scopes = ["bank:read", "bank:transfer"]
+    token = tokens.mint("CUST001", scopes, now=utc_now(), lifetime=timedelta(hours=1))
+
+    def signing_in(inner: ASGIApp) -> ASGIApp:
+        async def signed_in(scope: Scope, receive: Receive, send: Send) -> None:
+            header = (b"authorization", f"Bearer {token}".encode())
+            await inner({**scope, "headers": [*scope.get("headers", ()), header]}, receive, send)
+
+        return signed_in
+
+    app.add_middleware(signing_in)
+    with served(app) as served_at:
+        yield served_at
 
 
 def official(url: str, version: str, scenario: str, folder: Path) -> None:

@@ -42,10 +42,18 @@ def made(client: OneProcess, timeout: float = 10) -> ClientEnd:
     return client("http://127.0.0.1:1/mcp", TOLD, timeout)
 
 
-def test_a_run_that_has_no_end_is_stopped_and_the_next_is_made(start: Start) -> None:
-    client = start('read told; case "$told" in *:1/*) sleep 60;; esac; echo "{}"; cat >/dev/null')
-    hung = made(client, 0.05)
-    assert str(hung) == "the client did not end in time and was stopped"
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("sleep 60", "the client did not end in time and was stopped"),
+        ("echo out of luck >&2; exit 0", "out of luck"),
+    ],
+)
+def test_a_run_that_fails_is_told_and_the_next_is_made(start: Start, does: str, told: str) -> None:
+    client = start(f'read told; case "$told" in *:1/*) {does};; esac; echo "{{}}"; cat >/dev/null')
+    failed = made(client, 0.05 if "sleep" in does else 10)
+    assert not failed.went_on
+    assert told in str(failed)
     assert client("http://127.0.0.1:2/mcp", TOLD, 10).went_on
 
 

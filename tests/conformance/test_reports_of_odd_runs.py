@@ -3,7 +3,6 @@
 import io
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -17,7 +16,6 @@ from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.summary import print_summary
 from banking_server.conformance.report.verdict import Verdict
-from banking_server.conformance.requirements import checks_of
 from banking_server.conformance.target.era import Era
 
 pytestmark = pytest.mark.quick
@@ -25,16 +23,14 @@ pytestmark = pytest.mark.quick
 UNLISTED = "tool-chaining-server-names-listed-tool"
 
 
-def judge(era: Era = Era.MODERN) -> Judge:
-    every = frozenset(check.id for check in checks_of("server"))
-    return Judge("shop", era, every)
+def judge() -> Judge:
+    return Judge("shop", Era.MODERN, frozenset({UNLISTED}))
 
 
-def report_on(*judges: Judge, redaction: Redaction | None = None) -> Report:
+def report_on(judged: Judge, redaction: Redaction | None = None) -> Report:
     run = Run("server")
-    for each in judges:
-        run.spoke(each.era)
-        run.judgements += each.judgements
+    run.spoke(judged.era)
+    run.judgements += judged.judgements
     return Report.on(
         run,
         target={"url": "http://127.0.0.1/mcp"},
@@ -42,16 +38,6 @@ def report_on(*judges: Judge, redaction: Redaction | None = None) -> Report:
         started=datetime.now(UTC),
         redaction=redaction or Redaction(),
     )
-
-
-def message(number: int, body: Any = None) -> WireMessage:
-    return WireMessage("server", {"id": number, "result": body or {}})
-
-
-def summary(report: Report) -> str:
-    written = io.StringIO()
-    print_summary(report, Console(file=written, width=200))
-    return written.getvalue()
 
 
 def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
@@ -65,17 +51,19 @@ def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:
     redaction = Redaction()
     one = judge()
-    said = message(1, {"content": [{"type": "text", "text": "The word is friend-of-ann."}]})
+    words = {"type": "text", "text": "The word is friend-of-ann."}
+    said = WireMessage("server", {"id": 1, "result": {"content": [words]}})
     found = Finding(False, "not friend-of-ann", "friend-of-ann")
     one.record(UNLISTED, found, step="early", messages=[said])
     redaction.add("friend-of-ann")
-    report = report_on(one, redaction=redaction)
+    report = report_on(one, redaction)
     assert report.run.judgements[0].at_fault is report.run.judgements[0].messages[0]
+    terminal = io.StringIO()
+    print_summary(report, Console(file=terminal, width=200))
     write_junit(report, tmp_path / "junit.xml")
     write_json(report, tmp_path / "folder")
-    told = [summary(report)]
-    told += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(told) == 3
-    for text in told:
+    told = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(told) == 2
+    for text in (terminal.getvalue(), *told):
         assert "friend" not in text
         assert REDACTED in text.replace("\\", "")

@@ -11,8 +11,9 @@ from banking_server.conformance.server.scenario import load_server_scenario
 from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
+from ..kit.command import command
+from ..kit.servers import http_server
 from . import project_client
-from .bank_process import COMMAND, Bank
 from .support import OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
 
 SCENARIOS = packaged("specs") / "conformance" / "server"
@@ -35,8 +36,7 @@ def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
     eras = list(Era) if nightly else [Era.MODERN]
     bank = {"BANKING_DATABASE": str(tmp_path / "bank.db")}
     arguments = ("--scenario", BANKING, *in_eras(eras), "--json")
-    command = (*COMMAND, "--customer", "CUST001")
-    run = suite("server", *arguments, "--", *command, environment=bank)
+    run = suite("server", *arguments, "--", *command("--customer", "CUST001"), environment=bank)
     assert run.code == 0, run.output
     assert run.statuses == {"SUCCESS", "SKIPPED"}
     assert run.skipped == OF_INTERMEDIARIES | ({INTERIM} if nightly else set())
@@ -45,7 +45,7 @@ def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
 
 def over_http(folder: Path, scenario: Path) -> Ended:
     """Judge a bank over HTTP that is started with the variables that the scenario names."""
-    with Bank(folder, load_server_scenario(scenario).environment) as bank:
+    with http_server(folder, **load_server_scenario(scenario).environment) as bank:
         return suite(
             *("server", "--url", bank.url, "--scenario", scenario, *in_eras(list(Era)), "--json"),
             *("--header", "Authorization=BANK_TOKEN"),

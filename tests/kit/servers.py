@@ -60,7 +60,7 @@ class HttpServer:
             customer,
             scopes or ("bank:read", "bank:transfer"),
             now=utc_now(),
-            lifetime=timedelta(minutes=5),
+            lifetime=timedelta(hours=1),
         )
 
     def logged(self) -> str:

@@ -134,7 +134,9 @@ async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: 
 
 
 @pytest.mark.parametrize("client", [NEW], indirect=True)
-async def test_a_state_is_good_for_one_answer_to_one_call(client: Wire, notes: Noted) -> None:
+async def test_a_state_is_good_for_one_answer_to_one_call_of_its_caller(
+    client: Wire, proxy: str, notes: Noted
+) -> None:
     asks: JSON = {"name": "lead", "arguments": {"to": "form"}}
     interim = await client.ask("tools/call", asks)
     answers = client.answering(interim)
@@ -146,9 +148,14 @@ async def test_a_state_is_good_for_one_answer_to_one_call(client: Wire, notes: N
         {**answers, "name": "form", "arguments": {}},
     ):
         await refused_anew(client, wrong)
-    assert len(texts(await client.ask("tools/call", {**asks, **answers}))) == 3
-    done = len(notes.lines)
-    await refused_anew(client, {**asks, **answers})
+    for authorization in (None, "Bearer other"):
+        async with wire(proxy, NEW, authorization=authorization) as other:
+            await refused_anew(other, {**asks, **answers})
+    # It comes on any connection of its caller.
+    async with wire(proxy, NEW, authorization=client.authorization) as again:
+        assert len(texts(await again.ask("tools/call", {**asks, **answers}))) == 3
+        done = len(notes.lines)
+        await refused_anew(again, {**asks, **answers})
     assert notes.lines[done:] == []
 
 

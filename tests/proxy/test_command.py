@@ -4,26 +4,22 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCRequest
 from typer.testing import CliRunner
 
 from banking_server.proxy.cli import app
-from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
-from ..kit.command import ANY_SERVER, PATIENCE, environment
+from ..kit.command import PATIENCE, environment
 from .proxied_client import proxy
 from .wire import (
-    CHAINING,
     CLIENT,
     JSON,
     META,
@@ -205,16 +201,3 @@ def test_it_ends_with_its_client(started: Callable[..., subprocess.Popen[str]]) 
     assert "result" in answer(process)
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-
-
-async def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:
-    """On 2025-11-25; `test_malformed` has one of 2026-07-28."""
-    command = Command((sys.executable, str(ANY_SERVER), "--unadvertised"), environment())
-    fates = []
-    for told_so in (False, True):
-        options = ProxyOptions(command, consent_of("all"), limit=3, follow_unadvertised=told_so)
-        async with Client(proxy(options), mode="legacy") as client:
-            result = await client.call_tool("count")
-        assert result.meta is not None
-        fates.append([one["fate"] for one in result.meta[CHAINING]["followUps"]])
-    assert fates == [["not_made"], ["made", "made", "not_made"]]

@@ -120,27 +120,6 @@ async def test_a_call_that_nobody_waits_for_is_cancelled(
     await notes.until(f"cancelled {revision} stays")
 
 
-async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
-    proxy: str, notes: Noted
-) -> None:
-    asks = {"name": "lead", "arguments": {"to": "form"}}
-    before = notes.lines.count("lead form")
-    async with wire(proxy, NEW, authorization="Bearer asked") as client:
-        interim = await client.ask("tools/call", asks)
-        answered = {**asks, **client.answering(interim)}
-    for authorization in (None, "Bearer other"):
-        async with wire(proxy, NEW, authorization=authorization) as other:
-            with pytest.raises(Refused) as refused:
-                await other.ask("tools/call", answered)
-            assert "asked anew" in refused.value.error["message"]
-    async with wire(proxy, NEW, authorization="Bearer asked") as again:
-        result = await again.ask("tools/call", answered)
-        assert "red" in result["content"][1]["text"]
-        with pytest.raises(Refused):
-            await again.ask("tools/call", answered)
-    assert notes.lines.count("lead form") == before + 1
-
-
 @pytest.fixture(scope="module")
 def bounded(strange_url: str) -> Iterator[str]:
     """A proxy for two callers who are quick, and for names of its own."""

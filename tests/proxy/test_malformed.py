@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -83,6 +84,11 @@ async def test_a_step_that_was_refused_was_not_made(wrong: str) -> None:
     unknown = {"-32602", "502", "asks of the weather"}
     assert {tool for tool, fate in fates.items() if fate == "unknown"} == unknown
     assert set(fates.values()) == {"unknown", "not_made"}
+    # It advertises nothing, so unless that is allowed no step is taken.
+    async with Client(proxy(replace(options, follow_unadvertised=False)), mode="auto") as client:
+        result = await client.call_tool("to 502")
+    assert result.meta is not None
+    assert result.meta[CHAINING]["outcome"] == "declined"
 
 
 async def test_an_answer_that_is_lost_is_told_as_such_and_the_server_s_own_error_is_not(

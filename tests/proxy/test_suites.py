@@ -9,10 +9,10 @@ from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.client.run import run_client
 from banking_server.conformance.target.era import Era
 
-from ..conformance.bank_process import Bank
 from ..conformance.node_project import missing
 from ..conformance.support import Ended, all_checks, scripts, suite
 from ..conformance.test_official_suite import PACKAGE, SCENARIOS, official
+from ..kit.servers import HttpServer, http_server
 from . import proxied_client
 from .wire import proxy_over_http
 
@@ -20,13 +20,13 @@ SCENARIO = Path(__file__).with_name("followed.yaml")
 
 
 @pytest.fixture(scope="module")
-def bank(folder: Path) -> Iterator[Bank]:
-    with Bank(folder, {"BANKING_CALLS_PER_SECOND": "0"}) as bank:
+def bank(folder: Path) -> Iterator[HttpServer]:
+    with http_server(folder) as bank:
         yield bank
 
 
 @pytest.fixture(scope="module")
-def signed_in(bank: Bank, folder: Path) -> Iterator[str]:
+def signed_in(bank: HttpServer, folder: Path) -> Iterator[str]:
     """The URL of a proxy that is a customer of the bank, and asks nobody who it is."""
     token = bank.token()
     at = ("--trust-hints", "--url", bank.url)
@@ -56,7 +56,7 @@ INTERIM = "tool-chaining-server-no-directive-on-interim-result"
 
 
 @pytest.mark.ci
-def test_the_server_scenario(bank: Bank, folder: Path) -> None:
+def test_the_server_scenario(bank: HttpServer, folder: Path) -> None:
     """All that can be said of a server whose chains are followed, for two of its customers."""
     at = ("--trust-hints", "--url", bank.url, "--forward-authorization")
     with proxy_over_http(folder, *at) as proxy:

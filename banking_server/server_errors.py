@@ -1,0 +1,46 @@
+"""The standard error of a server that a program starts over stdio."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from threading import Thread
+from typing import Final, TextIO
+
+_LINE: Final = 8_192
+"""Characters that are taken for a line, of what a server writes."""
+
+
+class ServerErrors:
+    """A standard error for one server: its lines are passed on, and the last one is kept."""
+
+    def __init__(self, pass_on: Callable[[str], object]) -> None:
+        """`pass_on` is called with each line in a thread. That it fails ends nothing."""
+        reading, writing = os.pipe()
+        self.stream: Final[TextIO] = open(writing, "w")  # noqa: SIM115 - `close` closes it
+        self._pass_on = pass_on
+        self._last = ""
+        self._thread = Thread(target=self._read, args=(reading,), daemon=True)
+        self._thread.start()
+
+    def _read(self, reading: int) -> None:
+        with open(reading, encoding="utf-8", errors="replace", newline="\n") as lines:
+            for line in iter(partial(lines.readline, _LINE), ""):
+                if any(char.isalnum() for char in line):
+                    self._last = line
+                with suppress(OSError, ValueError):  # Nobody reads ours any more.
+                    self._pass_on(line)
+
+    def last_line(self) -> str:
+        """Return the last line that says something, of a server that has ended; or ''.
+
+        It waits until all is passed on, for a second at most.
+        """
+        self.close()
+        return self._last
+
+    def close(self) -> None:
+        """Wait until all that was written is passed on, for a second at most."""
+        self.stream.close()
+        # A process that the server has left behind may hold the pipe open.
+        self._thread.join(1)
