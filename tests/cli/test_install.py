@@ -40,15 +40,16 @@ READ: dict[str, Callable[[str], list[str]]] = {
 
 @pytest.mark.parametrize("host", READ)
 def test_each_host_reads_full_paths_and_arguments(cli: Cli, tmp_path: Path, host: str) -> None:
-    odd = tmp_path / 'a "b" \\ é.db'
-    printed = cli("install", host, "--customer", "CUST002", "--database", str(odd))
+    chosen = ["--customer", "CUST002", "--database", str(tmp_path / 'a "b" \\ é.db')]
+    chosen += ["--codes", "desk"]
+    printed = cli("install", host, *chosen)
     assert (printed.code, printed.err.count("\n")) == (0, 1)
     proxy, trust, dashes, server, *behind = READ[host](printed.out)
     assert (Path(proxy).name, Path(server).name) == ("tool-chaining-proxy", "banking-server")
     assert Path(proxy).is_file()
     assert Path(server).is_file()
     assert (trust, dashes) == ("--trust-hints", "--")
-    assert behind == ["--customer", "CUST002", "--database", str(odd)]
+    assert behind == chosen
     assert ("required = true" in printed.out) is (host == "codex")
 
 
