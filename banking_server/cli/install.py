@@ -49,7 +49,10 @@ def _json(servers: str, **members: Any) -> Callable[[Command], str]:
 
 
 def _claude(command: Command) -> str:
-    return shlex.join(["claude", "mcp", "add", "--scope", "user", NAME, "--", *command])
+    # With `alwaysLoad`, Claude Code waits for the server before its first request.
+    entry = {"command": command[0], "args": list(command[1:]), "alwaysLoad": True}
+    added = json.dumps(entry, ensure_ascii=False)
+    return shlex.join(["claude", "mcp", "add-json", "--scope", "user", NAME, added])
 
 
 def _vscode(command: Command) -> str:
