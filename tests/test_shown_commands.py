@@ -46,10 +46,10 @@ SHOWN = {
 
 ELSEWHERE = {
     "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
-        "tests/test_readme.py"
+        "tests/proxy/test_hosts.py"
     ),
-    "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/test_readme.py",
-    "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/test_readme.py",
+    "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/proxy/test_suites.py",
+    "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/proxy/test_http.py",
     "banking-server serve --http": "tests/server/test_http.py",
     "export BANKING_TOKEN=$(banking-server token --customer CUST001)": "tests/server/test_http.py",
     "banking-server call list_accounts --url http://127.0.0.1:8000/mcp": (

@@ -70,7 +70,11 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
         yield "warning", "port", str(error)
     else:
         yield "ok", "port", f"{settings.port} of {settings.host} is free"
-    yield "ok", "codes in a host", codes_in_words(settings.rules(over_stdio=True))
+    in_a_host = codes_in_words(settings.rules(over_stdio=True))
+    if settings.codes is not None:
+        # Hosts start servers without the variable.
+        in_a_host += f" Its entry needs --codes {settings.codes}, which `install` prints now."
+    yield "ok", "codes in a host", in_a_host
     yield "ok", "codes over HTTP", codes_in_words(settings.rules())
     try:
         if is_configured():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from banking_server.cli.messages import CommandFailed, note
-from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
 
 if TYPE_CHECKING:
     from banking_server.server.settings import Settings
@@ -49,7 +49,10 @@ def _json(servers: str, **members: Any) -> Callable[[Command], str]:
 
 
 def _claude(command: Command) -> str:
-    return shlex.join(["claude", "mcp", "add", "--scope", "user", NAME, "--", *command])
+    # With `alwaysLoad`, Claude Code waits for the server before its first request.
+    entry = {"command": command[0], "args": list(command[1:]), "alwaysLoad": True}
+    added = json.dumps(entry, ensure_ascii=False)
+    return shlex.join(["claude", "mcp", "add-json", "--scope", "user", NAME, added])
 
 
 def _vscode(command: Command) -> str:
@@ -127,6 +130,7 @@ def install(
     host: Annotated[str, typer.Argument(help=f"One of {', '.join(HOSTS)}.")],
     customer: CustomerOption = None,
     database: DatabaseOption = None,
+    codes: CodesOption = None,
     proxy: Annotated[
         bool,
         typer.Option(
@@ -142,7 +146,7 @@ def install(
     chosen = HOSTS.get(host)
     if chosen is None:
         raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")
-    settings = settings_of(ctx, customer=customer, database=database)
+    settings = settings_of(ctx, customer=customer, database=database, codes=codes)
     server = [_program("banking-server"), *_arguments(settings)]
     # The bank is this installation's own, so its hints are trusted.
     in_front = [_program("tool-chaining-proxy"), "--trust-hints", "--"] if proxy else []
@@ -151,7 +155,7 @@ def install(
 
 
 def _arguments(settings: "Settings") -> list[str]:
-    """Return the customer and the database as arguments, which hosts pass on as they are."""
+    """Return the settings that have options as arguments, which hosts pass on as they are."""
     from banking_server.bank.location import URL
 
     arguments = [] if settings.customer is None else ["--customer", settings.customer]
@@ -162,6 +166,8 @@ def _arguments(settings: "Settings") -> list[str]:
                 "Leave it out of the URL, and put it into the file that PGPASSFILE names."
             )
         arguments += ["--database", str(settings.database)]
+    if settings.codes is not None:
+        arguments += ["--codes", settings.codes]
     return arguments
 
 

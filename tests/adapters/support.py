@@ -45,33 +45,30 @@ async def be_called_back(*question: Any) -> Any:
     return ElicitResult(action="accept", content={name: "callback"})
 
 
-def fastmcp_client(server: Server, follow: bool = True, **options: Any) -> Any:
-    from fastmcp import Client
+def fastmcp_client(server: Server, **options: Any) -> Any:
     from fastmcp.client.transports import StdioTransport
 
     from banking_server.adapters.fastmcp import ChainingClient
 
-    if follow:
-        options.setdefault("chaining", TRUSTED)
-    made: Any = ChainingClient if follow else Client
+    options.setdefault("chaining", TRUSTED)
     target = server if isinstance(server, str) else StdioTransport(**stdio(server))
-    return made(target, elicitation_handler=be_called_back, **options)
+    return ChainingClient(target, elicitation_handler=be_called_back, **options)
 
 
-async def with_fastmcp(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
+async def with_fastmcp(server: Server, call: Call, **options: Any) -> str:
     """No model: what the caller is given."""
-    async with fastmcp_client(server, follow, **options) as client:
+    async with fastmcp_client(server, **options) as client:
         result = await client.call_tool_mcp(*call)
     return json.dumps([block.text for block in result.content], ensure_ascii=False)
 
 
-async def with_pydantic_ai(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
+async def with_pydantic_ai(server: Server, call: Call, **options: Any) -> str:
     from pydantic_ai import Agent
     from pydantic_ai.mcp import MCPToolset
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    client = fastmcp_client(server, follow, **options)
+    client = fastmcp_client(server, **options)
     with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
         provider = OpenAIProvider(base_url=model.url, api_key="none")
         agent = Agent(OpenAIChatModel("scripted", provider=provider), toolsets=[MCPToolset(client)])
@@ -80,25 +77,18 @@ async def with_pydantic_ai(server: Server, call: Call, follow: bool = True, **op
 
 
 @asynccontextmanager
-async def agents_server(server: Server, follow: bool = True, **options: Any) -> AsyncIterator[Any]:
-    from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
-
+async def agents_server(server: Server, **options: Any) -> AsyncIterator[Any]:
     from banking_server.adapters.openai_agents import ChainingStdio, ChainingStreamableHttp
 
-    kinds: Any = (MCPServerStdio, MCPServerStreamableHttp)
-    if follow:
-        kinds = (ChainingStdio, ChainingStreamableHttp)
-        options.setdefault("chaining", TRUSTED)
-    over_http = isinstance(server, str)
-    params = {"url": server} if isinstance(server, str) else stdio(server)
+    options.setdefault("chaining", TRUSTED)
     options.setdefault("client_session_timeout_seconds", 60)
-    async with kinds[over_http](params, **options) as connected:
+    made: Any = ChainingStreamableHttp if isinstance(server, str) else ChainingStdio
+    params = {"url": server} if isinstance(server, str) else stdio(server)
+    async with made(params, **options) as connected:
         yield connected
 
 
-async def with_openai_agents(
-    server: Server, call: Call, follow: bool = True, **options: Any
-) -> str:
+async def with_openai_agents(server: Server, call: Call, **options: Any) -> str:
     from agents import Agent, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
     from openai import AsyncOpenAI
 
@@ -106,7 +96,7 @@ async def with_openai_agents(
     with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
         async with (
             AsyncOpenAI(base_url=model.url, api_key="none") as endpoint,
-            agents_server(server, follow, **options) as connected,
+            agents_server(server, **options) as connected,
         ):
             chat = OpenAIChatCompletionsModel(model="scripted", openai_client=endpoint)
             agent = Agent("clerk", model=chat, mcp_servers=[connected])

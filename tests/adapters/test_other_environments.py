@@ -3,7 +3,8 @@
 An environment is made by
 
     python -m venv langchain
-    langchain/bin/pip install . -r tests/adapters/requirements-langchain.txt
+    langchain/bin/pip install -r tests/adapters/requirements-langchain.txt
+    langchain/bin/pip install --no-deps .
 
 and named to these tests by `LANGCHAIN_PYTHON=langchain/bin/python`. The servers run in this one.
 """

@@ -58,6 +58,7 @@ def test_the_settings_in_force_are_told_without_secrets(
     assert ended.code == 1
     settings = ended.out.splitlines()[0]
     assert ("CODES=desk" in settings, "LOG_LEVEL" in settings) == (True, False)
+    assert "Its entry needs --codes desk, which `install` prints now." in ended.out
     assert "secret: BANKING_SECRET" in ended.out
     assert SECRET not in ended.out
     assert "hidden" not in ended.out

@@ -1,4 +1,4 @@
-"""`banking-server install`: what is printed for each host, and that it starts the server."""
+"""`banking-server install`: what each host is given. `tests/proxy/test_hosts.py` starts it."""
 
 import json
 import shlex
@@ -8,13 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 import yaml
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from ..kit.command import Cli, environment
+from ..kit.command import Cli
 from .support import one_line
 
 
@@ -28,7 +25,7 @@ def _of_json(text: str) -> list[str]:
 
 READ: dict[str, Callable[[str], list[str]]] = {
     "claude-desktop": _of_json,
-    "claude-code": lambda text: shlex.split(text.partition(" bank -- ")[2]),
+    "claude-code": lambda text: _of(json.loads(shlex.split(text)[-1])),
     "codex": lambda text: _of(tomllib.loads(text)["mcp_servers"]["bank"]),
     "vscode": lambda text: _of(json.loads(shlex.split(text)[2])),
     "cursor": _of_json,
@@ -40,33 +37,18 @@ READ: dict[str, Callable[[str], list[str]]] = {
 
 @pytest.mark.parametrize("host", READ)
 def test_each_host_reads_full_paths_and_arguments(cli: Cli, tmp_path: Path, host: str) -> None:
-    odd = tmp_path / 'a "b" \\ é.db'
-    printed = cli("install", host, "--customer", "CUST002", "--database", str(odd))
+    chosen = ["--customer", "CUST002", "--database", str(tmp_path / 'a "b" \\ é.db')]
+    chosen += ["--codes", "desk"]
+    printed = cli("install", host, *chosen)
     assert (printed.code, printed.err.count("\n")) == (0, 1)
     proxy, trust, dashes, server, *behind = READ[host](printed.out)
     assert (Path(proxy).name, Path(server).name) == ("tool-chaining-proxy", "banking-server")
     assert Path(proxy).is_file()
     assert Path(server).is_file()
     assert (trust, dashes) == ("--trust-hints", "--")
-    assert behind == ["--customer", "CUST002", "--database", str(odd)]
+    assert behind == chosen
     assert ("required = true" in printed.out) is (host == "codex")
-
-
-def test_what_is_printed_starts(cli: Cli, database: Path) -> None:
-    """Read as the host does, and called as it would, with the database of the environment."""
-    printed = cli("install", "cursor", "--no-proxy", "--customer", "CUST001").out
-    command, *arguments = _of_json(printed)
-
-    async def call() -> str:
-        start = StdioServerParameters(
-            command=command, args=arguments, env=environment(PATH="/nowhere"), cwd="/"
-        )
-        async with Client(stdio_client(start), mode="legacy") as client:
-            locked = {"fromAccountId": "acc_checking_001", "amount": 250}
-            return str(await client.call_tool("prepare_money_transfer", locked))
-
-    assert "is currently locked" in anyio.run(call)
-    assert database.exists()
+    assert ("alwaysLoad" in printed.out) is (host == "claude-code")
 
 
 def test_what_is_not_printed_is_one_line(

@@ -11,6 +11,12 @@ FOLDER = Path(os.environ.get("MCP_NODE_PROJECT") or ROOT / "tests" / "node")
 TYPESCRIPT = Path(
     os.environ.get("MCP_TYPESCRIPT_PROJECT") or ROOT / "specs" / "implementations" / "typescript"
 )
+HOSTS = Path(os.environ.get("MCP_HOSTS_PROJECT") or ROOT / "tests" / "node" / "hosts")
+VARIABLES = {
+    FOLDER: "MCP_NODE_PROJECT",
+    TYPESCRIPT: "MCP_TYPESCRIPT_PROJECT",
+    HOSTS: "MCP_HOSTS_PROJECT",
+}
 MODULES = FOLDER / "node_modules"
 
 
@@ -24,10 +30,9 @@ def not_installed(package: str, folder: Path) -> str | None:
     """Return why `package` is not in `folder`, and what to do about it; None if it is."""
     if (folder / "node_modules" / package).is_dir():
         return None
-    variable = "MCP_NODE_PROJECT" if folder == FOLDER else "MCP_TYPESCRIPT_PROJECT"
     return (
         f"{package} is not installed in {folder}: `npm ci --prefix {folder}`, "
-        f"or name another folder by {variable}"
+        f"or name another folder by {VARIABLES[folder]}"
     )
 
 

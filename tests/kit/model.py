@@ -1,7 +1,8 @@
-"""A model for tests: an HTTP server that speaks the OpenAI-compatible protocol from a script.
+"""A model for tests: an HTTP server that answers from a script.
 
-Real sockets, streaming included. The script says for each request what comes back; the requests
-are kept, so that a test can look at what the model was told.
+It speaks the OpenAI-compatible protocol of chats, and, as far as hosts need them, OpenAI's protocol
+of responses and Anthropic's of messages. Real sockets, streaming included. The script says for each
+request what comes back; the requests are kept, so that a test can look at what the model was told.
 """
 
 import json
@@ -118,7 +119,8 @@ class _Handler(Handler):
         request = self.message()
         self.model.requests.append(request)
         self.model.headers.append({name.lower(): value for name, value in self.headers.items()})
-        if self.path != "/v1/chat/completions":
+        path = self.path.partition("?")[0]
+        if path not in ("/v1/chat/completions", *EVENTS):
             self._send(error(404, "no such path"))
             return
         action = self.model.action(request)
@@ -136,6 +138,11 @@ class _Handler(Handler):
                     self._begin_stream()
                     while not self.model.over.is_set():
                         self._event(_chunk({"content": action.piece}))
+                case Reply() if path in EVENTS:
+                    self._begin_stream()
+                    for event in EVENTS[path](request, action):
+                        self.wfile.write(f"event: {event['type']}\n".encode())
+                        self._event(event)
                 case Reply() if request.get("stream"):
                     self._stream(request, action)
                 case Reply():
@@ -223,3 +230,52 @@ def _completion(reply: Reply) -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}],
         "usage": _usage(),
     }
+
+
+def _offered(tools: list[dict[str, Any]], name: str) -> dict[str, str]:
+    """Return how the request names the tool: hosts put their servers' names before it."""
+    for tool in tools:
+        if tool.get("name", "").endswith(name):
+            return {"name": tool["name"]}
+        if inner := _offered(tool.get("tools", []), name):
+            return {**inner, "namespace": tool["name"]}
+    return {}
+
+
+def _messages(request: dict[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
+    """Anthropic's protocol: a text or one call, as events."""
+    usage = {"input_tokens": PROMPT_TOKENS, "output_tokens": COMPLETION_TOKENS}
+    message = {"id": "reply", "type": "message", "role": "assistant", "model": "scripted"}
+    yield {"type": "message_start", "message": {**message, "content": [], "usage": usage}}
+    block: dict[str, Any] = {"type": "text", "text": ""}
+    delta = {"type": "text_delta", "text": reply.text}
+    for name, arguments in reply.calls:
+        block = {"type": "tool_use", "id": "id-0", "input": {}, **_offered(request["tools"], name)}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+    yield {"type": "content_block_start", "index": 0, "content_block": block}
+    yield {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield {"type": "content_block_stop", "index": 0}
+    stop = {"stop_reason": "tool_use" if reply.calls else "end_turn"}
+    yield {"type": "message_delta", "delta": stop, "usage": usage}
+    yield {"type": "message_stop"}
+
+
+def _responses(request: dict[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
+    """OpenAI's protocol of responses: a text or one call, as events."""
+    item: dict[str, Any] = {"type": "message", "role": "assistant"}
+    item["content"] = [{"type": "output_text", "text": reply.text}]
+    for name, arguments in reply.calls:
+        item = {"type": "function_call", "call_id": "id-0", **_offered(request["tools"], name)}
+        item["arguments"] = json.dumps(arguments)
+    yield {"type": "response.created", "response": {"id": "reply"}}
+    yield {"type": "response.output_item.done", "item": item}
+    usage = {"input_tokens": PROMPT_TOKENS, "output_tokens": COMPLETION_TOKENS}
+    usage["total_tokens"] = PROMPT_TOKENS + COMPLETION_TOKENS
+    yield {"type": "response.completed", "response": {"id": "reply", "usage": usage}}
+
+
+EVENTS: dict[str, Callable[[dict[str, Any], Reply], Iterator[dict[str, Any]]]] = {
+    "/v1/messages": _messages,
+    "/v1/responses": _responses,
+}
+"""The protocols of hosts, by their paths."""

@@ -1,0 +1,178 @@
+"""Hosts and frameworks of the page's table, each with the entry or the command that it is given.
+
+A scripted model makes the first call of the story, and the host tells it what came of it. The
+hosts are installed by `npm ci --prefix tests/node/hosts`, and the frameworks, which cannot share an
+environment with the rest, by
+
+    python -m venv frameworks
+    frameworks/bin/pip install -r tests/proxy/requirements-frameworks.txt
+
+named to these tests by `FRAMEWORKS_PYTHON=frameworks/bin/python`. Those that have an adapter are
+tested in `tests/adapters`, the Inspector in `tests/views`.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from openai import AsyncOpenAI
+
+from ..conformance.node_project import HOSTS, missing, node
+from ..kit.command import PATIENCE, run
+from ..kit.model import Reply, scripted_model
+from ..kit.pages import PAGES, block
+from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
+
+PAGE = "banking_server/proxy/README.md"
+REQUEST = "Move 250 from Primary Checking."
+PROGRAMS = Path(__file__).with_name("in_frameworks.py")
+PYTHON = os.environ.get("FRAMEWORKS_PYTHON")
+NO_FRAMEWORKS = None if PYTHON else f"FRAMEWORKS_PYTHON is not set: see {Path(__file__).name}"
+CLAUDE, CODEX = "@anthropic-ai/claude-code", "@openai/codex"
+
+
+def command_of(row: str) -> str:
+    """Return the command that a row of the page's table names."""
+    [command] = re.findall(rf"^\| {row}[^|]*\| `([^`]+)`", PAGES[PAGE].text, re.MULTILINE)
+    return str(command)
+
+
+def entry(host: str) -> str:
+    """Return what `install` prints for a host."""
+    return run("install", host, "--customer", "CUST001").stdout
+
+
+def execute(home: Path, *command: str, **variables: str) -> None:
+    """Run a command that has to succeed, with nothing of this environment but its commands."""
+    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ended = subprocess.run(
+        command,
+        env={"HOME": str(home), "PATH": commands, **variables},
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=5 * PATIENCE,
+    )
+    assert ended.returncode == 0, ended.stderr + ended.stdout
+
+
+def chat(home: Path, url: str, command: str, *arguments: str) -> None:
+    """Play a host that starts this server, and shows its model structured content alone."""
+    start = {"HOME": str(home), "PATH": "/nowhere"}
+    server = StdioServerParameters(command=command, args=list(arguments), env=start)
+
+    async def ask() -> None:
+        async with (
+            Client(server, mode="legacy") as client,
+            AsyncOpenAI(base_url=url, api_key="none") as endpoint,
+        ):
+            listed = (await client.list_tools()).tools
+            tools: Any = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "parameters": tool.input_schema},
+                }
+                for tool in listed
+            ]
+            messages: Any = [{"role": "user", "content": REQUEST}]
+            calls: Any = True
+            while calls:
+                replied = await endpoint.chat.completions.create(
+                    model="scripted", messages=messages, tools=tools
+                )
+                messages.append(replied.choices[0].message.model_dump())
+                calls = replied.choices[0].message.tool_calls
+                for call in calls or ():
+                    given = json.loads(call.function.arguments)
+                    result = await client.call_tool(call.function.name, given)
+                    told = json.dumps(result.structured_content, ensure_ascii=False)
+                    messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+
+    anyio.run(ask)
+
+
+def most_hosts(home: Path, url: str) -> None:
+    """Read the entry of Claude Desktop, which is the configuration by hand with full paths."""
+    by_hand, bank = [
+        json.loads(configuration)["mcpServers"]["bank"]
+        for configuration in (block(PAGE, "hosts", "json"), entry("claude-desktop"))
+    ]
+    command = [bank["command"], *bank["args"]]
+    assert [Path(word).name for word in command] == [by_hand["command"], *by_hand["args"]]
+    chat(home, url, *command)
+
+
+def claude_code(home: Path, url: str) -> None:
+    claude = (str(node()), str(HOSTS / "node_modules" / CLAUDE / "cli-wrapper.cjs"))
+    execute(home, *claude, *shlex.split(entry("claude-code"))[1:])
+    variables = {
+        "ANTHROPIC_BASE_URL": url.removesuffix("/v1"),
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        # It waits 5 seconds for its servers, in which a busy machine starts none.
+        "MCP_CONNECT_TIMEOUT_MS": str(1000 * PATIENCE),
+    }
+    execute(home, *claude, "-p", REQUEST, "--allowedTools", f"mcp__bank__{PREPARE}", **variables)
+
+
+def codex(home: Path, url: str) -> None:
+    provider = f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{url}"'
+    model = 'model = "scripted"\nmodel_provider = "scripted"'
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(f"{model}\n{provider}\n{entry('codex')}")
+    script = HOSTS / "node_modules" / CODEX / "bin" / "codex.js"
+    execute(home, str(node()), str(script), "exec", "--skip-git-repo-check", REQUEST)
+
+
+def framework(name: str, home: Path, url: str) -> None:
+    """Run the framework's program with the command that its row names."""
+    of_the_row = command_of("Google ADK, LlamaIndex")
+    quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "1"}
+    execute(home, str(PYTHON), str(PROGRAMS), name, url, of_the_row, **quiet)
+
+
+def nightly(play: Any, name: str, lacking: str | None) -> Any:
+    marks = [pytest.mark.nightly, pytest.mark.needs_program(lacking)]
+    return pytest.param(play, marks=marks, id=name)
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        most_hosts,
+        nightly(claude_code, "Claude Code", missing(CLAUDE, HOSTS)),
+        nightly(codex, "Codex", missing(CODEX, HOSTS)),
+        *[
+            nightly(partial(framework, name), name, NO_FRAMEWORKS)
+            for name in ("agent_framework", "google_adk", "llama_index")
+        ],
+    ],
+)
+def test_the_model_is_told_of_the_handoff(play: Any, tmp_path: Path) -> None:
+    with scripted_model([Reply(calls=[(PREPARE, FROM_LOCKED)]), Reply("Done.")]) as model:
+        play(tmp_path, model.url)
+    assert len(model.requests) == 2
+    assert LOCKED_TEXT in model.told
+    assert "That call was made for you: do not make it again." in model.told
+    assert "A customer service agent can help you with this." in model.told
+    found = re.search(r"Your reference is (ho_[0-9a-f]+)", model.told)
+    assert found is not None
+    assert found[1] in run("handoffs", HOME=str(tmp_path)).stdout
+
+
+def test_without_the_proxy_the_next_step_is_up_to_the_model(tmp_path: Path) -> None:
+    program, *arguments = shlex.split(command_of("any host, without the proxy"))
+    with scripted_model([Reply(calls=[(PREPARE, FROM_LOCKED)]), Reply("Done.")]) as model:
+        chat(tmp_path, model.url, str(Path(sys.executable).with_name(program)), *arguments)
+    assert json.loads(model.last_message())["nextStep"]["tool"] == HANDOFF
+    assert "Your reference is" not in model.told
