@@ -55,6 +55,12 @@ def test_its_own_tests(project: Path) -> None:
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
+@pytest.mark.nightly
+def test_its_package_in_an_empty_folder(project: Path) -> None:
+    packed = ran(project, "check-package")
+    assert packed.returncode == 0, packed.stdout + packed.stderr
+
+
 def conformant(run: Ended, eras: list[Era]) -> None:
     assert run.code == 0, run.output
     assert run.report["verdict"] == "conformant", run.output
