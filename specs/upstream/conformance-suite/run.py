@@ -39,7 +39,7 @@ LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001",
 def run(*command: object, cwd: Path, env: dict[str, str] | None = None) -> str:
     """Run a command and return what it printed. Raises SystemExit with that if it fails."""
     words = [str(word) for word in command]
-    ran = subprocess.run(  # noqa: S603 (the commands are those of this file)
+    ran = subprocess.run(
         words,
         cwd=cwd,
         env={**os.environ, **(env or {})},
@@ -79,9 +79,7 @@ def build(source: str, folder: Path) -> Path:
 def serving(command: list[object], port: int, cwd: Path, env: dict[str, str]) -> Iterator[None]:
     """Run a server until the block ends; the block begins when it listens on the port."""
     words = [str(word) for word in command]
-    process = subprocess.Popen(  # noqa: S603 (as above)
-        words, cwd=cwd, env={**os.environ, **env}, stdout=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(words, cwd=cwd, env={**os.environ, **env}, stdout=subprocess.DEVNULL)
     try:
         while process.poll() is None:
             with socket.socket() as probe:
