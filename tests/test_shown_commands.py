@@ -68,7 +68,7 @@ ELSEWHERE = {
         "tests/conformance/test_typescript_implementation.py"
     ),
     "tool-chaining-conformance client --one-process -- python client_under_test.py": (
-        "tests/conformance/test_running.py"
+        "tests/conformance/test_programs.py"
     ),
 }
 """What another test runs, and sees more of."""

@@ -162,7 +162,7 @@ def call(
     command = [*(command or []), *behind_dashes(ctx)]
     server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(timeout)
-    connect = _connecting(server, timeouts, insecure=insecure)
+    connect = connecting(server, timeouts, insecure=insecure)
     if tool is None:
         if arguments is not None:
             raise typer.BadParameter("--arguments needs the name of a tool")
@@ -219,21 +219,27 @@ def tools(
     """List the tools of any MCP server."""
     server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(None)
-    _tools(_connecting(server, timeouts, insecure=insecure), timeouts.call, as_json=as_json)
+    _tools(connecting(server, timeouts, insecure=insecure), timeouts.call, as_json=as_json)
 
 
-def _connecting(
+def connecting(
     server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
     from banking_server.host.connect import connected
 
     token = os.environ.get(TOKEN_VARIABLE)
+    advice = (
+        f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
+        if token
+        else f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
+        "token`)"
+    )
     return partial(
         connected,
         server,
         token=token,
-        token_advice=advice_for(token),
+        token_advice=advice,
         insecure=insecure,
         timeouts=timeouts,
     )
@@ -373,16 +379,6 @@ def timeouts_of(timeout: float | None) -> "Timeouts":
     from banking_server.host.timeouts import DEFAULT
 
     return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
-
-
-def advice_for(token: str | None) -> str:
-    """Say what to do where a server refuses a token, or wants one."""
-    if token:
-        return f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
-    return (
-        f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
-        "token`)"
-    )
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from banking_server.cli.client import TOKEN_VARIABLE, advice_for, started_by
-from banking_server.host.connect import ConnectionFailed, connected
+from banking_server.cli.client import TOKEN_VARIABLE, connecting, started_by
+from banking_server.host.connect import ConnectionFailed
 from banking_server.text import one_line
 
 if TYPE_CHECKING:
@@ -52,20 +52,13 @@ async def connect_all(
     clients: dict[str, Client] = {}
     several = len(wanted) > 1
     async with AsyncExitStack() as stack:
-        token = os.environ.get(TOKEN_VARIABLE)
         for number, server in enumerate(wanted, start=1):
             who = f"no. {number}"
             try:
+                connect = connecting(server, timeouts, insecure=insecure)
+                asks = person.asked_by(who) if person and several else person
                 client, _ = await stack.enter_async_context(
-                    connected(
-                        server,
-                        token=token,
-                        token_advice=advice_for(token),
-                        insecure=insecure,
-                        elicitation=person.asked_by(who) if person and several else person,
-                        progressed=progressed,
-                        timeouts=timeouts,
-                    )
+                    connect(elicitation=asks, progressed=progressed)
                 )
             except ConnectionFailed as error:
                 raise ConnectionFailed(

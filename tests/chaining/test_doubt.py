@@ -65,21 +65,6 @@ async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) 
     assert [name for name, _ in client.calls] == ["b", "b", "a", "a"]
 
 
-class Person:
-    """Somebody who is asked, and who writes down how."""
-
-    def __init__(self, again: bool) -> None:
-        self.again, self.asked = again, list[tuple[str, str]]()
-
-    async def allows(self, proposal: Proposal) -> bool:
-        self.asked.append(("once", proposal.tool.name))
-        return True
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        self.asked.append(("again", proposal.tool.name))
-        return self.again
-
-
 async def test_of_two_chains_whose_users_are_asked_side_by_side_one_makes_the_call() -> None:
     """Both users are asked before either call is started; the second yes comes too late."""
     both_asked, paid = anyio.Event(), anyio.Event()
@@ -91,18 +76,25 @@ async def test_of_two_chains_whose_users_are_asked_side_by_side_one_makes_the_ca
     def answer(name: str, arguments: Any) -> Any:
         return pay() if name == "b" else a_names_b(name, arguments)
 
-    class Slow(Person):
+    class Person:
+        """Somebody who is asked, and who agrees to no call a second time."""
+
         async def allows(self, proposal: Proposal) -> bool:
-            await super().allows(proposal)
-            if len(self.asked) == 2:
+            asked.append(("once", proposal.tool.name))
+            if len(asked) == 2:
                 both_asked.set()
             await both_asked.wait()
             return True
 
-    async def run() -> None:
-        ended.append(await follow(client, "a", consent=person))
+        async def allows_again(self, proposal: Proposal) -> bool:
+            asked.append(("again", proposal.tool.name))
+            return False
 
-    person, ended, client = Slow(again=False), list[ChainResult](), FakeClient([tool("b")], answer)
+    async def run() -> None:
+        ended.append(await follow(client, "a", consent=Person()))
+
+    asked, ended = list[tuple[str, str]](), list[ChainResult]()
+    client = FakeClient([tool("b")], answer)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
@@ -111,5 +103,5 @@ async def test_of_two_chains_whose_users_are_asked_side_by_side_one_makes_the_ca
             paid.set()
 
     assert [chain.outcome for chain in ended] == [Outcome.DECLINED, Outcome.COMPLETED]
-    assert person.asked == [("once", "b"), ("once", "b"), ("again", "b")]
+    assert asked == [("once", "b"), ("once", "b"), ("again", "b")]
     assert [name for name, _ in client.calls] == ["a", "a", "b"]

@@ -13,7 +13,6 @@ from banking_server.bank.audit import Call
 from banking_server.bank.rules import Yes
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.confirm import confirm_transfer
-from banking_server.bank.transfers.outcomes import OverThreshold, Prepared
 from banking_server.bank.transfers.prepare import prepare_transfer
 from banking_server.server.build import open_bank, utc_now
 from banking_server.server.settings import load_settings
@@ -53,38 +52,30 @@ async def wait_for_an_agent(bank: Bank) -> str:
     return opened.handoff.handoff_id
 
 
-async def wait_for_a_manager(bank: Bank) -> str:
-    prepared = await prepare_transfer(
+async def prepare(bank: Bank, amount: int, on: str | None = None) -> Any:
+    """Prepare a transfer from one account to another, and return what came of it."""
+    return await prepare_transfer(
         bank,
         call("prepare_money_transfer"),
         from_account_id="acc_savings_001",
         to_account_id="acc_everyday_001",
-        amount=Decimal("12000"),
-        scheduled_date=None,
+        amount=Decimal(amount),
+        scheduled_date=on,
         memo=None,
     )
-    assert isinstance(prepared, OverThreshold)
-    requested = await approvals.request_approval(
-        bank, call("request_manager_approval"), prepared.transfer.transfer_id, reason="A house"
-    )
+
+
+async def wait_for_a_manager(bank: Bank) -> str:
+    transfer = (await prepare(bank, 12_000)).transfer.transfer_id
+    asking = call("request_manager_approval")
+    requested = await approvals.request_approval(bank, asking, transfer, reason="A house")
     assert isinstance(requested, approvals.ApprovalRequested)
     return requested.approval.approval_id
 
 
 async def schedule_for_tomorrow(bank: Bank) -> str:
-    prepared = await prepare_transfer(
-        bank,
-        call("prepare_money_transfer"),
-        from_account_id="acc_savings_001",
-        to_account_id="acc_everyday_001",
-        amount=Decimal("10"),
-        scheduled_date=tomorrow(),
-        memo=None,
-    )
-    assert isinstance(prepared, Prepared)
-    transfer = prepared.transfer.transfer_id
-    confirm = call("confirm_or_cancel_money_transfer")
-    await confirm_transfer(bank, confirm, transfer, Yes(0))
+    transfer: str = (await prepare(bank, 10, tomorrow())).transfer.transfer_id
+    await confirm_transfer(bank, call("confirm_or_cancel_money_transfer"), transfer, Yes(0))
     return transfer
 
 

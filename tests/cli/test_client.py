@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from banking_server.cli.client import started_by
 from banking_server.host.narrator import NOBODY_ASKED
 
 from ..kit.command import ANY_SERVER, Cli, command
@@ -188,6 +189,10 @@ def test_a_command_gets_the_environment_but_for_secrets(
     for name in secrets:
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("SOMETHING", "else")
+    # A path is no secret; a URL may have a password.
+    assert "BANKING_DATABASE" in (started_by(["x"]).env or {})
+    monkeypatch.setenv("BANKING_DATABASE", "postgresql://me:hunter2@127.0.0.1:1/bank")
+    secrets.append("BANKING_DATABASE")
     arguments = ("--arguments", json.dumps({"names": [*secrets, "SOMETHING"]}))
     called = cli("call", "environment", *arguments, "--", sys.executable, str(ANY_SERVER))
     for name in secrets:

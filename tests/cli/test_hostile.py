@@ -1,4 +1,4 @@
-"""`banking-server call` as the victim: what a server sends neither steers, hangs, nor fills it."""
+"""`call` and `tools` as the victim: what a server sends neither steers, hangs, nor fills them."""
 
 import sys
 from collections.abc import Iterator
@@ -79,3 +79,63 @@ def test_no_token_goes_to_another_computer_in_the_clear(
     monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=0.1))
     allowed = cli(*command, "--url", url, "--insecure")
     assert "Cannot talk to http://192.0.2.1/mcp" in allowed.err
+
+
+# --- `tools` -------------------------------------------------------------------------------------
+
+
+def paragraphs(out: str) -> dict[str, list[str]]:
+    """Return what is said of each tool, by the line with its names."""
+    _, *tools = out.rstrip("\n").split("\n\n")
+    return {tool.splitlines()[0]: [*map(str.strip, tool.splitlines()[1:])] for tool in tools}
+
+
+def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> None:
+    listed = cli("tools", "--url", f"{origin}/odd_tools")
+    assert (listed.code, listed.err) == (0, "")
+    assert listed.out.startswith("hostile 1: 7 tools (MCP 2025-11-25)\n")
+    assert not STEERS.search(listed.out)
+    assert "\nforged" not in listed.out
+    assert max(map(len, listed.out.splitlines())) < 500
+    tools = paragraphs(listed.out)
+    unknown = ["may change or destroy something"]
+    assert tools["bare"] == unknown
+    assert tools["(a tool without a name)"] == unknown
+    assert tools["\u65e5\u672c\u8a9e"] == ["only reads, reaches out to other systems"]
+    assert tools["pay"] == ["may move money"]
+    assert tools["keep"] == ["may change something, repeatable"]
+    many = tools["many  Many things"]
+    assert many[1:8] == [
+        "one_of_many: 0 or 1 or 2 or 3 or 4 or 5 or \u2026",
+        "circle: anything",
+        "anything: anything",
+        "list: array of 1",
+        "day: string, required. When. forged",
+        "nothing: null",
+        "odd_words: number",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "told"),
+    [
+        ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
+        ("no_list", 2, "The server's list of tools is not valid MCP: see tools in it."),
+        ("pages", 2, "the server's tools have more than 4,000,000 characters."),
+        ("long_pages", 2, "the server's tools have more than 4,000,000 characters."),
+        ("listless", 2, "The server did not list its tools within 0.5 s."),
+    ],
+)
+def test_without_a_list(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
+) -> None:
+    if does == "listless":
+        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(call=0.5))
+    ended = cli("tools", "--url", f"{origin}/{does}")
+    assert (ended.code, told in ended.out + ended.err) == (code, True), ended
+    assert ended.err.count("\n") == (1 if code else 0)
+    assert not STEERS.search(ended.out + ended.err)
+
+
+def test_arguments_need_a_tool(cli: Cli) -> None:
+    assert "needs the name of a tool" in cli("call", "--arguments", "{}").err

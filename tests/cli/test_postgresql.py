@@ -57,15 +57,6 @@ def test_the_commands_of_the_database(
     assert not database.exists()
 
 
-def test_another_server_is_not_told_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    from banking_server.cli.client import started_by
-
-    monkeypatch.setenv("BANKING_DATABASE", NOWHERE)
-    assert "BANKING_DATABASE" not in (started_by(["x"]).env or {})
-    monkeypatch.setenv("BANKING_DATABASE", "bank.db")
-    assert (started_by(["x"]).env or {})["BANKING_DATABASE"] == "bank.db"
-
-
 def test_a_server_that_is_not_there_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_SECRET", SECRET)
     monkeypatch.setenv("BANKING_DATABASE", NOWHERE)

@@ -251,38 +251,6 @@ def test_what_ends_a_run_before_its_time() -> None:
         ends(ZeroDivisionError())
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("name: [", "not YAML"),
-        ("name: " + "[" * 1000, "it is nested too deeply\n"),
-        (
-            ONE_STEP + "    call: ask_manager\n",
-            "line 8, column 5: the key 'call' stands twice, first in line 6; remove or rename one",
-        ),
-        (ONE_STEP + "    refused: true\n", "steps.0: a refused step needs repeatable: true\n"),
-        (ONE_STEP + "    colour: red\n", "steps.0.colour: there is no such member\n"),
-        (
-            ONE_STEP + "    wait_seconds: 61\n",
-            "steps.0.wait_seconds: must be less than or equal to 60\n",
-        ),
-        (
-            ONE_STEP + "    follow: {repeatable: true}\n",
-            "steps.0.follow: must be true, or a list of entries such as [{repeatable: true}, {}]\n",
-        ),
-        ("name: one\ndescription: One.", "steps: is missing\n"),
-        (ONE_STEP + "    capture: {x: {text: '('}}\n", "not a regular expression"),
-    ],
-)
-def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, text: str, complaint: str) -> None:
-    path = scenario(tmp_path, text)
-    run = suite("server", "--scenario", path, "--", *SERVER_COMMAND)
-    assert run.code == 2
-    assert str(path) in run.errors
-    assert complaint in run.errors
-    assert len(run.errors.splitlines()) == 1
-
-
 def test_list_names_every_check_and_its_sentences() -> None:
     every, only = suite("list").output, suite("list", "client").output
     assert all(f"    fails {each.name}: {each.wrong}\n" in every for each in load_mutants())

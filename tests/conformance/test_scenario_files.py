@@ -1,7 +1,6 @@
-"""A mistake in the names of a scenario file is said with its step."""
+"""A mistake in a scenario file is said with the file and its place."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,14 +12,53 @@ from .support import SHOP
 pytestmark = pytest.mark.quick
 
 
-def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
-    text = SHOP.read_text()
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    path = tmp_path / "changed.yaml"
+ONE_STEP = """
+name: one
+description: One step.
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+"""
+
+
+def complaint(text: str, folder: Path) -> str:
+    """Return the one line that says what is wrong with a file, without the file's name."""
+    path = folder / "changed.yaml"
     path.write_text(text)
-    return load_server_scenario(path)
+    with pytest.raises(ScenarioError) as failed:
+        load_server_scenario(path)
+    said = str(failed.value)
+    assert "\n" not in said
+    assert said.startswith(f"{path}: ")
+    return said
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name: [", "not YAML"),
+        ("name: " + "[" * 1000, "it is nested too deeply"),
+        (
+            ONE_STEP + "    call: ask_manager",
+            "line 8, column 5: the key 'call' stands twice, first in line 6; remove or rename one",
+        ),
+        (ONE_STEP + "    refused: true", "steps.0: a refused step needs repeatable: true"),
+        (ONE_STEP + "    colour: red", "steps.0.colour: there is no such member"),
+        (
+            ONE_STEP + "    wait_seconds: 61",
+            "steps.0.wait_seconds: must be less than or equal to 60",
+        ),
+        (
+            ONE_STEP + "    follow: {repeatable: true}",
+            "steps.0.follow: must be true, or a list of entries such as [{repeatable: true}, {}]",
+        ),
+        ("name: one\ndescription: One.", "steps: is missing"),
+        (ONE_STEP + "    capture: {x: {text: '('}}", "not a regular expression"),
+    ],
+)
+def test_a_mistake_in_a_scenario_file_is_named(text: str, sentence: str, tmp_path: Path) -> None:
+    assert sentence in complaint(text, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +92,6 @@ def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
 def test_a_mistake_in_names_is_said_with_its_step(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ScenarioError) as failed:
-        loaded(tmp_path, (old, new))
-    assert sentence in str(failed.value)
-    assert str(failed.value).startswith(f"{tmp_path}/changed.yaml: ")
-    assert "\n" not in str(failed.value)
+    text = SHOP.read_text()
+    assert old in text
+    assert sentence in complaint(text.replace(old, new), tmp_path)

@@ -1,10 +1,13 @@
-"""What reaches the terminal, whatever a server sends."""
+"""What reaches the terminal, whatever a server sends, and what of a result does."""
 
 import io
 import re
+from typing import Any
 
 import pytest
+from mcp.types import Annotations, CallToolResult, TextContent
 
+from banking_server.host.narrator import shown_to_user
 from banking_server.host.plain import quoted_name
 from banking_server.host.printing import console, say, say_in_parts
 
@@ -50,3 +53,23 @@ def test_colours_are_where_they_may_be(
     assert terminal or may or "\x1b" not in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert [line.rstrip() for line in plain.splitlines()] == ["  one", "", "  two", "  name: words"]
+
+
+def text(words: str, *audience: Any) -> TextContent:
+    annotations = Annotations(audience=list(audience)) if audience else None
+    return TextContent(type="text", text=words, annotations=annotations)
+
+
+def test_what_is_for_the_model_alone_is_not_shown() -> None:
+    result = CallToolResult(
+        content=[
+            text("everybody"),
+            text("user", "user"),
+            text("assistant", "assistant"),
+            text("both", "user", "assistant"),
+        ],
+        structured_content={"hidden": True},
+    )
+    assert shown_to_user(result) == ["everybody", "user", "both"]
+    only_the_model = CallToolResult(content=[text("x", "assistant")], structured_content={"a": 1})
+    assert shown_to_user(only_the_model) == []

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from .wire import Wire, strange_over_http
+from ..kit.serving import served
+from . import strange_server
+from .wire import Wire
 
 
 class Noted:
@@ -39,5 +41,5 @@ def notes(folder: Path) -> Iterator[Noted]:
 @pytest.fixture(scope="module")
 def strange_url(notes: Noted) -> Iterator[str]:
     """The address of a strange server."""
-    with strange_over_http() as url:
+    with served(strange_server.over_http()) as url:
         yield url

@@ -159,6 +159,14 @@ async def test_a_state_is_good_for_one_answer_to_one_call_of_its_caller(
     assert notes.lines[done:] == []
 
 
+@pytest.mark.parametrize("client", [NEW], indirect=True)
+async def test_an_answer_is_not_taken_for_a_later_question(client: Wire) -> None:
+    asks: JSON = {"name": "form_twice", "arguments": {}}
+    answered = {**asks, **client.answering(await client.ask("tools/call", asks))}
+    assert (await client.ask("tools/call", answered))["resultType"] == "input_required"
+    await refused_anew(client, answered)
+
+
 async def refused_anew(client: Wire, params: JSON) -> None:
     with pytest.raises(Refused) as refused:
         await client.ask("tools/call", params)

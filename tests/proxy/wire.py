@@ -303,10 +303,3 @@ def proxy_in_a_thread(options: ProxyOptions, **chosen: Any) -> Iterator[str]:
     callers = Callers(options, http)
     with served(http_app(options, http, callers), ending=callers.end) as url:
         yield url
-
-
-@contextmanager
-def strange_over_http(port: int = 0) -> Iterator[str]:
-    """Serve the strange server in a thread of this process; gives its URL."""
-    with served(strange_server.over_http(), port) as url:
-        yield url
