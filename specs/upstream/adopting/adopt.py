@@ -18,75 +18,55 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 HERE = Path(__file__).parent
+ORIGIN = "IBM/ibm-watsonx-orchestrate-adk", "957b3e354ea0aa34d629c39ed2184697a88dc3d9"
 BANK = "examples/experimental/agent_builder/customer_care_style/toolkits/banking_mcp_server"
-SESSION = (
-    "--binding=MCP_SESSIONS",
-    "session:demo",
-    '{"userId": "1", "username": "demo", "numericId": "1", "accessToken": "-"}',
-)
+SESSION = '{"userId": "1", "username": "demo", "numericId": "1", "accessToken": "-"}'
 """A session of discogs-mcp, which needs no account as long as nothing is asked of Discogs."""
 
 
 @dataclass
 class Server:
-    """A server as its project has it, and how its own page starts it."""
+    """A server as its project has it, and how its own page installs and starts it."""
 
     name: str
     repository: str
     commit: str
-    prepare: tuple[tuple[str, ...], ...]
-    start: tuple[str, ...]
-    folder: str = "."
+    folder: str
+    install: str
+    start: str
     path: str = "/mcp"
 
 
 SERVERS = (
     Server(
-        name="origin-typescript",
-        repository="IBM/ibm-watsonx-orchestrate-adk",
-        commit="957b3e354ea0aa34d629c39ed2184697a88dc3d9",
-        folder=f"{BANK}/ts_server",
+        *("origin-typescript", *ORIGIN, f"{BANK}/ts_server"),
         # Its lock file lacks a package, so `npm ci` refuses it.
-        prepare=(("npm", "install", "--ignore-scripts"),),
-        start=("npm", "run", "dev"),
+        install="npm install --ignore-scripts",
+        start="npm run dev",
     ),
     Server(
-        name="origin-python",
-        repository="IBM/ibm-watsonx-orchestrate-adk",
-        commit="957b3e354ea0aa34d629c39ed2184697a88dc3d9",
-        folder=f"{BANK}/py_server",
+        *("origin-python", *ORIGIN, f"{BANK}/py_server"),
         # It asks for `mcp>=1.0.0` and is written for version 1.
-        prepare=(
-            (sys.executable, "-m", "venv", ".venv"),
-            (".venv/bin/pip", "install", "--quiet", ".", "mcp<2"),
-        ),
-        start=(".venv/bin/python", "-m", "src.main"),
+        install=f"{sys.executable} -m venv .venv && .venv/bin/pip install --quiet . 'mcp<2'",
+        start=".venv/bin/python -m src.main",
     ),
     Server(
-        name="discogs-mcp",
-        repository="rianvdm/discogs-mcp",
-        commit="92cfb0cac5706e8d4307faeedd3f42eedf2c10ed",
-        prepare=(
-            ("npm", "ci", "--ignore-scripts"),
-            ("npm", "run", "postinstall"),
-            ("npx", "wrangler", "kv", "key", "put", "--local", *SESSION),
-        ),
-        start=("npx", "wrangler", "dev", "--ip", "127.0.0.1", "--port"),
+        *("discogs-mcp", "rianvdm/discogs-mcp", "92cfb0cac5706e8d4307faeedd3f42eedf2c10ed", "."),
+        install="npm ci --ignore-scripts && npm run postinstall && npx wrangler kv key put --local "
+        f"--binding MCP_SESSIONS session:demo '{SESSION}'",
+        start="npx wrangler dev --ip 127.0.0.1 --port $PORT",
         path="/mcp?session_id=demo",
     ),
 )
 
 
-def run(*command: object, cwd: Path) -> str:
-    """Run a command and return its output; a failure ends the program with all of it."""
-    words = [str(word) for word in command]
-    ran = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=500)
+def run(command: str, folder: Path) -> None:
+    """Run a command of the shell; a failure ends the program with all that it wrote."""
+    ran = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True)
     if ran.returncode != 0:
-        sys.exit(f"{' '.join(words)} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
-    return ran.stdout
+        sys.exit(f"{command} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
 
 
 @contextmanager
@@ -94,64 +74,60 @@ def started(server: Server, folder: Path) -> Iterator[str]:
     """Start the server on a free port, and yield its URL once it listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    command = [*server.start, port] if server.start[-1] == "--port" else [*server.start]
-    env = {**os.environ, "HOST": "127.0.0.1", "PORT": port, "CI": "1"}
-    with (folder / "server.log").open("w+") as log:
+        port: int = free.getsockname()[1]
+    env = {**os.environ, "HOST": "127.0.0.1", "PORT": str(port), "CI": "1"}
+    log = folder / "server.log"
+    with log.open("w") as out:
         process = subprocess.Popen(
-            command, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True
+            server.start, shell=True, cwd=folder, env=env, stdout=out, stderr=out, process_group=0
         )
-        try:
-            for _ in range(240):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", int(port))) == 0:
-                        break
-                time.sleep(0.25)
-            else:
-                sys.exit(f"{server.name} does not listen:\n{(folder / 'server.log').read_text()}")
-            yield f"http://127.0.0.1:{port}{server.path}"
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(20)
+    try:
+        for _ in range(240):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.25)
+        else:
+            sys.exit(f"{server.name} does not listen:\n{log.read_text()}")
+        yield f"http://127.0.0.1:{port}{server.path}"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
 
 
-def judged(server: Server, folder: Path) -> tuple[str, list[str]]:
+def judged(server: Server, folder: Path) -> tuple[str, str]:
     """Start the server; return the suite's verdict, and the checks that found a fault."""
-    suite = [sys.executable, "-m", "banking_server.conformance", "server", "--json", "--scenario"]
+    scenario = HERE / f"{server.name}.yaml"
+    suite = (sys.executable, "-m", "banking_server.conformance", "server", "--json")
     with started(server, folder) as url:
-        ran = subprocess.run(
-            [*suite, str(HERE / f"{server.name}.yaml"), "--url", url],
-            capture_output=True, text=True, timeout=500,
-        )  # fmt: skip
+        command = [*suite, "--scenario", str(scenario), "--url", url]
+        ran = subprocess.run(command, capture_output=True, text=True)
     if not ran.stdout:
         sys.exit(f"{server.name} was not judged: {ran.stderr}")
-    report: dict[str, Any] = json.loads(ran.stdout)
-    bad = {each["id"] for each in report["checks"] if each["status"] in ("FAILURE", "WARNING")}
-    return report["verdict"], sorted(bad)
+    report = json.loads(ran.stdout)
+    found = {each["id"] for each in report["checks"] if each["status"] in ("FAILURE", "WARNING")}
+    return report["verdict"], ", ".join(sorted(found)) or "nothing"
 
 
-def adopted(server: Server, clone: Path) -> str:
-    """Judge the server as it is and with the diff; return what became of it."""
+def adopted(server: Server, clone: Path) -> None:
+    """Judge the server as it is and with the diff."""
     owner, name = server.repository.split("/")
     origin = os.environ.get("ADOPTING_FROM", "https://github.com/{owner}/{name}")
-    run("git", "init", "--quiet", clone, cwd=HERE)
     url = origin.format(owner=owner, name=name)
-    run("git", "fetch", "--quiet", "--depth=1", url, server.commit, cwd=clone)
-    run("git", "checkout", "--quiet", "FETCH_HEAD", cwd=clone)
+    run(f"git init --quiet && git fetch --quiet --depth=1 '{url}' {server.commit}", clone)
+    run("git checkout --quiet FETCH_HEAD", clone)
     folder = clone / server.folder
-    for command in server.prepare:
-        run(*command, cwd=folder)
-    verdict, before = judged(server, folder)
-    diff = HERE / f"{server.name}.diff"
-    run("git", "apply", diff, cwd=clone)
-    print(f"{server.name}: {verdict}, with faults: {', '.join(before)}", flush=True)
-    verdict, after = judged(server, folder)
-    if not before or verdict != "conformant" or after:
-        sys.exit(f"{server.name} with the diff: {verdict}, with faults: {', '.join(after)}")
-    return f"{server.name} with the diff: conformant, without a fault"
+    run(server.install, folder)
+    verdict, found = judged(server, folder)
+    print(f"{server.name} is {verdict}; found: {found}", flush=True)
+    run(f"git apply '{HERE / server.name}.diff'", clone)
+    outcome = judged(server, folder)
+    print(f"{server.name} with the diff is {outcome[0]}; found: {outcome[1]}", flush=True)
+    if found == "nothing" or outcome != ("conformant", "nothing"):
+        sys.exit(f"{server.name}: something is to be found before the diff, and nothing after it.")
 
 
 if __name__ == "__main__":
     for each in SERVERS:
         with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-            print(adopted(each, Path(scratch) / "clone"), flush=True)
+            adopted(each, Path(scratch))
