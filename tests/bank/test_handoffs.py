@@ -5,14 +5,16 @@ import asyncio
 import pytest
 
 from banking_server.bank.handoffs import (
+    ChoiceRecorded,
     HandoffOpened,
+    choose,
     claim_handoff,
     find_open_handoff,
     open_handoff,
 )
 from banking_server.bank.location import Location
 from banking_server.bank.models import HandoffChoice
-from banking_server.bank.rules import DEFAULT_REASON
+from banking_server.bank.rules import DEFAULT_REASON, Argument, Refused
 from banking_server.bank.storage import Bank
 
 from .support import NOW, call, prepared, sql
@@ -85,3 +87,12 @@ async def test_reasons_that_name_the_same_account_or_transfer_of_the_customer_ar
     assert len({*ids, first.handoff_id, about.handoff_id}) == len(others) + 2
     stranger = await opened(bank, "Please unlock acc_checking_001.", customer="CUST002")
     assert stranger.handoff.handoff_id != first.handoff_id
+
+
+async def test_a_handoff_that_an_agent_has_keeps_its_choice(bank: Bank) -> None:
+    handoff_id = (await opened(bank, choice="callback")).handoff.handoff_id
+    await claim_handoff(bank, handoff_id, agent="Ada", now=NOW)
+    refused = await choose(bank, call(), handoff_id, "realtime")
+    assert isinstance(refused, Refused)
+    assert refused.field == Argument.HANDOFF_ID
+    assert isinstance(await choose(bank, call(), handoff_id, "callback"), ChoiceRecorded)

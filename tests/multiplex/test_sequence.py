@@ -31,6 +31,7 @@ from ..kit.bank import (
     structured,
     words,
 )
+from ..kit.model import error, scripted_model
 from ..kit.words import (
     ACCOUNTS,
     BALANCE,
@@ -337,3 +338,23 @@ async def test_a_question_is_answered_through_another_server_by_its_own_customer
         result = await multiplex_round(me_again, *MINE, **answers)
     assert statuses(result) == ["done", "done"]
     assert tools(world) == [ACCOUNTS, BALANCE, MULTIPLEX]
+
+
+async def test_where_the_clients_model_cannot_be_reached_the_banks_is_and_its_error_is_no_strangers(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """2025-11-25 without a session has no way to ask, though the client offers its model."""
+    async with over_http(world, mode="legacy", sampling_callback=ClientModel({})) as me:
+        result = await multiplex(me, *MINE)
+    assert "BANKING_MODEL_URL" in results(result)[1]["message"]
+    with scripted_model([error(500, "the oracle at 10.9.8.7 is silent")]) as endpoint:
+        monkeypatch.setenv("BANKING_MODEL_URL", endpoint.url)
+        monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
+        monkeypatch.setattr("banking_server.agent.endpoint.RETRIES", 0)
+        async with over_http(world) as me:
+            result = await multiplex(me, *MINE)
+    message = results(result)[1]["message"]
+    assert message.startswith("arguments.accountId: the bank's language model gives no answer now.")
+    assert "10.9.8.7" not in message
+    incident = message.rstrip(".").split()[-1]
+    assert any(incident in line and "HTTP 500" in line for line in caplog.text.splitlines())
