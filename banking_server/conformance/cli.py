@@ -43,7 +43,7 @@ USAGE_ERROR = 2
 TERMINATED = 143
 
 app = typer.Typer(
-    help="Check whether a server or a client keeps the tool-chaining specification.",
+    help="Check whether a server or a client conforms to the tool-chaining specification.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,12 +52,12 @@ app = typer.Typer(
 
 
 class UsageError(ScenarioError):
-    """The command line cannot be carried out; the message says why."""
+    """The command line is wrong; the message says why."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the user may ask of a run, whichever side is judged."""
+    """The options of a run, for servers and clients."""
 
     spec_version: Annotated[
         list[Era] | None,
@@ -88,11 +88,11 @@ class RunOptions:
 
     @property
     def eras(self) -> list[Era]:
-        """The eras that are asked for."""
+        """The eras that the user chose."""
         return [era for era in Era if not self.spec_version or era in self.spec_version]
 
     def chosen(self, side: Side) -> frozenset[str]:
-        """Return the ids of the checks that are asked for.
+        """Return the ids of the checks that the user chose.
 
         Raises UsageError for an id that is not a check of this side.
         """
@@ -135,7 +135,7 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
         options = RunOptions(**{each.name: given.pop(each.name) for each in shared})
         command(**given, options=options)
 
-    # What Typer reads to learn which options there are.
+    # Typer reads the options from this signature.
     vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
     return run
 
@@ -238,7 +238,7 @@ def program(output: Output = None) -> None:
 
 def _check_new(output: Path | None) -> None:
     if output is not None and output.exists():
-        raise UsageError(f"--output {output}: the file is there already; name another")
+        raise UsageError(f"--output {output}: the file exists; choose another name")
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -330,7 +330,7 @@ def list_checks(
 
 
 def _tell(report: Report, options: RunOptions) -> NoReturn:
-    """Write and print what the user asked for, and exit with the verdict's code."""
+    """Write and print the chosen reports, and exit with the verdict's code."""
     if options.output_dir is not None:
         write_json(report, options.output_dir)
     if options.junit is not None:
@@ -349,7 +349,7 @@ def server_target(
     timeout: float,
     redaction: Redaction,
 ) -> Target:
-    """Return how a server is reached; its credentials are redacted. Raises UsageError."""
+    """Return the target for the options; its credentials are redacted. Raises UsageError."""
     if (url is None) == (not command):
         raise UsageError("give either --url URL or -- COMMAND")
     if header and url is None:
@@ -369,7 +369,7 @@ def server_target(
 def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScenario]:
     """Read scenario files. Raises ScenarioError for a mistake, or a variable that is not set.
 
-    `over_http`: the server is reached at a URL, where callers have headers.
+    `over_http`: the server has a URL, so callers have headers.
     """
     scenarios = [load_server_scenario(path) for path in paths]
     if len({each.name for each in scenarios}) < len(scenarios):
@@ -380,9 +380,9 @@ def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScen
 
 
 def _cases(scripts: Sequence[ClientScript], wanted: Sequence[str]) -> frozenset[str] | None:
-    """Return the cases that are asked for, as `scenario/case`; None if no choice is made.
+    """Return the chosen cases as `scenario/case`; None if the user chose none.
 
-    Each is asked for by its name, or by that of its scenario. Raises UsageError for another name.
+    A name is that of a case or of a scenario. Raises UsageError for another name.
     """
     cases: dict[str, list[str]] = {}
     for script in scripts:
@@ -398,7 +398,7 @@ def _cases(scripts: Sequence[ClientScript], wanted: Sequence[str]) -> frozenset[
 
 
 def _header(text: str) -> tuple[str, str]:
-    """Return name and value of a header that is given as NAME=ENVVAR. Raises UsageError."""
+    """Return the name and the value of a header from NAME=ENVVAR. Raises UsageError."""
     name, _, variable = text.partition("=")
     if not name or not variable:
         raise UsageError(f"--header takes NAME=ENVVAR, not {text!r}")
@@ -409,7 +409,7 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _is_usable(url: str) -> bool:
-    """Return whether something can be sent to a URL."""
+    """Return whether a request can be sent to a URL."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -424,7 +424,7 @@ def _without_credentials(url: str) -> str:
 
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
-    """Return what says on a terminal which scenario is running."""
+    """Return a function that prints the running scenario on a terminal."""
     console = Console(stderr=True)
 
     def tell(what: str) -> None:
@@ -436,7 +436,7 @@ def _progress(options: RunOptions) -> Callable[[str], None]:
 
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
-    # If it is stopped from outside, say by a CI job that is cancelled, it stops what it started.
+    # If a CI job is cancelled, for example, the suite must stop the programs that it started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
     try:
         app()

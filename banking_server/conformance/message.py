@@ -1,4 +1,4 @@
-"""JSON-RPC messages as they went over the wire."""
+"""JSON-RPC messages as they were sent."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 def within(value: object, *names: str) -> Json:
-    """Return the object that stands under these names, one in the other; empty if none does."""
+    """Return the nested object at these names, one after the other; empty if there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -23,7 +23,7 @@ def within(value: object, *names: str) -> Json:
 
 @dataclass(frozen=True)
 class WireMessage:
-    """One message as it went over the wire."""
+    """One message as it was sent."""
 
     sender: Literal["client", "server"]
     body: Json

@@ -1,7 +1,7 @@
 """Writes `specs/requirements.yaml`: python -m banking_server.conformance.publish
 
-It is made from the sentences of the text and the registry of checks, in the grammar of the official
-suite.
+The file is made from the sentences of the text and the registry of checks. Its format is that of
+the official suite.
 """
 
 import sys
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def requirements_yaml() -> str:
-    """Return what the file should contain."""
+    """Return the content of the file."""
     rows = "".join(f"{line}\n" for row in load_requirements() for line in _row(row))
     return f"""\
 # Traceability: each normative sentence of tool-chaining.md, word for word, with the checks that

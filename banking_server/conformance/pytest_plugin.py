@@ -1,7 +1,7 @@
-"""The checks of a server as tests of pytest, one test a check: `specs/conformance/README.md`.
+"""The checks of a server as pytest tests, one test for each check: `specs/conformance/README.md`.
 
-A check that failed is a failed test, and so are all if the server crashed or hung. A WARNING is a
-passed test with a warning. What was not exercised is skipped with the reason.
+A check that failed is a failed test. If the server crashed or hung, all tests fail. A WARNING is a
+passed test with a warning. A check that was not exercised is skipped with the reason.
 """
 
 import shlex
@@ -15,7 +15,7 @@ import pytest
 
 from banking_server.conformance.cli import read_scenarios, server_target
 from banking_server.conformance.report.judgement import Status
-from banking_server.conformance.report.junit import told
+from banking_server.conformance.report.junit import failure_text
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.requirements import checks_of
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
 
 
 def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
-    """Return what judges a server when the first test needs it, and once. Raises ScenarioError."""
+    """Return a function that judges the server once, at its first call. Raises ScenarioError."""
     url = server if server.startswith(("http://", "https://")) else None
     scenarios = read_scenarios([Path(file) for file in files], over_http=url is not None)
     redaction, checks = Redaction(), frozenset(check.id for check in checks_of("server"))
@@ -64,17 +64,17 @@ class CheckTest(pytest.Item):
     """One check, on all protocol revisions that the server speaks."""
 
     def runtest(self) -> None:
-        """Fail, warn or skip, as the report says of the check."""
+        """Fail, warn or skip, by the report on the check."""
         report = self.session.stash[JUDGE]()
         results = [result for result in report.results if result.check.id == self.name]
         worst = max(results, key=lambda result: result.severity)
-        if worst.status is Status.FAILURE or worst.refused:
-            pytest.fail(told(report, worst), pytrace=False)
+        if worst.status is Status.FAILURE or worst.crashed:
+            pytest.fail(failure_text(report, worst), pytrace=False)
         if worst.status is Status.WARNING:
-            warnings.warn(told(report, worst), stacklevel=1)
+            warnings.warn(failure_text(report, worst), stacklevel=1)
         if worst.status is Status.SKIPPED:
-            pytest.skip(told(report, worst))
+            pytest.skip(failure_text(report, worst))
 
     def reportinfo(self) -> tuple[str, None, str]:
-        """Return what stands above a failure."""
+        """Return the heading of a failure."""
         return "tool chaining", None, self.name

@@ -1,8 +1,8 @@
 """The numbered sentences of the specification, and the checks that test them.
 
-All of it is data: the sentences are those of `specs/tool-chaining.md`, and the registry of checks
-is `specs/conformance/checks.yaml`, whose form is its JSON Schema. `specs/requirements.yaml` is made
-from both (`publish`).
+The sentences are read from `specs/tool-chaining.md`, and the registry of checks from
+`specs/conformance/checks.yaml`, which has a JSON Schema. `publish` makes `specs/requirements.yaml`
+from both.
 """
 
 import re
@@ -22,12 +22,12 @@ Side = Literal["server", "client"]
 
 
 class Level(StrEnum):
-    """How binding a sentence is: a check that fails is a FAILURE for MUST, a WARNING for SHOULD."""
+    """The keyword of a sentence: a failed check is a FAILURE for MUST, a WARNING for SHOULD."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
     MAY = "MAY"
-    """A permission: nobody can fail to keep it."""
+    """A permission, which cannot be violated."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Requirement:
     excluded: str | None
     """Why no check tests it, or None if one does."""
     testable_if: str | None
-    """What would have to be there for a check to test it, if it is excluded."""
+    """What a check would need to test it, if it is excluded."""
 
     @property
     def level(self) -> Level:
@@ -56,17 +56,17 @@ class Check:
     id: str
     requirements: tuple[Requirement, ...]
     at: str | None
-    """The member that a failure is about, as a JSON Pointer, if it always is the same."""
+    """The member that every failure is about, as a JSON Pointer, if there is one."""
     judges: str
     """What it compares, in one sentence."""
     remedy: str
     """What an implementer changes when it fails."""
     needs: str | None
-    """What a run has to bring for it, as a key of the registry's `needs`; None: nothing."""
+    """What a run has to contain for it, as a key of the registry's `needs`; None: nothing."""
     reads: Literal["wire", "printed"]
-    """Whether it reads the messages alone, or what the client prints too."""
+    """Whether it reads the messages only, or also the output of the client."""
     eras: tuple[Era, ...]
-    """The eras in which it can be made."""
+    """The eras in which the check applies."""
 
     @property
     def level(self) -> Level:
@@ -82,7 +82,7 @@ class Check:
 
 @cache
 def load_requirements() -> tuple[Requirement, ...]:
-    """Return every numbered sentence, in the order of the numbers; those not tested come last."""
+    """Return every numbered sentence in the order of the numbers; untested sentences come last."""
     registry = read_yaml("conformance/checks.yaml")
     not_tested = {row["id"]: row for row in registry["not_tested"]}
     sentences = sorted(

@@ -40,14 +40,14 @@ class ScenarioError(Exception):
 
 
 class _Twice(Exception):
-    """A key stands twice in one mapping."""
+    """A key occurs twice in one mapping."""
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as JSON: a key stands once, and a plain date stays text, as JSON has no dates."""
+    """YAML as JSON: a key must not occur twice, and a plain date stays text."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        # Before `<<` is filled in: what a mapping says itself may differ from what it takes over.
+        # Before `<<` is merged: a mapping may overwrite the members that it merges.
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
         for key, _ in node.value:
@@ -86,7 +86,7 @@ def _read(path: Path) -> Any:
 
 
 class Strict(BaseModel):
-    """A part of such a file; a member that it does not know is a mistake."""
+    """A part of such a file. An unknown member is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -103,7 +103,7 @@ def load(path: Path, model: type[M]) -> M:
 
 
 def _mistake(error: ErrorDetails) -> str:
-    """Say what is wrong with a value, in this suite's words rather than in Pydantic's."""
+    """Return what is wrong with a value, without Pydantic's words."""
     if error["type"] == "missing":
         return "is missing"
     if error["type"] == "extra_forbidden":

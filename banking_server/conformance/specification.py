@@ -1,6 +1,6 @@
-"""The files of `specs/` that the suite works from, each read once.
+"""Reads the files of `specs/`, each once.
 
-The libraries are imported where they are used, so that a command which needs no file starts fast.
+Libraries are imported where they are used, so that a command that needs no file starts fast.
 """
 
 import json

@@ -1,19 +1,19 @@
-"""The suite's own reading of JSON values: it shares no judgement with what it judges."""
+"""JSON values: the suite has its own comparison, and shares no code with what it judges."""
 
 import json
 import re
 from typing import Any, Final
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
-"""A place in a list, as RFC 6901 writes it: `-1` and `01` are not."""
+"""An index of a list, as RFC 6901 writes it: `-1` and `01` are not valid."""
 
 
 def identity(value: Any) -> str:
-    """Return one text for all values for which RFC 8785 writes one text.
+    """Return a text that is the same for two values exactly if RFC 8785 writes them alike.
 
-    A number is the double next to it (`1` is `1.0`, and 2^53 is 2^53 + 1), `true` is not a number,
-    members have no order and the items of a list have one. What RFC 8785 cannot write is itself: a
-    number that no double can hold, half a character. Raises TypeError if it is not a JSON value.
+    A number is the nearest double (`1` is `1.0`, and 2^53 is 2^53 + 1); `true` is not a number. The
+    order of members does not count. A value that RFC 8785 cannot write equals only itself: a number
+    that no double can hold, half of a surrogate pair. Raises TypeError if the value is not JSON.
     """
     match value:
         case list():
@@ -43,7 +43,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def at_pointer(pointer: str, value: Any) -> Any:
-    """Return what a JSON Pointer (RFC 6901) leads to in `value`, or None if it leads nowhere."""
+    """Return the value at a JSON Pointer (RFC 6901), or None if there is none."""
     for part in pointer.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and name in value:
@@ -56,17 +56,17 @@ def at_pointer(pointer: str, value: Any) -> Any:
 
 
 SHOWN: Final = 300
-"""Characters of a value that a sentence shows."""
+"""Characters of a value in a message."""
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[^\s",:\[\]{}]++|.')
-"""What a JSON text is made of: a text, a number or a word, a mark."""
+"""A token of JSON: a string, a number or a literal, a punctuation mark."""
 
 
-def shown(value: Any) -> str:
-    """Return a value as a report shows it: JSON, cut after 300 characters.
+def quote(value: Any) -> str:
+    """Return a value as JSON, cut after 300 characters, for a report.
 
-    It is cut between texts and numbers, never within one: a secret stands in one of them, and the
-    beginning of a secret would no longer be known for it where reports leave secrets out.
+    It is cut between strings and numbers, never inside one. A report removes secrets later, and
+    would not recognize the beginning of a secret.
     """
     try:
         text = json.dumps(value, ensure_ascii=False)
@@ -79,5 +79,5 @@ def shown(value: Any) -> str:
                 break
             end = token.end()
         text = f"{text[:end]}… ({len(text):,} characters)"
-    # Half of a pair of surrogates can be sent, but neither printed nor written.
+    # Half of a surrogate pair can be sent, but not printed or written to a file.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -18,7 +18,7 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
         run = suite("scenario", "--url", url, "-o", path)
         assert suite("scenario", "--url", url).output == path.read_text()
         there = suite("scenario", "--url", url, "-o", path)
-        assert (there.code, "the file is there already" in there.errors) == (2, True)
+        assert (there.code, "the file exists" in there.errors) == (2, True)
     assert server.calls == 0
     assert (run.code, run.output, run.errors) == (0, "", "")
     assert [step.call for step in load_server_scenario(path).steps] == ["login"]

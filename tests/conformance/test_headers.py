@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp.shared import inbound
 
-from banking_server.conformance.target.headers import of_arguments
+from banking_server.conformance.target.headers import argument_headers
 
 pytestmark = pytest.mark.quick
 
@@ -39,5 +39,5 @@ SCHEMA = {
 )
 def test_arguments_have_the_headers_that_the_sdk_sends(arguments: dict[str, Any]) -> None:
     expected = inbound.mcp_param_headers(inbound.x_mcp_header_map(SCHEMA), arguments)
-    assert of_arguments(SCHEMA, arguments) == expected
+    assert argument_headers(SCHEMA, arguments) == expected
     assert inbound.validate_mcp_param_headers(SCHEMA, arguments, expected) is None

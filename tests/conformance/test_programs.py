@@ -99,7 +99,7 @@ def test_the_program_that_is_written_is_the_one_shown_and_takes_a_client(tmp_pat
     assert suite("program", "-o", written).code == 0
     text = written.read_text("utf-8")
     assert text == block("specs/conformance/README.md", "client_under_test.py", "python")
-    assert "name another" in suite("program", "-o", written).errors
+    assert "choose another name" in suite("program", "-o", written).errors
 
     scripts = ("client", "--scenario", "follow", "--scenario", "failures")
     command = ("--", sys.executable, written)

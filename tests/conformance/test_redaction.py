@@ -13,7 +13,7 @@ from banking_server.conformance.report.redaction import (
     is_secret_name,
     shown_command,
 )
-from banking_server.conformance.target.child_process import last_words
+from banking_server.conformance.target.child_process import last_errors
 
 pytestmark = pytest.mark.quick
 
@@ -58,9 +58,9 @@ def test_what_stays_readable() -> None:
 
 
 def test_a_line_that_a_program_printed_last() -> None:
-    assert last_words("Traceback\nKeyError: password=hunter2\n") == f"KeyError: password={REDACTED}"
-    assert last_words("Authorization: Bearer hunter2") == f"Authorization: Bearer {REDACTED}"
-    assert last_words("order=7: no such order") == "order=7: no such order"
+    assert last_errors("Traceback\nError: password=hunter2\n") == f"Error: password={REDACTED}"
+    assert last_errors("Authorization: Bearer hunter2") == f"Authorization: Bearer {REDACTED}"
+    assert last_errors("order=7: no such order") == "order=7: no such order"
 
 
 WORD = 'say "friend" \\ & enter \u00e9'
@@ -91,7 +91,7 @@ def test_a_secret_is_redacted_as_itself_and_encoded(text: str) -> None:
 
 def test_a_last_line_is_whole_until_it_is_redacted() -> None:
     said = "." * 290 + "hunter2-secret"
-    assert Redaction(["hunter2-secret"]).text(str(last_words(said))) == "." * 290 + REDACTED
+    assert Redaction(["hunter2-secret"]).text(str(last_errors(said))) == "." * 290 + REDACTED
     assert len(str(ClientEnd(1, "", "x" * 5000))) < 400
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from banking_server.chaining import values as judged
-from banking_server.conformance.values import at_pointer, same, shown
+from banking_server.conformance.values import at_pointer, quote, same
 from banking_server.packaged import packaged
 
 pytestmark = pytest.mark.quick
@@ -62,11 +62,11 @@ def test_a_pointer(pointer: str, value: Any) -> None:
 
 
 def test_a_long_value_is_cut_where_it_is_shown() -> None:
-    assert shown({"a": "\u00e9"}) == '{"a": "\u00e9"}'
-    assert shown("x" * 500) == "\u2026 (502 characters)"
-    assert shown(["y", "x" * 500, 7]) == '["y", \u2026 (512 characters)'
-    assert shown([12345] * 100) == "[" + "12345, " * 42 + "12345\u2026 (700 characters)"
-    assert shown({'a\\"': "\\" * 200}).startswith('{"a\\\\\\"": \u2026')
+    assert quote({"a": "\u00e9"}) == '{"a": "\u00e9"}'
+    assert quote("x" * 500) == "\u2026 (502 characters)"
+    assert quote(["y", "x" * 500, 7]) == '["y", \u2026 (512 characters)'
+    assert quote([12345] * 100) == "[" + "12345, " * 42 + "12345\u2026 (700 characters)"
+    assert quote({'a\\"': "\\" * 200}).startswith('{"a\\\\\\"": \u2026')
 
 
 @pytest.mark.parametrize("before", range(270, 301, 2))
@@ -74,6 +74,6 @@ def test_no_value_is_cut_in_the_middle(before: int) -> None:
     """Else the beginning of a secret would stand in a report."""
     secret = 'hunter2 says: "open", [now]'
     for value in (secret, ["a", {secret: 1}], 1234567):
-        left = shown(["." * before, value, "x" * 300])
+        left = quote(["." * before, value, "x" * 300])
         whole = secret in left.replace("\\", "") or "1234567" in left
         assert whole or not any(part in left for part in ("hunt", "123"))

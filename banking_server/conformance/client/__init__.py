@@ -1,1 +1,1 @@
-"""Judging a client: run it against a mock server, case by case, and look at what it did."""
+"""Judging a client: run it against a mock server, case by case, and check what it did."""

@@ -1,4 +1,4 @@
-"""What one run of the client under test left behind, to be judged by `client.checks`."""
+"""The evidence of one run of the client under test, for `client.checks`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from banking_server.conformance.client.script import Case, ClientScript, Provide
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import NotApplicable, Untestable
 from banking_server.conformance.target.channel import TargetFailure, read
-from banking_server.conformance.target.child_process import last_words
+from banking_server.conformance.target.child_process import last_errors
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.values import SHOWN, shown
+from banking_server.conformance.values import SHOWN, quote
 from banking_server.text import cut
 
 FEWEST_CALLS: Final = 3
-"""The limit of a host with which the suite can still judge most of what a client does."""
+"""The smallest limit of a host with which the suite can judge most of a client's behaviour."""
 
 
 def result_in(line: str) -> Json | None:
@@ -54,7 +54,7 @@ class ClientEnd:
 
     @property
     def went_on(self) -> bool:
-        """Whether it came to its own end: only then does a call that was not made say anything."""
+        """Whether it ended by itself. Only then a call that was not made is evidence."""
         return self.exit_code == 0
 
     def __str__(self) -> str:
@@ -63,8 +63,8 @@ class ClientEnd:
         else:
             ended = f"the client exited with code {self.exit_code}"
         if self.outcome is not None:
-            ended += f" and printed the outcome {shown(self.outcome)}"
-        words = last_words(self.errors)
+            ended += f" and printed the outcome {quote(self.outcome)}"
+        words = last_errors(self.errors)
         return ended + (f"; its last words: {cut(words, SHOWN)}" if words else "")
 
 
@@ -77,7 +77,7 @@ class CaseRun:
     era: Era
     log: Log
     other: Log | None
-    """What the second mock server saw, if the script has one."""
+    """The requests to the second mock server, if the script has one."""
     end: ClientEnd
     earlier_chain_ids: Mapping[str, str] = field(default_factory=dict[str, str])
     """The chain ids of the runs before this one, each with the name of the run."""
@@ -101,7 +101,7 @@ class CaseRun:
         return None
 
     def missing_witness(self, witness: int) -> NotApplicable | Untestable | None:
-        """Say which of the calls 1 to `witness` was not made or not answered, if one was not."""
+        """Return which of the calls 1 to `witness` was not made or not answered, or None."""
         for number in range(1, witness + 1):
             call, tool = self.call(number), self.case.expect.calls[number - 1].tool
             if call is None:
@@ -114,7 +114,7 @@ class CaseRun:
         return None
 
     def missing_provision(self, provided: Provided) -> NotApplicable | None:
-        """Say why another run of the client does not show what a check needs, if it does not."""
+        """Return why another run of the client does not show what a check needs, or None."""
         other = self.others.get(provided.case)
         if other is None:
             return NotApplicable(f"the client was not run in the case {provided.case}")
@@ -131,7 +131,7 @@ class CaseRun:
         return None
 
     def excuse(self, number: int) -> NotApplicable | Untestable | None:
-        """Return why it says nothing that call `number` was not made, or None if it does."""
+        """Return why it is no evidence that call `number` was not made, or None if it is."""
         if not self.end.went_on:
             return Untestable(str(self.end))
         made = len(self.log.operations)
@@ -156,10 +156,10 @@ class CaseRun:
 
 
 def name_calls(log: Log) -> str:
-    """Name the calls that a mock server received, for people."""
+    """Return the calls that a mock server received, as text."""
     calls = log.operations
     if not calls:
         return "no calls"
-    names = ", ".join(f"{call.tool} {shown(call.arguments)}" for call in calls[:8])
+    names = ", ".join(f"{call.tool} {quote(call.arguments)}" for call in calls[:8])
     more = f" and {len(calls) - 8} more" if len(calls) > 8 else ""
     return f"{len(calls)} {'call' if len(calls) == 1 else 'calls'}: {names}{more}"

@@ -1,7 +1,7 @@
 """The mock MCP server that a client under test talks to, playing one case of a script.
 
-It speaks raw HTTP in both eras, and is lenient about everything that is not being judged. It writes
-down every call and every message; `client.checks` judges them once the client has ended.
+It uses raw HTTP in both eras, and tolerates every fault that is not judged. It records every call
+and every message; `client.checks` judges them when the client has ended.
 """
 
 import contextlib
@@ -47,20 +47,20 @@ INVALID_PARAMS: Final = -32602
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
 TTL_MS: Final = 600_000
-"""How long a client might use a tool list, were it not for a directive (TC-C-13)."""
+"""How long a client may cache a tool list, except before following a directive (TC-C-13)."""
 ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
-"""Where a GET of the client waits to be told that the user cancels."""
+"""The path where a GET of the client waits until the user cancels."""
 CANCEL_SECONDS: Final = 10
-"""How long an answer is held from a client that was told that the user cancels."""
+"""How long a response is held back after the client was told that the user cancels."""
 ASKING_SECONDS: Final = 1
-"""How long a client that was given `cancelUrl` may take to ask for it, once its call is held."""
+"""How long a client with a `cancelUrl` may take to request it, once its call is held."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
 @dataclass
 class Operation:
-    """One `tools/call`, however many rounds it took."""
+    """One `tools/call`, with all its rounds."""
 
     number: int
     tool: str
@@ -69,11 +69,11 @@ class Operation:
     authorization: str | None = None
     """The header of its first request."""
     request: WireMessage | None = None
-    """Its first request, as it came."""
+    """Its first request, as received."""
     answered: bool = False
-    """Whether its result or error has been sent, or its answer was broken off."""
+    """Whether its result or error was sent, or its response was cut off."""
     result: Json | None = None
-    """The complete result that it brought, if it brought one."""
+    """Its complete result, if it has one."""
 
     def is_of(self, tool: str, arguments: Json) -> bool:
         """Return whether it is a call of this tool with these arguments."""
@@ -87,21 +87,21 @@ class Request:
     method: str
     params: Json
     calls: int
-    """How many calls had been answered when it came."""
+    """How many calls had been answered when it arrived."""
 
 
 @dataclass
 class Log:
-    """What one mock server saw."""
+    """The requests that one mock server received."""
 
     operations: list[Operation] = field(default_factory=list[Operation])
     requests: list[Request] = field(default_factory=list[Request])
-    """Every request of the era that is being played."""
+    """Every request of the current era."""
     waits_for_cancel: bool = False
     """Whether the client was told, while its call was held, that the user cancels."""
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
     refused_method: str | None = None
-    """The method of a request that came in another era's protocol."""
+    """The method of a request of another era."""
 
     def client_capabilities(self) -> list[Json]:
         """Return the capabilities that the client declared: one for each declaration."""
@@ -115,7 +115,7 @@ class Log:
 
 
 class MockServer:
-    """Plays one case on a port of its own while the `with` block lasts."""
+    """Plays one case on its own port during the `with` block."""
 
     def __init__(
         self,
@@ -144,9 +144,9 @@ class MockServer:
         self._waiting: dict[str, threading.Event] = {}
         """For each question on 2025-11-25, by its id: set when it is answered."""
         self._elicits = False
-        """Whether the client declared that it can be asked."""
+        """Whether the client declared elicitation."""
         self._asked = threading.Event()
-        """Set when the client asked to be told that the user cancels."""
+        """Set when the client requested the `cancelUrl`."""
         self._cancel = threading.Event()
         """Set when the user cancels: a call whose answer is held has arrived."""
         self._cancelled = threading.Event()
@@ -163,7 +163,7 @@ class MockServer:
 
     @property
     def url(self) -> str:
-        """Where the client connects."""
+        """The URL for the client."""
         return self.origin + ENDPOINT
 
     def __enter__(self) -> Self:
@@ -243,7 +243,7 @@ class MockServer:
         message: WireMessage,
         exchange: "_Exchange",
     ) -> Json | None:
-        """Return what answers a request, `result` or `error`; None if nothing more is sent."""
+        """Return the `result` or `error` for a request; None if nothing more is sent."""
         if method == "initialize" or self._era is Era.MODERN:
             declared = within(params, "_meta", CLIENT_CAPABILITIES_KEY)
             self._elicits = "elicitation" in (within(params, "capabilities") or declared)
@@ -301,7 +301,7 @@ class MockServer:
         if answer is None:
             operation.answered = True
             return {"error": {"code": INVALID_PARAMS, "message": f"Unknown tool: {operation.tool}"}}
-        # Who cannot be asked is not: the last round is the answer.
+        # A client that cannot be asked gets the last round, which is the result.
         index = min(index, len(answer.rounds) - 1) if self._elicits else len(answer.rounds) - 1
         while (asked := answer.rounds[index]).elicit is not None:
             if self._era is Era.MODERN:
@@ -309,7 +309,7 @@ class MockServer:
             # On 2025-11-25 questions are asked while the one request is open.
             self._ask(asked.elicit, exchange)
             index += 1
-        # Marked before it is sent: the client may be faster than this thread.
+        # It is marked before it is sent, since the client may be faster than this thread.
         operation.answered = True
         if asked.broken is not None:
             exchange.break_off(asked.broken)
@@ -324,9 +324,9 @@ class MockServer:
         return {"result": {**result, "_meta": META_TEXT}}
 
     def _given_up(self, exchange: "_Exchange") -> bool:
-        """Let the user cancel; hold the answer, and return whether the client gave the call up.
+        """Cancel as the user, hold the response, and return whether the client cancelled the call.
 
-        A client that does not ask to be told of it gets its answer at once.
+        A client that does not request the `cancelUrl` gets its response at once.
         """
         if not self._asked.wait(ASKING_SECONDS):
             return False
@@ -351,8 +351,8 @@ class MockServer:
                 if 1 <= number <= len(operations):
                     return operations[number - 1], index
             tool = str(params.get("name"))
-            # The first call made once more is a request that was sent again: no script lets the
-            # first call name itself, so no directive asked for that.
+            # If the first call arrives twice, the client sent the request again: no script has a
+            # directive from the first call to itself.
             if len(operations) == 1 and operations[0].is_of(tool, arguments):
                 operations.clear()
             meta, number = within(params, "_meta"), len(operations) + 1
@@ -372,7 +372,7 @@ class MockServer:
 class _HttpServer(ThreadingMixIn, TCPServer):
     """Listens on a free port of the loopback interface.
 
-    It is no `HTTPServer`, which looks up the name of this host, and that can take seconds.
+    It is no `HTTPServer`, because that looks up the name of this host, which can take seconds.
     """
 
     daemon_threads = True
@@ -383,7 +383,7 @@ class _HttpServer(ThreadingMixIn, TCPServer):
         super().__init__(("127.0.0.1", 0), _Exchange)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client may hang up whenever it likes."""
+        """Log nothing: a client may close a connection at any time."""
 
 
 class _Exchange(BaseHTTPRequestHandler):
@@ -393,7 +393,7 @@ class _Exchange(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     streaming = False
     replacement = "", ""
-    """A text of the message to come, and what goes over the wire in its place."""
+    """A text of the next message, and the text that is sent in its place."""
 
     @property
     def _mock(self) -> MockServer:
@@ -416,7 +416,7 @@ class _Exchange(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == CANCEL:
             self._mock.wait_for_cancel()
-        # No stream of its own for server messages: the protocol allows it.
+        # There is no GET stream for server messages: the protocol allows that.
         self.plain({CANCEL: 200, ENDPOINT: 405}.get(path, 404))
 
     def do_DELETE(self) -> None:
@@ -443,7 +443,7 @@ class _Exchange(BaseHTTPRequestHandler):
         self.end_headers()
 
     def is_abandoned(self) -> bool:
-        """Say whether the client has closed the connection."""
+        """Return whether the client has closed the connection."""
         readable, _, _ = select.select([self.connection], [], [], 0)
         try:
             return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
@@ -451,7 +451,7 @@ class _Exchange(BaseHTTPRequestHandler):
             return True
 
     def break_off(self, how: Literal["stream", "status"]) -> None:
-        """End the stream of an answer before the answer, or answer with HTTP 500."""
+        """End the response's stream before the response, or respond with HTTP 500."""
         if how == "status":
             self.send_error(500)
         else:
@@ -469,7 +469,7 @@ class _Exchange(BaseHTTPRequestHandler):
         self.close_connection = self.streaming = True
 
     def answer(self, message: Json, status: int, headers: Mapping[str, str]) -> None:
-        """Send a response, as an event if something was streamed before it."""
+        """Send a response, as an event if events were sent before it."""
         if self.streaming:
             self.stream(message)
             return
@@ -482,7 +482,7 @@ class _Exchange(BaseHTTPRequestHandler):
         return json.dumps(message).replace(*self.replacement, 1).encode()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal belongs to the suite."""
+        """Log nothing: the terminal is for the suite's own output."""
 
 
 _UNSUPPORTED: Final = {
@@ -522,7 +522,7 @@ def _interim(elicit: Elicit, operation: Operation, index: int) -> Json:
 
 
 def _numbered(value: Any, number: int) -> Any:
-    """Put the number of the call in the place of each text that is `${call}`."""
+    """Replace each text `${call}` by the number of the call."""
     if isinstance(value, dict):
         return {key: _numbered(item, number) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 """The client under test as a program: started for each run, or once for many (`--one-process`).
 
-What a run is told, and how it ends, is the same either way.
+The variables of a run and its end are the same in both cases.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ from banking_server.conformance.target.child_process import OUTPUT_BYTES, STOP_S
 SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
 PROTOCOL_VERSION: Final = "MCP_CONFORMANCE_PROTOCOL_VERSION"
 CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
-"""The variables that tell a client of a run, as the official suite names them."""
+"""The environment variables of a run, with the names of the official suite."""
 
 RUNS: Final = "MCP_CONFORMANCE_RUNS"
-"""`stdin` in it tells a client to read runs from its standard input, one a line."""
+"""The value `stdin` tells a client to read runs from its standard input, one a line."""
 
 QUEUED_LINES: Final = 8
-"""Lines that wait to be read; a client that floods its output is slowed down, not followed."""
+"""Lines that wait to be read. A client that writes too much has to wait."""
 
 FURTHER: Final = "a run more than once: it printed a further JSON object after its answer"
 
@@ -41,7 +41,7 @@ many seconds. Raises CannotStart."""
 
 
 def command_runner(command: Sequence[str]) -> RunClient:
-    """Return how to run a client that is a command: the URL becomes its last argument."""
+    """Return a function that runs a command, with the URL as its last argument."""
 
     def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         with ChildProcess([*command, url], interactive=False, environment=environment) as process:
@@ -64,7 +64,7 @@ class OneProcess:
         self._idle: _Worker | None = None
 
     def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        """Have the run made by the process that is idle, or by a new one. Raises CannotStart."""
+        """Make the run in the idle process, or in a new one. Raises CannotStart."""
         worker, self._idle = self._idle, None
         if worker is None or worker.ended:
             if worker is not None:
@@ -137,7 +137,7 @@ class _Worker:
                 return ClientEnd(0, noise, self._process.new_errors())
 
     def _gone(self, noise: str) -> ClientEnd:
-        """Say how the process ended in the middle of a run: never well, whatever its exit code."""
+        """Return how the process ended during a run. That is never a success."""
         code = self._process.wait(1.0)
         errors = self._process.new_errors()
         if not code:

@@ -1,4 +1,4 @@
-"""Judges a client: runs it against the mock server, case by case, and looks at what it did."""
+"""Judges a client: runs it against the mock server, case by case, and checks what it did."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -21,13 +21,13 @@ from banking_server.conformance.report.judgement import Finding, Judge, Untestab
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.values import shown
+from banking_server.conformance.values import quote
 
 PATIENCE: Final = 2
-"""Runs in a row that may exceed their time before the rest is left out."""
+"""Runs in a row that may time out before the rest is left out."""
 
 Progress = Callable[[str], None]
-"""Is told which script is under way."""
+"""Receives the name of the running script."""
 
 
 def run_client(
@@ -48,7 +48,7 @@ def run_client(
         eras: The eras to play it in.
         chosen: Ids of the checks to make.
         timeout: Seconds that one run may take.
-        progress: Told of each script when its runs begin.
+        progress: Called with the name of each script when its runs begin.
         only: The cases to judge, as `scenario/case`; None: all.
 
     Raises CannotStart.
@@ -88,12 +88,12 @@ def name_of(script: ClientScript, case: Case) -> str:
 
 
 class _Examination:
-    """The runs of one client, and what they come to in the order of the plan."""
+    """The runs of one client, and their results in the order of the plan."""
 
     def __init__(self, run_once: RunClient, timeout: float, progress: Progress) -> None:
         self.run = Run("client")
         self._overdue = 0
-        """How many runs in a row exceeded their time."""
+        """How many runs in a row timed out."""
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
@@ -102,10 +102,10 @@ class _Examination:
         self._runs: dict[str, CaseRun] = {}
         """Every run of the client in this era, by name."""
         self._left: dict[str, str] = {}
-        """Why a run was not made, or came to nothing."""
+        """Why a run was not made, or had no result."""
 
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
-        """Run the client in every case of a plan, as far as that is not known to be in vain."""
+        """Run the client in every case of a plan, unless it is known to be useless."""
         self._overdue, self._runs, self._left = 0, {}, {}
         before = None
         for script, case in plan:
@@ -127,12 +127,12 @@ class _Examination:
         return None
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
-        """Note what came of a run."""
+        """Record the result of a run."""
         self._note(case_run)
         ended_well = case_run.end.went_on
         if not case_run.log.requests and (case.expect.calls or not ended_well):
             self._left[name] = _silence(case_run)
-            note = self.run.broke_off if ended_well else self.run.crashed
+            note = self.run.ended_early if ended_well else self.run.crashed
             note(name, era, _silence(case_run))
             return
         if case_run.log.requests:
@@ -156,7 +156,7 @@ class _Examination:
         if case_run is None:
             for check in checks:
                 reason = Untestable(self._left[name])
-                judge.record(check.id, reason, step=case.name, refused=True)
+                judge.record(check.id, reason, step=case.name, crashed=True)
         else:
             case_run = replace(case_run, earlier_chain_ids=dict(self._chain_ids), others=self._runs)
             for check in checks:
@@ -166,7 +166,7 @@ class _Examination:
         self.run.judgements += judge.judgements
 
     def _note(self, case_run: CaseRun) -> None:
-        """Note what the report says of every run of the client, even if nothing can be judged."""
+        """Record what the report says about every run of the client."""
         run = self.run
         self._overdue = self._overdue + 1 if case_run.end.exit_code is None else 0
         for request in case_run.log.requests:
@@ -217,7 +217,7 @@ def _checks(
 
 
 def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
-    """Return what the client is told beside the scenario and the revision."""
+    """Return the context for the client."""
     context: Json = {
         "name": script.scenario,
         "case": case.name,
@@ -233,7 +233,7 @@ def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
 
 
 def _silence(case_run: CaseRun) -> str:
-    """Say why there is nothing to judge in a case."""
+    """Return why nothing can be judged in a case."""
     if case_run.log.refused_method is not None:
         asked = f"it sent {case_run.log.refused_method} of another revision"
     else:
@@ -250,15 +250,15 @@ def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
         check.id,
         judged,
         step=case_run.case.name,
-        refused=not case_run.end.went_on,
+        crashed=not case_run.end.went_on,
         messages=case_run.log.messages,
     )
 
 
 def _outcome(case_run: CaseRun, said: str) -> str:
-    """Say which outcome the client printed, unless that is said already."""
+    """Return which outcome the client printed, unless the text has it already."""
     printed, expected = case_run.end.outcome, case_run.case.expect.outcome
     if printed is None or printed in said:
         return ""
     ends = "" if expected is None else f"; the case ends as {expected}"
-    return f"; it printed the outcome {shown(printed)}{ends}"
+    return f"; it printed the outcome {quote(printed)}{ends}"

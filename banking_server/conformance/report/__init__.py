@@ -1,1 +1,1 @@
-"""What came of a run: judgements, the verdict, and the forms in which both are told."""
+"""The report on a run: judgements, the verdict, and its forms (console, JSON, JUnit)."""

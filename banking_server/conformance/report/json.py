@@ -39,7 +39,7 @@ def report_json(report: Report) -> str:
 
 
 def write_json(report: Report, folder: Path) -> None:
-    """Write report.json into a folder, which is made if it is not there. Raises OSError."""
+    """Write report.json into a folder, which is created if needed. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_text(report_json(report), encoding="utf-8")
 
@@ -73,7 +73,7 @@ def _result_json(report: Report, result: Judgement) -> Json:
 
 
 def _judgement_json(judgement: Judgement) -> Json:
-    """Return what a judgement says; the worst one speaks for its check as well."""
+    """Return a judgement as JSON. The worst judgement is also the result of its check."""
     shown: Json = {
         "status": judgement.status,
         "expected": judgement.expected,
@@ -85,7 +85,7 @@ def _judgement_json(judgement: Judgement) -> Json:
         shown["step"] = judgement.step
     if judgement.untestable:
         shown["untestable"] = True
-    if judgement.refused:
+    if judgement.crashed:
         shown["broke_off"] = True
     if judgement.not_kept:
         shown["messages"] = [message.to_json() for message in judgement.messages]

@@ -1,4 +1,4 @@
-"""What a check found: one judgement on one check, in one era, at one place of a scenario."""
+"""A judgement: what one check found in one era, at one place of a scenario."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,24 +10,24 @@ from banking_server.conformance.requirements import Check, Level, load_checks
 from banking_server.conformance.target.era import Era
 
 MESSAGES: Final = 60
-"""Messages that are kept for one judgement: the last ones."""
+"""The last messages that are kept for one judgement."""
 
 
 class Status(StrEnum):
-    """What became of a check, in the official suite's words."""
+    """The result of a check, in the official suite's words."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
-    """A MUST was not kept."""
+    """The target violated a MUST."""
     WARNING = "WARNING"
-    """A SHOULD was not kept."""
+    """The target violated a SHOULD."""
     SKIPPED = "SKIPPED"
     """Nothing was judged: the check does not apply, or could not be made (`untestable`)."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check compared, and whether the sentence is kept."""
+    """What a check compared, and whether the target did what the sentence requires."""
 
     holds: bool
     expected: str
@@ -49,7 +49,7 @@ class NotApplicable:
 
 
 Judged = Finding | Untestable | NotApplicable
-"""What a check can say."""
+"""The possible results of a check."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class Judgement:
     expected: str
     seen: str
     untestable: bool = False
-    """The check applies, but nothing was reached that could be judged."""
-    refused: bool = False
+    """The check applies, but the run had nothing that it could judge."""
+    crashed: bool = False
     """It is untestable because the target crashed, hung, or did not talk at all."""
     messages: Sequence[WireMessage] = ()
-    """What shows that a sentence was not kept, as far as it is held; empty for anything else."""
+    """The messages that show a violation, as far as they are kept; otherwise empty."""
 
     @property
     def at(self) -> str:
@@ -78,12 +78,12 @@ class Judgement:
 
     @property
     def not_kept(self) -> bool:
-        """Whether the sentence was not kept, MUST or SHOULD."""
+        """Whether the target violated the sentence, MUST or SHOULD."""
         return self.status in (Status.FAILURE, Status.WARNING)
 
     @property
     def at_fault(self) -> WireMessage | None:
-        """The last message that has the member which the check is about, or should have it."""
+        """The last message that has the member that the check is about, or lacks it."""
         if self.check.at is None:
             return None
         first = self.check.at.split("/")[1]
@@ -91,10 +91,9 @@ class Judgement:
 
     @property
     def severity(self) -> int:
-        """How bad it is: of several judgements on a check, the worst one is the result.
+        """The rank of the status: the worst judgement on a check is its result.
 
-        Something untestable outranks a success, so that a check is not called passed on the
-        strength of half its evidence.
+        Untestable ranks above a success: a check must not pass with half of its evidence.
         """
         rank = {Status.FAILURE: 4, Status.WARNING: 3, Status.SUCCESS: 1}
         return rank.get(self.status, 2 if self.untestable else 0)
@@ -104,7 +103,7 @@ class Judgement:
 class Judge:
     """Collects judgements on the chosen checks, in one scenario and one era.
 
-    A check that is not chosen, or cannot be made in this era, is passed over in silence.
+    It ignores a check that is not chosen, or that does not apply in this era.
     """
 
     scenario: str
@@ -114,7 +113,7 @@ class Judge:
     judgements: list[Judgement] = field(default_factory=list[Judgement])
 
     def wants(self, check_id: str) -> bool:
-        """Say whether the check is chosen and can be made in this era."""
+        """Return whether the check is chosen and applies in this era."""
         return check_id in self.chosen and self.era in load_checks()[check_id].eras
 
     def record(
@@ -123,12 +122,12 @@ class Judge:
         judged: Judged,
         *,
         step: str = "",
-        refused: bool = False,
+        crashed: bool = False,
         messages: Iterable[WireMessage] = (),
     ) -> None:
         """Record what a check found in `step`, with the `messages` that show it.
 
-        `refused`: what is untestable is so because the target crashed, hung, or did not talk.
+        `crashed`: it is untestable because the target crashed, hung, or did not talk.
         """
         if not self.wants(check_id):
             return
@@ -152,23 +151,23 @@ class Judge:
             expected=expected,
             seen=seen,
             untestable=untestable,
-            refused=refused and untestable,
+            crashed=crashed and untestable,
             messages=tuple(messages)[-MESSAGES:] if not_kept else (),
         )
         self.judgements.append(judgement)
 
     def reached(self, check_id: str) -> bool:
-        """Say whether there is any judgement on the check yet."""
+        """Return whether there is a judgement on the check already."""
         return any(judgement.check.id == check_id for judgement in self.judgements)
 
 
-def together(
-    judgements: Iterable[Judgement], alike: Callable[[Judgement], Hashable]
+def grouped(
+    judgements: Iterable[Judgement], key: Callable[[Judgement], Hashable]
 ) -> list[list[Judgement]]:
-    """Put the judgements together for which `alike` returns the same, in the order they come."""
+    """Return the judgements in groups with equal keys, in the order of the first of each."""
     groups: dict[Hashable, list[Judgement]] = {}
     for each in judgements:
-        groups.setdefault(alike(each), []).append(each)
+        groups.setdefault(key(each), []).append(each)
     return list(groups.values())
 
 
@@ -178,7 +177,7 @@ def eras_of(judgements: Iterable[Judgement]) -> str:
 
 
 def collapse(judgements: Iterable[Judgement]) -> list[Judgement]:
-    """Give every check one status in each era, the worst, in the order of the specification."""
+    """Return the worst judgement on each check in each era, in the specification's order."""
     worst: dict[tuple[str, Era], Judgement] = {}
     for judgement in judgements:
         key = (judgement.check.id, judgement.era)

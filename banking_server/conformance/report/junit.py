@@ -1,12 +1,11 @@
 """A report as JUnit XML, which CI systems show: a suite for each era, a case for each check.
 
-A `<failure>` is what makes the run nonconformant, and nothing else: CI that shows this file is red
-exactly if the command fails. A SHOULD that is not kept is therefore a case that passed, with all
-about it in a property `warning` and in `<system-out>`.
-It is not `<skipped>`: that says of a test that it was not made, and this one was.
+There is a `<failure>` only for what makes the run nonconformant. So CI that shows this file fails
+exactly if the command fails. A violated SHOULD is therefore a case that passed, with the details in
+a property `warning` and in `<system-out>`. It is not `<skipped>`, because the check was made.
 
-A case names a check, so that its history in CI survives a scenario that is renamed; every place
-where the check failed stands in its text.
+The name of a case is the check, so that its history in CI stays if a scenario is renamed. The text
+of the case names every place where the check failed.
 """
 
 from pathlib import Path
@@ -73,15 +72,15 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
         ElementTree.SubElement(properties, "property", name="warning", value=message)
         ElementTree.SubElement(case, "system-out").text = f"WARNING: {message}\n{text}"
     elif result.status is Status.SKIPPED:
-        # If the target broke down, the check was not just left out: CI must see an error.
-        ElementTree.SubElement(case, "error" if result.refused else "skipped", message=message)
+        # If the target crashed, CI must see an error, not a skipped check.
+        ElementTree.SubElement(case, "error" if result.crashed else "skipped", message=message)
     else:
         failure = ElementTree.SubElement(case, "failure", message=message, type=result.status)
         failure.text = text
 
 
-def told(report: Report, result: Judgement) -> str:
-    """Return what a report says of a check in one revision: in a sentence, then every place."""
+def failure_text(report: Report, result: Judgement) -> str:
+    """Return the text about a failed check in one revision: a sentence, then every place."""
     failed = [each for each in report.on_check(result) if each.not_kept]
     text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else result.seen
     return _clean(report, text)
@@ -109,5 +108,5 @@ def _in_full(failed: list[Judgement]) -> str:
 
 
 def _clean(report: Report, text: str) -> str:
-    """Redact, and write out what XML cannot hold."""
+    """Return a text without secrets, with escapes for characters that XML does not allow."""
     return printable(report.redaction.text(text))

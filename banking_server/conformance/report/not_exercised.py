@@ -1,4 +1,4 @@
-"""What a run did not look at: a verdict says nothing about it, so every report names it."""
+"""The checks that a run did not make. The verdict does not cover them, so reports list them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from banking_server.conformance.target.era import Era
 
 @dataclass(frozen=True)
 class NotExercised:
-    """A check on which nothing was judged, in one revision or more, or at some places; and why."""
+    """A check that was not made in some revisions or at some places, with the reason."""
 
     check: Check
     eras: tuple[Era, ...]
     reason: str
     untestable: bool
-    """It applies, and nothing was reached that it could judge."""
+    """Whether it applies, but the run had nothing that it could judge."""
     places: tuple[str, ...] = ()
-    """Where nothing was judged on it, by scenario and step or case, though it was elsewhere;
-    empty: nowhere was anything judged on it."""
+    """The scenario and step or case where it was not made, if it was made elsewhere; empty if it
+    was not made at all."""
 
 
-NOT_ASKED_FOR: Final = "it was not asked for"
+NOT_ASKED_FOR: Final = "it was not chosen"
 
 
 def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[NotExercised, ...]:
-    """Return every check of `side` on which nothing was judged, in the specification's order.
+    """Return every check of `side` that was not made, in the specification's order.
 
-    One that does not apply at some places is there too, with these.
+    A check that does not apply at some places is included, with these places.
     """
     results = {(result.check.id, result.era): result for result in collapse(judgements)}
     skipped: dict[tuple[str, Era], dict[str, dict[str, None]]] = {}
@@ -58,7 +58,7 @@ def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[Not
 
 
 def by_reason(rows: Iterable[NotExercised]) -> dict[str, str]:
-    """Return for each reason, in words, the sentences that were not exercised on account of it."""
+    """Return for each reason the sentences that were not exercised because of it, as text."""
     reasons: dict[str, list[NotExercised]] = {}
     for row in rows:
         mark = "not testable: " if row.untestable else ""
@@ -67,9 +67,9 @@ def by_reason(rows: Iterable[NotExercised]) -> dict[str, str]:
 
 
 def _sentences(rows: Sequence[NotExercised]) -> str:
-    """Name the sentences of rows with one reason, with the places and revisions they lack."""
+    """Return the sentences of rows with one reason, with their places and revisions."""
     if rows[0].reason == NOT_ASKED_FOR:
-        # Whoever left it out knows, and may have left out nearly all.
+        # The user left them out, and they may be nearly all. So only their number is given.
         count = len({one.id for row in rows for one in row.check.requirements})
         return f"{count} {'sentence' if count == 1 else 'sentences'}"
     every = checks_of(rows[0].check.side)

@@ -1,4 +1,4 @@
-"""What a target sent, made fit to be shown: nothing in it moves a cursor or turns a line."""
+"""Makes messages of a target safe to print, without control or invisible characters."""
 
 import json
 import re
@@ -11,9 +11,9 @@ _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """Return valid JSON for anything that Python's parser takes for it, `NaN` and so on as text.
+    """Return valid JSON for anything that Python's parser accepts; `NaN` becomes a string.
 
-    It is always UTF-8: a lone surrogate stays as it was written, an escape.
+    The text is always valid UTF-8: a lone surrogate is written as an escape.
     """
     try:
         text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)

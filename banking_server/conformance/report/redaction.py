@@ -1,4 +1,4 @@
-"""Secrets never reach a report: neither the console, nor a file, nor an error message."""
+"""Removes secrets from reports: from the console, files and error messages."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ _KEY_WORDS: Final = frozenset({"access", "api", "private", "secret", "signing", 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROTOCOL_MEMBERS: Final = frozenset({"progressToken"})
 SHORTEST: Final = 4
-"""Characters of a secret that is found wherever it stands."""
+"""A secret of at least so many characters is also found inside other words."""
 
 
 def _in_base64(text: str) -> str:
@@ -40,26 +40,25 @@ _ENCODINGS: Final[Sequence[Callable[[str], str]]] = (
 
 
 def _search_for(secret: str) -> re.Pattern[str]:
-    """Return a search for a secret as it is, escaped in JSON, percent-encoded, and in Base64.
+    """Return a pattern for a secret: plain, escaped in JSON, percent-encoded, and in Base64.
 
-    Each of these is found encoded up to twice more, too: a report quotes what it found. A secret
-    shorter than `SHORTEST` is found as it is, where it stands as a word by itself: as a part of
-    others it stands everywhere by chance.
+    Each form may be encoded up to twice more, since a report quotes messages. A secret shorter than
+    `SHORTEST` is found only as a whole word, since it occurs in other words by chance.
     """
     if len(secret) < SHORTEST:
         return re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)")
     forms = {secret}
     for _ in range(3):
         forms |= {encode(form) for form in forms for encode in _ENCODINGS}
-    # The longer forms come first: what is left of one would tell that it was one.
+    # Longer forms come first. Otherwise a part of one would be left and show that it was there.
     return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether a member called `name` probably holds a secret.
+    """Return whether a member called `name` probably holds a secret.
 
-    Whole words count, in camelCase, snake_case and kebab-case alike: `accessToken` and
-    `confirmation_code` do; `tokenizer`, `monkey` and a plain `key` do not.
+    Whole words count, in camelCase, snake_case and kebab-case: `accessToken` and
+    `confirmation_code` are names of secrets; `tokenizer`, `monkey` and a plain `key` are not.
     """
     if name in _PROTOCOL_MEMBERS:
         return False
@@ -71,13 +70,13 @@ def is_secret_name(name: str) -> bool:
 
 
 _NAMED: Final = re.compile(
-    # A name is taken whole, so that a long line without an end takes no longer than its length.
+    # A name is matched whole, so that the time is linear to the length of the line.
     r"""(?<![\w-])([\w-]++)(?=["']?\s*[=:]\s*(?:Bearer\s+|Basic\s+)?["']?([^\s"',;&]+))"""
 )
 
 
 def shown_line(line: str) -> str:
-    """Return a line that a program printed without what stands behind the name of a secret."""
+    """Return a line that a program printed, without values after the name of a secret."""
     for found in reversed([*_NAMED.finditer(line)]):
         if is_secret_name(found[1]):
             line = line[: found.start(2)] + REDACTED + line[found.end(2) :]
@@ -101,9 +100,9 @@ def shown_command(command: Sequence[str]) -> list[str]:
 
 
 class Redaction:
-    """Replaces secrets: values whose name is that of a secret, and values known to be secret.
+    """Replaces secrets: values with the name of a secret, and known secret values.
 
-    The `code` of a JSON-RPC error stays: it is a number with a public meaning.
+    The `code` of a JSON-RPC error is not replaced: it is a public number.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -112,17 +111,17 @@ class Redaction:
             self.add(value)
 
     def add(self, value: str) -> None:
-        """Redact this very value wherever it appears from now on."""
+        """Redact this value from now on."""
         if value and value not in self._forms:
             known = {**self._forms, value: _search_for(value)}
-            # A new mapping, since another thread may be walking through this one.
+            # A new mapping, since another thread may be reading the old one.
             self._forms = {each: known[each] for each in sorted(known, key=len, reverse=True)}
 
     def text(self, text: str) -> str:
         """Return `text` without the known secret values."""
         for forms in self._forms.values():
             text = forms.sub(REDACTED, text)
-        # Half of a pair of surrogates can be sent, but neither printed nor written.
+        # Half of a surrogate pair can be sent, but not printed or written to a file.
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def json(self, value: Any, *, length: int = sys.maxsize) -> Any:
@@ -150,5 +149,5 @@ class Redaction:
 
 
 def _may_be_secret(value: Any) -> bool:
-    """Whether a value may be a secret: a text or a number, but not a schema called `token`."""
+    """Return whether a value can be a secret: a text or a number, but not a schema of a token."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""A finished run with its verdict: what each form of report tells."""
+"""A finished run with its verdict, from which each form of report is made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from banking_server.conformance.message import Json, WireMessage
-from banking_server.conformance.report.judgement import Judgement, collapse, together
+from banking_server.conformance.report.judgement import Judgement, collapse, grouped
 from banking_server.conformance.report.not_exercised import NotExercised, find_not_exercised
 from banking_server.conformance.report.plain import as_json
 from banking_server.conformance.report.redaction import Redaction
@@ -16,26 +16,26 @@ from banking_server.conformance.report.verdict import Conclusion, conclude
 from banking_server.text import cut
 
 MESSAGE: Final = 1024 * 1024
-"""Characters that one message may have."""
+"""Characters of one message that a report shows at most."""
 
 TEXT: Final = 4000
 """Characters of one text that are kept."""
 
 
 class Shortening:
-    """Takes secrets out of what a report shows, and then cuts it."""
+    """Removes secrets from texts and messages, and then cuts them."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         self._shown: dict[int, WireMessage] = {}
-        """What is shown of a message, by its identity: several checks show the same ones."""
+        """The shortened messages by the identity of the original: several checks show the same."""
 
     def text(self, text: str) -> str:
-        """Return what is shown of a text."""
+        """Return a text without secrets, cut after `TEXT` characters."""
         return cut(self._redaction.text(text), TEXT)
 
     def message(self, message: WireMessage) -> WireMessage:
-        """Return what is shown of a message."""
+        """Return a message without secrets, with long texts cut."""
         if id(message) not in self._shown:
             body = self._redaction.json(message.body, length=TEXT)
             size = len(as_json(body))
@@ -47,11 +47,11 @@ class Shortening:
 
 @dataclass(frozen=True)
 class Report:
-    """One finished run. Whoever tells of it passes every text through `redaction`."""
+    """One finished run. Every form of report passes all its texts through `redaction`."""
 
     run: Run
     target: Json
-    """`url` or `command`, and if known the `name` and `version` it gave of itself."""
+    """`url` or `command`, and the target's own `name` and `version` if known."""
     scenarios: Sequence[str]
     conclusion: Conclusion
     started: datetime
@@ -68,8 +68,8 @@ class Report:
         started: datetime,
         redaction: Redaction,
     ) -> "Report":
-        """Reach the verdict on a run that has just finished."""
-        run = _shown(run, redaction)
+        """Return the report on a run that has just finished."""
+        run = _redacted(run, redaction)
         identity = {"name": run.name, "version": run.version}
         return cls(
             run=run,
@@ -88,7 +88,7 @@ class Report:
 
     @cached_property
     def not_exercised(self) -> tuple[NotExercised, ...]:
-        """The checks on which nothing was judged, with the reasons."""
+        """The checks that were not made, with the reasons."""
         return find_not_exercised(self.run.side, self.run.judgements)
 
     @cached_property
@@ -97,7 +97,7 @@ class Report:
         failed = [
             each for result in self.results for each in self.on_check(result) if each.not_kept
         ]
-        return together(failed, lambda each: each.check.id)
+        return grouped(failed, lambda each: each.check.id)
 
     def on_check(self, result: Judgement) -> list[Judgement]:
         """Return every judgement on the check of a result, in its era."""
@@ -108,8 +108,8 @@ class Report:
         ]
 
 
-def _shown(run: Run, redaction: Redaction) -> Run:
-    """Return what reports show of a run. By its end, all secrets are known."""
+def _redacted(run: Run, redaction: Redaction) -> Run:
+    """Return a run without secrets. At its end, all secrets are known."""
     shown = Shortening(redaction)
     return replace(
         run,

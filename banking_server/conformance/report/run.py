@@ -1,4 +1,4 @@
-"""What came of examining a target, a server or a client: filled while it is examined."""
+"""The results of a run, collected while a server or a client is examined."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,32 +9,32 @@ from banking_server.conformance.target.era import Era
 
 @dataclass
 class Run:
-    """What came of examining a target, in every scenario and every era that was asked for."""
+    """The results for one target, in every chosen scenario and era."""
 
     side: Side
     judgements: list[Judgement] = field(default_factory=list[Judgement])
     spoken: list[Era] = field(default_factory=list[Era])
-    """Eras that the target speaks."""
+    """Eras that the target supports."""
     unspoken: dict[Era, str] = field(default_factory=dict[Era, str])
-    """Eras that the target does not speak, each with what came instead."""
+    """Eras that the target does not support, each with its response."""
     problems: list[str] = field(default_factory=list[str])
-    """What kept the suite from examining everything: unmet expectations, crashes, time limits."""
+    """Reasons why some checks were not made: unmet expectations, crashes, time limits."""
     name: str | None = None
-    """What the target calls itself, if it says so."""
+    """The target's own name, if it gives one."""
     version: str | None = None
     crashes: list[str] = field(default_factory=list[str])
-    """Runs of a client that ended with another exit code than 0, or not at all, each with how."""
+    """Runs of a client with an exit code other than 0, or without an end, each with a reason."""
 
     def spoke(self, era: Era) -> None:
-        """Note that the target speaks an era."""
+        """Record that the target supports an era."""
         if era not in self.spoken:
             self.spoken.append(era)
 
-    def broke_off(self, place: str, era: Era, why: str) -> None:
-        """Note that a scenario came to nothing, or not to its end.
+    def ended_early(self, place: str, era: Era, why: str) -> None:
+        """Record that a scenario could not be played to its end.
 
-        In an era that the target is known to speak, that is a problem to report. In any other it
-        means that the target does not speak the era.
+        If the target is known to support the era, that is a problem to report. Otherwise it means
+        that the target does not support the era.
         """
         if era in self.spoken:
             self.problems.append(f"{place}, {era}: {why}")
@@ -42,14 +42,14 @@ class Run:
             self.unspoken.setdefault(era, why)
 
     def crashed(self, place: str, era: Era, how: str) -> None:
-        """Note that a run of a client crashed or hung, whatever it showed before."""
+        """Record that a run of a client crashed or hung."""
         if era in self.spoken:
             self.crashes.append(f"{place}, {era}: {how}")
-        self.broke_off(place, era, how)
+        self.ended_early(place, era, how)
 
     @property
     def silence(self) -> str | None:
-        """Why nothing could be examined at all, or None if something could."""
+        """The reason why nothing could be examined, or None if something could."""
         if self.spoken:
             return None
         if not self.unspoken:
@@ -57,9 +57,9 @@ class Run:
         return "; ".join(f"{era}: {why}" for era, why in self.unspoken.items())
 
     def excuse_unspoken_eras(self) -> None:
-        """Call the checks of an era that the target does not speak inapplicable: that is allowed.
+        """Mark the checks of an era that the target does not support as not applicable.
 
-        Not so if it speaks no era at all, since then nothing was examined.
+        A target need not support both eras. If it supports none, nothing is marked.
         """
         if not self.spoken:
             return
@@ -67,7 +67,7 @@ class Run:
             replace(
                 judgement,
                 untestable=False,
-                refused=False,
+                crashed=False,
                 seen=f"the {self.side} does not speak {judgement.era}: "
                 f"{self.unspoken[judgement.era]}",
             )

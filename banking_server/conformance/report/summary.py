@@ -1,4 +1,4 @@
-"""A report for people, on the terminal: what failed, why, and what to change."""
+"""The report on the terminal: what failed, why, and what to change."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from banking_server.conformance.report.judgement import Judgement, Status, eras_of, together
+from banking_server.conformance.report.judgement import Judgement, Status, eras_of, grouped
 from banking_server.conformance.report.not_exercised import by_reason
 from banking_server.conformance.report.plain import message_line, on_one_line
 from banking_server.conformance.report.report import Report
@@ -15,7 +15,7 @@ from banking_server.conformance.values import at_pointer
 from banking_server.text import printable
 
 SHOWN_MESSAGES: Final = 6
-"""Wire messages that a failure shows if no member is at fault; report.json has all."""
+"""Messages that a failure shows if no single member is wrong; report.json has all."""
 
 _COLOURS: Final = {
     Status.SUCCESS: "green",
@@ -24,13 +24,13 @@ _COLOURS: Final = {
     Status.SKIPPED: "dim",
 }
 _MARGIN: Final = " " * 11
-"""What stands under a result is set off by the width of its status."""
+"""The indent of the lines under a result: the width of its status."""
 
 
 def print_summary(report: Report, console: Console) -> None:
-    """Print what came of a run."""
+    """Print the report on a run."""
     page = _Page(report, console)
-    # What kept the suite from judging comes first: it explains the lists of checks below.
+    # Problems come first: they explain the lists of checks below.
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
     for failures in report.not_kept:
@@ -60,7 +60,7 @@ def counts(results: Sequence[Judgement]) -> str:
 
 
 class _Page:
-    """Where the summary is printed, without secrets."""
+    """Prints the lines of the summary, without secrets."""
 
     def __init__(self, report: Report, console: Console) -> None:
         self._report = report
@@ -76,15 +76,15 @@ class _Page:
         for requirement in check.requirements:
             self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
         self.line(f"{_MARGIN}change    {check.remedy}")
-        # What differs in nothing but the era is told once.
-        places = together(failures, lambda each: (each.at, each.expected, each.seen))
-        for number, alike in enumerate(places, 1):
-            first = alike[0]
+        # Failures that differ only in their era are printed once.
+        places = grouped(failures, lambda each: (each.at, each.expected, each.seen))
+        for number, group in enumerate(places, 1):
+            first = group[0]
             of = f"{number} of {len(places)}" if len(places) > 1 else "at"
-            self.line(f"{of:>10} {first.at}  {eras_of(alike)}", "bold")
+            self.line(f"{of:>10} {first.at}  {eras_of(group)}", "bold")
             self.line(f"{_MARGIN}expected  {first.expected}")
             self.line(f"{_MARGIN}seen      {first.seen}")
-            # The messages behind the others are often the same; report.json has them all.
+            # The messages of the other places are often the same; report.json has them all.
             if number == 1:
                 self._messages(first)
 

@@ -1,7 +1,4 @@
-"""What makes a run conformant.
-
-The rules stand in `specs/conformance/README.md`, `The verdict`.
-"""
+"""The rules of the verdict, as `specs/conformance/README.md` has them under `The verdict`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ from banking_server.conformance.requirements import Level
 
 
 class Verdict(StrEnum):
-    """What a run says of its target."""
+    """The verdict on a target."""
 
     CONFORMANT = "conformant"
     NONCONFORMANT = "nonconformant"
@@ -31,7 +28,7 @@ EXIT_CODES: Final = {
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The verdict and, in a sentence, why."""
+    """The verdict, with the reason in a sentence."""
 
     verdict: Verdict
     reason: str
@@ -46,18 +43,18 @@ def conclude(
     """Apply the rules.
 
     Args:
-        judgements: All of the run.
-        silence: Why nothing could be examined, if nothing could.
-        crashes: Runs of a client that did not end well, each with how.
+        judgements: All judgements of the run.
+        silence: The reason why nothing could be examined, or None.
+        crashes: Runs of a client that crashed or hung, each with the reason.
     """
     if silence is not None:
         return Conclusion(Verdict.ERROR, f"nothing could be examined: {silence}")
     failed = {judgement.check.id for judgement in judgements if judgement.status is Status.FAILURE}
     if failed:
         return Conclusion(Verdict.NONCONFORMANT, f"failed: {', '.join(sorted(failed))}")
-    refused = [judgement for judgement in judgements if judgement.refused]
-    if refused:
-        return _not_made(Verdict.ERROR, refused, "")
+    crashed = [judgement for judgement in judgements if judgement.crashed]
+    if crashed:
+        return _not_made(Verdict.ERROR, crashed, "")
     if crashes:
         more = f" ({len(crashes) - 1} more ended like this)" if len(crashes) > 1 else ""
         return Conclusion(Verdict.ERROR, f"a run did not end well: {crashes[0]}{more}")

@@ -1,16 +1,16 @@
-"""Judging a server: its scenarios are played, and checks judge what it did.
+"""Judging a server: the suite plays its scenarios, and checks judge what it did.
 
 Read in this order:
 
-- `scenario`, with `references`: how one server is exercised, as a file says;
-- `reading`: what the suite reads from a reply, and how a call ended, in parts;
-- `evidence`: what a server did, as checks get to see it;
-- `report.judgement`, one folder up: what a check can say;
-- `checks`: the checks, one function each; `bounded` does the work whose length a server decides;
-- `variants`: the ways in which a call is made again;
-- `exercise`: plays a scenario and produces evidence; with `connections`, where each caller signs
-  in, `values`, what `${name}` stands for, `expectation`, whether a step came to what it means to
-  show, and `repeating`, which confirms each difference;
+- `scenario`, with `references`: the scenario file, which says how to exercise a server;
+- `reading`: the parts of a reply, and how a call ended;
+- `evidence`: what a server did, as input of the checks;
+- `report.judgement`, one folder up: the possible results of a check;
+- `checks`: the checks, one function each; `bounded` validates arguments against a schema;
+- `variants`: the ways in which a call is repeated;
+- `exercise`: plays a scenario and produces evidence, with `connections`, where each caller signs
+  in, `values`, the values of `${name}`, `expectation`, which compares a step with what the file
+  expects, and `repeating`, which confirms each difference;
 - `run`: all scenarios in all eras;
 - `draft`: a first scenario file.
 """

@@ -1,30 +1,29 @@
 """Are arguments valid against an input schema? The validator is `jsonschema-rs`.
 
-What the validator itself cannot tell blames no server.
+If the validator itself cannot decide it, the server is not blamed.
 """
 
 from typing import Any
 
 import jsonschema_rs
 
-from banking_server.conformance.values import SHOWN, shown
+from banking_server.conformance.values import SHOWN, quote
 from banking_server.text import cut
 
 _Kind = jsonschema_rs.ValidationErrorKind
 
 
 class CannotTell(Exception):
-    """The suite's own validator does not say; the message is the reason, in a clause."""
+    """The suite's validator cannot decide it; the message is a clause with the reason."""
 
 
 def first_fault(schema: Any, arguments: Any) -> str | None:
-    """Say where `arguments` are not valid against `schema`, or return None if they are valid.
+    """Return where `arguments` are not valid against `schema`, or None if they are valid.
 
-    A schema that is not valid vouches for no arguments, so that is a fault as well, and so is a
-    reference to a place that is not there. Raises CannotTell where it is the validator that does
-    not know better: a regular expression that it cannot compile or takes too long over; another
-    dialect; a reference to something outside, as nothing is fetched. No sentence repeats an
-    argument, which may be a secret.
+    An invalid schema, or a reference to a place that does not exist, is a fault too. Raises
+    CannotTell if the validator cannot decide it: a regular expression that it cannot compile or
+    that takes too long; another dialect; a reference to another document, since nothing is fetched.
+    The sentence repeats no argument, which may be a secret.
     """
     try:
         validator = jsonschema_rs.validator_for(
@@ -33,16 +32,16 @@ def first_fault(schema: Any, arguments: Any) -> str | None:
         error = next(validator.iter_errors(arguments), None)
     except jsonschema_rs.ValidationError as unusable:
         if isinstance(unusable.kind, _Kind.Format):
-            # It may be a regular expression of ECMA-262 all the same.
-            raise CannotTell(f"it cannot compile {shown(unusable.instance)}") from None
-        reason = f"the input schema cannot be used: {shown(unusable.message)}"
+            # It may still be a valid regular expression of ECMA-262.
+            raise CannotTell(f"it cannot compile {quote(unusable.instance)}") from None
+        reason = f"the input schema cannot be used: {quote(unusable.message)}"
         in_it = not isinstance(unusable.kind, _Kind.Referencing)
         if in_it or unusable.message.startswith("Pointer "):
             return f"no client can validate them: {reason}"
         raise CannotTell(reason) from None
     except Exception as other:
-        # Servers write what they like into a schema, and there is no end to what goes wrong then.
-        raise CannotTell(f"it gives up on the input schema: {shown(str(other))}") from None
+        # A server can send any schema, and the validator can raise any exception.
+        raise CannotTell(f"it gives up on the input schema: {quote(str(other))}") from None
     if error is not None and isinstance(error.kind, _Kind.BacktrackLimitExceeded):
         raise CannotTell("it takes too long over a pattern of the input schema")
     if error is None:

@@ -1,4 +1,4 @@
-"""The connections of one exercise: for each caller, signed in as the scenario says."""
+"""The connections of one exercise. Each caller signs in as the scenario says."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ Key = tuple[str | None, str, bool]
 
 @dataclass(frozen=True)
 class Calling:
-    """Who makes a call, and as what kind of client."""
+    """The caller of a call, and the kind of client."""
 
     profile: Profile = field(default_factory=Profile)
     caller: str | None = None
@@ -41,7 +41,7 @@ class Calling:
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether it is the scenario's own caller, who declares the extension as everybody does."""
+        """Whether it is the scenario's own caller, with the usual declaration."""
         return self.caller is None and self.profile.declares == ORDINARY
 
 
@@ -51,11 +51,11 @@ class _Open:
     ready: bool = False
     """Whether the set-up was made."""
     captured: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What the set-up captured."""
+    """The values that the set-up captured."""
 
 
 def connection_of(era: Era, calling: Calling) -> Key:
-    """Return what tells the connection of a call from others.
+    """Return the key of the connection for a call.
 
     From 2026-07-28 on, requests carry the capabilities: one connection serves all profiles.
     """
@@ -77,12 +77,12 @@ class Connections:
     ) -> None:
         """
         Args:
-            target: The server, as the scenario's own caller reaches it.
+            target: The server, for the scenario's own caller.
             headers: The headers of each other caller.
-            scenario: Who calls, and how each signs in; None: nobody does.
-            era: The era that is spoken.
-            values: What `${name}` stands for.
-            problem: Takes what went wrong, in words.
+            scenario: The callers and their set-up; None if there is no scenario.
+            era: The protocol era.
+            values: The values of each `${name}`.
+            problem: Receives the text of a problem.
         """
         self._target = target
         self._headers = headers
@@ -95,12 +95,12 @@ class Connections:
     def close(self) -> None:
         """Close every connection."""
         if self._open:
-            # All at once: a server over stdio may take its time to end.
+            # All at once, since a server over stdio may be slow to end.
             with ThreadPoolExecutor(len(self._open)) as pool:
                 list(pool.map(lambda each: each.connection.close(), self._open.values()))
 
     def first(self) -> Connection:
-        """Open the era. Raises TargetFailure if the server does not speak it."""
+        """Open a first connection. Raises TargetFailure if the server does not support the era."""
         return self._connected(Calling()).connection
 
     def to(self, calling: Calling) -> Connection:
@@ -108,15 +108,15 @@ class Connections:
         return self._ready(calling).connection
 
     def new_errors(self, calling: Calling) -> str:
-        """Return what the server of a call wrote to standard error since this was asked last."""
+        """Return the standard error of a call's server since the last call of this method."""
         opened = self._open.get(connection_of(self._era, calling))
         return "" if opened is None else opened.connection.new_errors()
 
     def elsewhere(self, calling: Calling) -> str:
-        """Say that a call was made in another process than those of ordinary steps, if it was.
+        """Return a note if a call was made in another process than ordinary steps.
 
-        Over stdio a process serves one connection. So a step of another caller has another one,
-        and on 2025-11-25 a step whose client declares elicitation, where others do not.
+        Over stdio a process serves one connection. So a step of another caller has its own process.
+        On 2025-11-25 so has a step whose client declares elicitation, if others do not.
         """
         if not self._target.command or connection_of(self._era, calling) == connection_of(
             self._era, Calling()
@@ -131,7 +131,7 @@ class Connections:
         )
 
     def known(self, calling: Calling) -> dict[str, Any]:
-        """Return every value that may stand in the place of a `${name}` for this caller."""
+        """Return the values of each `${name}` for this caller."""
         try:
             captured = self._ready(calling).captured
         except NotServed:
@@ -172,7 +172,7 @@ class Connections:
         )
 
     def _meta(self, caller: str | None, captured: Mapping[str, Any]) -> Json:
-        """Return what goes with every request: without what is not captured yet."""
+        """Return the `_meta` of every request, without values that are not captured yet."""
         known = {**self._values.named, **captured}
         return {
             name: filled(value, known)
@@ -208,7 +208,7 @@ class Connections:
     ) -> ToolCall:
         """Call a tool, as a part of the scenario says. Raises TargetFailure.
 
-        A caller or a kind of client that is refused before any call counts as refused this one.
+        If the server refuses the connection, that counts as a refusal of this call.
         """
         try:
             connection, values = self.to(calling), self.known(calling)

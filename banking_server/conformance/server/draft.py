@@ -1,4 +1,4 @@
-"""A first scenario file for a server, made from its list of tools without calling any."""
+"""Makes a first scenario file from a server's list of tools. It calls no tool."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from banking_server.text import one_line
 HEAD: Final = """\
 # A first scenario, made from the server's tools/list. No tool was called.
 #
-# Arguments are placeholders: write those that lead to a directive. A step is made when
-# the marks before its lines are gone; at first only one is.
+# Arguments are placeholders: replace them by arguments that lead to a directive. The suite
+# makes a step if its lines are not comments; at first only one step is active.
 name: {name}
 description: {description}
 #
-# If callers sign in: credentials come from the environment, and no report shows them.
+# If callers sign in: credentials come from the environment, and reports do not show them.
 # values:
 #   password: {{environment: PASSWORD}}
 # setup:
@@ -29,11 +29,11 @@ description: {description}
 #     capture:
 #       session: {{pointer: /structuredContent/session, secret: true}}
 #
-# What goes with every request, in its _meta:
+# Members of the _meta of every request:
 # meta: {{session: "${{session}}"}}
 #
-# Somebody who has not signed in, for a step with `caller: stranger`, `repeatable: true`
-# and `refused: true` that makes a call which succeeded before:
+# A caller who has not signed in, for a step with `caller: stranger`, `repeatable: true`
+# and `refused: true` that repeats a call which succeeded before:
 # callers:
 #   stranger: {{}}
 steps:
@@ -50,7 +50,7 @@ STEP: Final = """\
 """
 
 PLACEHOLDERS: Final[Json] = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
-"""A value of each type; of any other there is a text."""
+"""A value of each type; other types get a text."""
 
 
 def draft(target: Target) -> str:
@@ -81,7 +81,7 @@ def _connected(target: Target) -> Connection:
 
 
 def _steps(tools: Sequence[Json]) -> Iterator[str]:
-    """Yield a step for each tool; the first is made, of a tool that reads only if there is one."""
+    """Yield a step for each tool. The first one is active; it is a read-only tool if possible."""
     first = next((tool for tool in tools if _reads_only(tool)), tools[0])
     taken: set[str] = set()
     for tool in [first, *(tool for tool in tools if tool is not first)]:
@@ -119,12 +119,12 @@ def _kebab(name: object) -> str:
 
 
 def _short(text: object) -> str:
-    """Return the first words of a text, as they can stand in a comment."""
+    """Return the first words of a text for a comment."""
     return one_line(text, 60) if isinstance(text, str) else ""
 
 
 def _yaml(value: Any) -> str:
-    """Return a value as JSON, which is YAML; names without quotation marks where they need none."""
+    """Return a value as JSON, which is also YAML; simple names have no quotation marks."""
     text = json.dumps(value)
     plain = isinstance(value, str) and re.fullmatch("[a-z][a-z0-9_-]{5,}", value)
     return text[1:-1] if plain else text

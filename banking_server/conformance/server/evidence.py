@@ -1,5 +1,5 @@
-"""Evidence: what a server did, as the checks get to see it. It says what happened, not whether it
-is right."""
+"""Evidence: what a server did, as input of the checks. It says what happened, not whether it is
+right."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class Evidence:
     step: str
     """The step of the scenario that showed it."""
     messages: Sequence[WireMessage]
-    """What was exchanged for it."""
+    """The messages of it."""
 
     unseen: ClassVar[Untestable | NotApplicable] = Untestable(
         "no call returned a directive that would show it"
     )
-    """What to say of a check that found no evidence of this kind."""
+    """The reason of a check that found no evidence of this kind."""
     calls_tools: ClassVar[bool] = True
-    """Whether it takes a call of a tool, and so a scenario that allows one."""
+    """Whether it needs a call of a tool, and so a scenario that allows one."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Greeting(Evidence):
 
     @property
     def settings(self) -> list[Any]:
-        """What it advertises under the extension's identifier, in each place of its era."""
+        """The settings under the extension's identifier, in each place of the era."""
         places = ["extensions"] if self.era is Era.MODERN else ["extensions", "experimental"]
         found = [within(self.capabilities, place) for place in places]
         return [place[IDENTIFIER] for place in found if IDENTIFIER in place]
@@ -62,7 +62,7 @@ class OtherResult(Evidence):
 
 @dataclass(frozen=True)
 class InterimResult(Evidence):
-    """A result with which a tool has not ended: it asks for input, or goes on as a task."""
+    """An interim result: the tool asks for input, or continues as a task."""
 
     directive: SeenDirective | None
 
@@ -74,7 +74,7 @@ class InterimResult(Evidence):
 
 @dataclass(frozen=True)
 class ResultWithDirective(Evidence):
-    """A complete result that carries a directive, whatever shape it is in."""
+    """A complete result with a directive, well-formed or not."""
 
     directive: SeenDirective
     content: Sequence[Json]
@@ -84,15 +84,15 @@ class ResultWithDirective(Evidence):
     structured: Json
     """Its structured content; empty if it has none."""
     target: Json | None
-    """The tool that the directive names, as `tools/list` has it for this caller right afterwards;
-    None if it is not there."""
+    """The tool that the directive names, as `tools/list` shows it to this caller right afterwards;
+    None if it is not listed."""
     listed: Sequence[str]
     """The names of all tools in that list."""
 
 
 @dataclass(frozen=True)
 class DirectiveOfIntermediary(Evidence):
-    """A directive that a server passed on which may rename tools, as the scenario says."""
+    """A directive from an intermediary that may rename tools, as the scenario says."""
 
     result: ResultWithDirective
 
@@ -101,7 +101,7 @@ class DirectiveOfIntermediary(Evidence):
 
 @dataclass(frozen=True)
 class Relayed(Evidence):
-    """A result of an intermediary, in which nothing may be left of a directive."""
+    """A result of an intermediary that must not contain any part of a directive."""
 
     directive: SeenDirective | None
     content: Sequence[Json]
@@ -114,7 +114,7 @@ class PassedOn(Relayed):
 
     is_error: bool
     output_schema: Json | None
-    """What the tool list promises of its structured content."""
+    """The output schema of the tool in the list."""
 
     unseen = NotApplicable(
         "no step says `followed: true`, as one of an intermediary that follows directives does"
@@ -135,7 +135,7 @@ class Crossing(Relayed):
 
 @dataclass(frozen=True)
 class DirectiveBesideSecrets(Evidence):
-    """A directive, and the values that it must not hold."""
+    """A directive, and the values that it must not contain."""
 
     directive: SeenDirective
     secrets: Mapping[str, str]
@@ -148,22 +148,22 @@ class DirectiveBesideSecrets(Evidence):
 
 @dataclass(frozen=True)
 class Repetition(Evidence):
-    """A call that was made again, in a way that must not change how it ends."""
+    """A call that was repeated in a way that must not change its result."""
 
     first: ToolCall
     """The call that it is compared with."""
     again: ToolCall
     what: str
-    """What was different about it."""
+    """What was different in it, as text."""
     differs: frozenset[Member]
-    """The members in which it ended differently every time, while the call that it is compared with
-    ended alike every time."""
+    """The members that differed in every repetition, and were equal in every repetition of the call
+    that it is compared with."""
 
     unseen: ClassVar[Untestable | NotApplicable] = Untestable(
         "no step that ends in a directive has `repeatable: true`"
     )
     compared: ClassVar[frozenset[str]] = frozenset({"refusal", "tool", "arguments"})
-    """The parts that must be alike."""
+    """The parts that must be equal."""
 
 
 class RepeatedUndeclared(Repetition):
@@ -177,7 +177,7 @@ class RepeatedWithLaterVersion(Repetition):
 
 
 class RepeatedWithUnknownSettings(RepeatedWithLaterVersion):
-    """Again as a client whose settings have members that nobody knows."""
+    """Again as a client whose settings have unknown members."""
 
 
 class RepeatedWithMalformedSettings(RepeatedWithLaterVersion):
@@ -199,8 +199,8 @@ class RepeatedWithProvenance(Repetition):
 
 
 class Refusal(Repetition):
-    """A call that was refused to one caller and succeeded for another, and the refused one again
-    with what it claims of a chain."""
+    """A call that was refused to one caller and succeeded for another, and the refused call again
+    with provenance."""
 
     unseen = NotApplicable(
         "the scenario names no call that is refused; a step with `refused: true` would "
@@ -233,15 +233,15 @@ OF_REPEATING: Kinds = (
     RepeatedWithMalformedSettings,
     RepeatedWithProvenance,
 )
-"""What repeating a step shows."""
+"""The evidence from a repeated step."""
 
 OF_PROVENANCE: Kinds = (RepeatedWithProvenance,)
-"""What repeating a follow-up call shows."""
+"""The evidence from a repeated follow-up call."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Evidence that a step should have brought, and did not."""
+    """Evidence that a step should have shown and did not show."""
 
     step: str
     kinds: Kinds
@@ -251,17 +251,17 @@ class Missing:
 
 @dataclass(frozen=True)
 class NotCompared:
-    """Something of a step that could not be compared with another call, or was not to be."""
+    """A comparison that could not be made, or was not allowed."""
 
     step: str
     kinds: Kinds
-    """What comparing it would have shown."""
+    """The evidence that the comparison would have given."""
     reason: str = "made once, so not compared: it lacks `repeatable: true`"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that kept the suite from examining everything, or has to be known about it."""
+    """A note for the report: a reason why some checks were not made, or another fact."""
 
     sentence: str
 

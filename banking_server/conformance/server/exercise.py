@@ -97,10 +97,10 @@ class Planned:
 
 
 class Exercise:
-    """One scenario in one era; without a scenario it does only what calls no tool.
+    """One scenario in one era. Without a scenario it calls no tool.
 
-    Every piece of evidence goes to `observe` as soon as there is one. Raises ScenarioError if a
-    variable of the environment that the scenario names is not set.
+    It passes each piece of evidence to `observe` at once. Raises ScenarioError if an environment
+    variable that the scenario names is not set.
     """
 
     def __init__(

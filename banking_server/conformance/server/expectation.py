@@ -1,4 +1,4 @@
-"""Whether a call brought what the scenario expects of it, and what may explain it if not."""
+"""Whether a call's result is what the scenario expects, and what may explain it if not."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -15,18 +15,18 @@ from banking_server.conformance.server.reading import (
 from banking_server.conformance.server.references import filled
 from banking_server.conformance.server.scenario import AnyCall, Step, StepExpectation
 from banking_server.conformance.target.connection import ToolCall
-from banking_server.conformance.values import same, shown
+from banking_server.conformance.values import quote, same
 from banking_server.text import cut, one_line
 
 TEXT: Final = 400
-"""Characters of what came, and of one line of standard error, that are told."""
+"""Characters of a result, and of one line of standard error, in a message."""
 
 LINES: Final = 8
-"""Lines of standard error that are told: the last ones, where the end of a traceback stands."""
+"""The last lines of standard error in a message: the end of a traceback."""
 
 
 def unmet(part: AnyCall, call: ToolCall, values: Mapping[str, Any]) -> str | None:
-    """Say what the scenario expected of a call and did not get; None if it got everything."""
+    """Return what the scenario expected of a call and did not get, or None."""
     if (fault := _unmet(part.expect, call, values)) is not None:
         return fault
     if isinstance(part, Step):
@@ -54,8 +54,8 @@ def _unmet(expect: StepExpectation, call: ToolCall, values: Mapping[str, Any]) -
         for name, value in filled(expect.arguments, values).items():
             if name not in arguments or not same(arguments[name], value):
                 return (
-                    f"expected the directive's argument {name!r} to be {shown(value)}, "
-                    f"saw {shown(seen.value)}"
+                    f"expected the directive's argument {name!r} to be {quote(value)}, "
+                    f"saw {quote(seen.value)}"
                 )
     return None
 
@@ -63,14 +63,14 @@ def _unmet(expect: StepExpectation, call: ToolCall, values: Mapping[str, Any]) -
 def explained(
     fault: str, call: ToolCall, listed: Iterable[str], errors: str, redaction: Redaction
 ) -> str:
-    """Return `fault`, and under it what came, whether the tool is listed, and standard error.
+    """Return `fault`, followed by the result, whether the tool is listed, and standard error.
 
     Args:
         fault: What was expected and seen.
         call: The call that brought no directive.
         listed: The names of the tools that the server lists.
-        errors: What the server wrote to its standard error meanwhile.
-        redaction: Takes out the secrets, before anything is cut.
+        errors: The server's standard error during the call.
+        redaction: Removes the secrets, before texts are cut.
     """
     names = sorted(listed)
     lines = [fault]

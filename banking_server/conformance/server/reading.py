@@ -1,4 +1,4 @@
-"""What the suite reads from a reply: the directive, and how the call ended."""
+"""The parts of a reply: the directive, and how the call ended."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,14 +8,14 @@ from typing import Any, Final
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.message import Json, within
 from banking_server.conformance.target.connection import Reply, ToolCall
-from banking_server.conformance.values import identity, same, shown
+from banking_server.conformance.values import identity, quote, same
 
 CallKey = tuple[str, str]
-"""What makes one call the same as another: the tool, and what its arguments come to."""
+"""The identity of a call: the tool and its canonical arguments."""
 
 
 def key_of(tool: str, arguments: Json) -> CallKey:
-    """Return what makes a call with these arguments the same as another."""
+    """Return the identity of a call with these arguments."""
     return tool, identity(arguments)
 
 
@@ -45,7 +45,7 @@ class SeenDirective:
 
     @property
     def key(self) -> CallKey | None:
-        """What makes the call that it asks for the same as another; None if it is malformed."""
+        """The identity of the call that it asks for; None if it is malformed."""
         if self.tool is None or self.arguments is None:
             return None
         return key_of(self.tool, self.arguments)
@@ -57,12 +57,12 @@ def carries_directive(result: object) -> bool:
 
 
 def directive_of(reply: Reply) -> SeenDirective | None:
-    """Return the directive on a complete result, in whatever shape; None if there is none."""
+    """Return the directive on a complete result, well-formed or not, or None."""
     return written_directive(reply) if reply.kind == "complete" else None
 
 
 def written_directive(reply: Reply) -> SeenDirective | None:
-    """Return what stands in the place of a directive on a result of any kind."""
+    """Return the value of `nextTool` on a result of any kind."""
     result = reply.result
     if result is None or not carries_directive(result):
         return None
@@ -80,21 +80,21 @@ def is_refused(call: ToolCall) -> bool:
 
 
 def ending(call: ToolCall) -> str:
-    """Say in one line how a call ended, with its directive."""
+    """Return in one line how a call ended, with its directive."""
     reply = call.final
     if reply.error is not None:
-        return f"error {reply.error.get('code')} {shown(reply.error.get('message'))}"
+        return f"error {reply.error.get('code')} {quote(reply.error.get('message'))}"
     if reply.kind != "complete":
         kind = (reply.result or {}).get("resultType", "complete")
         # On 2025-11-25 it is the member that makes it a task.
-        why = "a member task" if kind == "complete" else f"resultType {shown(kind)}"
+        why = "a member task" if kind == "complete" else f"resultType {quote(kind)}"
         return f"a result that is not complete, with {why}"
     seen = directive_of(reply)
     ended = "isError true" if is_error(call) else "a result"
-    return f"{ended} with " + ("no directive" if seen is None else f"nextTool {shown(seen.value)}")
+    return f"{ended} with " + ("no directive" if seen is None else f"nextTool {quote(seen.value)}")
 
 
-def how_refused(call: ToolCall) -> tuple[object, bool]:
+def refusal(call: ToolCall) -> tuple[object, bool]:
     """Return the code of a call's protocol error, and whether its result has `isError`.
 
     It is `(None, False)` if the call was not refused.
@@ -113,7 +113,7 @@ def structured_content_of(reply: Reply) -> Json:
     return within(reply.result, "structuredContent")
 
 
-# The words: a content item that says what the directive says, for whoever does not read it.
+# The words: a content item that describes the directive for a model.
 
 
 def is_marked(item: Json) -> bool:
@@ -122,7 +122,7 @@ def is_marked(item: Json) -> bool:
 
 
 def objects_in(text: str) -> Iterator[tuple[Any, str]]:
-    """Yield every JSON object that stands somewhere in a text, and what follows it."""
+    """Yield every JSON object in a text, with the text that follows it."""
     decoder = json.JSONDecoder()
     start = text.find("{")
     while start >= 0:
@@ -136,12 +136,12 @@ def objects_in(text: str) -> Iterator[tuple[Any, str]]:
 
 
 def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
-    """Return the items that word the directive: by their mark, or because they say it all."""
+    """Return the items that describe the directive: by their mark, or by their text."""
     return [item for item in items if is_marked(item) or _says_it_all(item, seen)]
 
 
 def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
-    """Whether an item is a text for the model alone, with the call that a directive asks for."""
+    """Return whether an item is a text for the model only, with the directive's call."""
     text = item.get("text")
     return (
         seen is not None
@@ -157,7 +157,7 @@ def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
 # How one call ended, in parts, so that it can be compared.
 
 Member = tuple[str, str]
-"""A part of an ending, and a member or an item of it; empty: the part itself."""
+"""A part of a result, and a member or an item of it; empty: the part itself."""
 
 PART_NAMES: Final = {
     "refusal": "whether it is an error",
@@ -172,15 +172,15 @@ PARTS: Final = frozenset(PART_NAMES)
 
 
 def members_of(call: ToolCall) -> dict[Member, str]:
-    """Return what stands at each place of an ending; what is absent has no place.
+    """Return the value of each member of a result; an absent member is not included.
 
-    What words the directive is a part of its own, and not of the content.
+    The items that describe the directive are a part of their own, not of the content.
     """
     seen = directive_of(call.final)
     items, structured = content_of(call.final), structured_content_of(call.final)
     words = words_of(items, seen)
     members: dict[Member, str] = {
-        ("refusal", ""): str(how_refused(call)),
+        ("refusal", ""): str(refusal(call)),
         ("words", ""): str(bool(words) or (seen is not None and "nextStep" in structured)),
     }
     if seen is not None:
@@ -196,12 +196,12 @@ def members_of(call: ToolCall) -> dict[Member, str]:
 
 
 def differing(one: dict[Member, str], two: dict[Member, str]) -> set[Member]:
-    """Return the members in which two endings differ."""
+    """Return the members that differ between two results."""
     return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
 
 
-def members_in_words(members: Iterable[Member]) -> str:
-    """Name members for people."""
+def member_names(members: Iterable[Member]) -> str:
+    """Return the names of members as text."""
     return ", ".join(
         PART_NAMES[part] + (f" at /{name}" if name else "") for part, name in sorted(members)
     )

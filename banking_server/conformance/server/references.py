@@ -1,4 +1,4 @@
-"""What stands in the place of `${name}` in a scenario."""
+"""Replaces `${name}` in a scenario by its value."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 
 
 def references(value: Any) -> Iterator[str]:
-    """Yield the name of each `${name}`, wherever it stands in `value`."""
+    """Yield the name of each `${name}` in `value`."""
     if isinstance(value, dict):
         for item in value.values():
             yield from references(item)
@@ -20,10 +20,10 @@ def references(value: Any) -> Iterator[str]:
 
 
 def filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """Return `value` with known values in the place of `${name}`, wherever it stands in it.
+    """Return `value` with each `${name}` replaced by its known value.
 
-    A text that is nothing but `${name}` becomes the value itself, whatever its type. A name that
-    is not known, as it could not be captured, stays as it is.
+    A text that is only `${name}` becomes the value itself, with its type. A `${name}` whose value
+    could not be captured stays as it is.
     """
     if isinstance(value, dict):
         return {key: filled(item, values) for key, item in value.items()}

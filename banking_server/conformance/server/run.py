@@ -1,4 +1,4 @@
-"""Judges a server: plays every scenario in every era, and lets the checks judge what it did."""
+"""Judges a server: plays every scenario in every era, and makes the checks."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def run_server(
 ) -> Run:
     """Play every scenario in every era, and judge what the server sends.
 
-    Without scenarios it does only what calls no tool.
+    Without scenarios it calls no tool.
     """
     run = Run("server")
 
@@ -74,7 +74,7 @@ def run_server(
 
 
 class _Judging:
-    """Has the checks judge what one exercise brings, as it comes."""
+    """Makes the checks on the evidence of one exercise, as it arrives."""
 
     def __init__(self, scenario: ServerScenario | None, judge: Judge) -> None:
         self._scenario = scenario
@@ -84,7 +84,7 @@ class _Judging:
         self._problems: list[str] = []
         self._not_compared: list[NotCompared] = []
         self.failure: str | None = None
-        """Why the exercise broke off."""
+        """The reason why the exercise ended early."""
 
     def observe(self, observation: Observation) -> None:
         """Judge a piece of evidence, or note what is missing."""
@@ -117,14 +117,14 @@ class _Judging:
                     )
 
     def finish(self) -> None:
-        """Give a reason for each check that was not judged, or not to the end."""
+        """Record a reason for each check that was not made, or not completely."""
         for check in CHECKS.values():
             if not self._judge.wants(check.id):
                 continue
             reached = self._judge.reached(check.id)
             if self.failure is not None and (check.on.calls_tools or not reached):
                 # Steps that were not played might have shown something else.
-                self._judge.record(check.id, Untestable(self.failure), refused=True)
+                self._judge.record(check.id, Untestable(self.failure), crashed=True)
             elif not reached:
                 self._judge.record(check.id, self._why_unseen(check))
         for once in self._not_compared:
@@ -156,5 +156,5 @@ class _Judging:
             run.version = run.version or (version if isinstance(version, str) else None)
         run.problems += self._problems
         if self.failure is not None:
-            run.broke_off(self._judge.scenario, self._judge.era, self.failure)
+            run.ended_early(self._judge.scenario, self._judge.era, self.failure)
         run.judgements += self._judge.judgements

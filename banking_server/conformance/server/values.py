@@ -1,4 +1,4 @@
-"""The values that stand under names while a scenario is played, and which of them are secret."""
+"""The named values of a running scenario, and which of them are secret."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ class Values:
         """Each secret by a name that may be shown."""
 
     def keep_secret(self, name: str, value: Any) -> None:
-        """Let no report show a value, or what it is made of, and no directive hold it."""
+        """Redact a value and its parts in reports, and forbid them in directives."""
         for place, text in enumerate(_texts(value)):
             self.secrets[f"{name} ({place + 1})" if place else name] = text
             self._redaction.add(text)
@@ -70,7 +70,7 @@ class Values:
     def captured(
         self, captures: Mapping[str, Capture], call: ToolCall
     ) -> tuple[dict[str, Any], list[str]]:
-        """Return what a result holds of `captures`, and the names of what it does not hold."""
+        """Return the captured values of a result, and the names that it has no value for."""
         found: dict[str, Any] = {}
         absent: list[str] = []
         for name, capture in captures.items():
@@ -85,7 +85,7 @@ class Values:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield each text and number of which a value is made."""
+    """Yield each text and number in a value."""
     match value:
         case dict() | list():
             for item in value.values() if isinstance(value, dict) else value:

@@ -1,4 +1,4 @@
-"""The ways in which a call is made again, and must end as before."""
+"""The ways in which a call is repeated with the same expected result."""
 
 import json
 import uuid
@@ -21,7 +21,7 @@ from banking_server.conformance.server.evidence import (
 )
 from banking_server.conformance.target.connection import ORDINARY
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.values import shown
+from banking_server.conformance.values import quote
 
 
 class Absent(Enum):
@@ -32,11 +32,11 @@ class Absent(Enum):
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to make a call again."""
+    """One way to repeat a call."""
 
     kind: type[Repetition]
     what: str
-    """What is different about it, as reports say it."""
+    """What is different in it, as text for reports."""
     declares: Mapping[str, Any]
     """The settings that the client declares, by the member of its capabilities."""
     provenance: Any = Absent.ABSENT
@@ -46,19 +46,19 @@ PLAIN: Final = Variant(Repetition, "unchanged", ORDINARY)
 UNDECLARED: Final = Variant(
     RepeatedUndeclared, "as a client that did not declare the extension", {}
 )
-# Always an object: MCP itself refuses a client whose capabilities hold anything else.
+# Always objects: MCP requires objects as members of `extensions`.
 _MALFORMED_SETTINGS: Final[Sequence[Json]] = tuple(
     {"version": version} for version in (0, "1", 1.5, True)
 )
 
 
 def variants_of(era: Era, tool: str) -> list[Variant]:
-    """Return every way to make a call of `tool` again that a repeatable step allows."""
+    """Return every way to repeat a call of `tool` that a repeatable step allows."""
     unknown = {"version": 1, "since": "a later version", "options": {"level": 2}}
     malformed = _MALFORMED_SETTINGS
     in_experimental: list[Variant] = []
     if era is Era.LEGACY:
-        # Each takes a connection of its own.
+        # Each needs its own connection.
         malformed = malformed[:1]
         in_experimental = [
             _declaring(RepeatedInExperimental, {"experimental": SETTINGS}),
@@ -80,14 +80,14 @@ def variants_of(era: Era, tool: str) -> list[Variant]:
 
 
 _HIGHER_LEVELS: Final = (2, 6, 1000)
-"""The second call of a chain, and calls beyond every limit that a server could think of."""
+"""The second call of a chain, and calls beyond any limit of a server."""
 
 _CHAIN_ID_LENGTH: Final = 128
 """Characters of a chainId at most."""
 
 
 def variants_of_malformed_provenance(tool: str) -> list[Variant]:
-    """Return every way to make a call of `tool` again with malformed provenance."""
+    """Return every way to repeat a call of `tool` with malformed provenance."""
     chain = _new_id()
     shapes: list[Any] = [
         None,
@@ -112,9 +112,9 @@ def variants_of_malformed_provenance(tool: str) -> list[Variant]:
 
 
 def claims_of(tool: str, chain: Json | None) -> list[Variant]:
-    """Return what a stranger who calls `tool` could claim of a chain, to be let in.
+    """Return the provenance that a stranger could send with a call of `tool` to get access.
 
-    `chain` is the provenance of somebody's follow-up call, which succeeded; None if there was none.
+    `chain` is the provenance of another caller's successful follow-up call, or None.
     """
     claims: list[tuple[str, Any]] = []
     if chain is not None:
@@ -145,5 +145,5 @@ def _declaring(kind: type[Repetition], declares: Mapping[str, Any]) -> Variant:
 
 
 def _with(shape: Any) -> Variant:
-    what = f"with provenance {shown(shape)}"
+    what = f"with provenance {quote(shape)}"
     return Variant(RepeatedWithProvenance, what, ORDINARY, provenance=shape)

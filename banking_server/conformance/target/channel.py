@@ -1,4 +1,4 @@
-"""What carries the messages of one connection: the part that stdio and HTTP have in common."""
+"""A channel carries the messages of one connection: the part that stdio and HTTP share."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +12,18 @@ MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message that is read, in bytes. A longer one ends the run."""
 
 MESSAGES: Final = 100
-"""Messages that are kept for one request; a server may send many more meanwhile."""
+"""Messages that are recorded for one request; a server may send many more."""
 
 LEVELS: Final = 100
-"""The deepest nesting that is read. A deeper message ends the run: Python cannot walk any depth."""
+"""The deepest nesting that is read. A deeper message ends the run: recursion is limited."""
 
 
 class TargetFailure(Exception):
-    """The server under test did not cooperate: it crashed, hung, or spoke something else."""
+    """The server under test crashed, hung, or sent something that is not MCP."""
 
 
 def too_long() -> TargetFailure:
-    """Return what to raise if a message is longer than `MESSAGE_BYTES`."""
+    """Return the error for a message that is longer than `MESSAGE_BYTES`."""
     return TargetFailure(
         f"the server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which the suite "
         "does not read; let it send less at once, such as fewer tools on a page of tools/list"
@@ -31,7 +31,7 @@ def too_long() -> TargetFailure:
 
 
 def no_reply(method: str, seconds: float, others: int) -> str:
-    """Say that a request was not answered in time, although `others` messages may have come."""
+    """Return the message for a request without a reply in time, after `others` messages."""
     silence = f"no reply to {method} within {seconds:g} s"
     if not others:
         return silence
@@ -47,12 +47,12 @@ class NotServed(TargetFailure):
     def __init__(self, reason: str, code: object) -> None:
         super().__init__(reason)
         self.code = code
-        """That of the JSON-RPC error, or the HTTP status 401 or 403; None if it is neither."""
+        """The code of the JSON-RPC error, or the HTTP status 401 or 403, or None."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """How the server under test is reached: by `url`, or by starting `command`."""
+    """The server under test: at a `url`, or started by `command`."""
 
     url: str | None = None
     command: Sequence[str] = ()
@@ -68,32 +68,32 @@ Ask = Callable[[str, Json], Json]
 
 
 class Unanswerable(Exception):
-    """The suite plays no part that could answer this method."""
+    """The suite does not support this method."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """A message of the server, as it was read."""
+    """A message of the server."""
 
     body: Json
     faults: tuple[str, ...] = ()
-    """What in its directive is not I-JSON."""
+    """The faults of its directive as I-JSON."""
 
 
 @dataclass
 class Record:
-    """The messages of one exchange, in order: a request, and what came until its response."""
+    """The messages of one exchange, in order: from a request to its response."""
 
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
 
     def note(self, sender: Literal["client", "server"], body: Json, *, ends: bool = False) -> None:
-        """Note a message; one that ends the exchange is kept however many there are."""
+        """Record a message; the last one of an exchange is always recorded."""
         if ends or len(self.messages) < MESSAGES:
             self.messages.append(WireMessage(sender, body))
 
 
 def read(text: str | bytes) -> Received | None:
-    """Return the JSON object that `text` holds, or None if it holds something else.
+    """Return the JSON object in `text`, or None if it is something else.
 
     Raises TargetFailure if it is nested too deeply.
     """

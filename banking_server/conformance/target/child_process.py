@@ -1,4 +1,4 @@
-"""A program under test: started in a process group of its own, and never left behind.
+"""A program under test, in its own process group, which is always stopped at the end.
 
 Process groups are POSIX: the suite runs on Linux and macOS.
 """
@@ -17,34 +17,34 @@ from typing import IO, Final, Self
 from banking_server.conformance.report.redaction import shown_line
 
 STOP_SECONDS: Final = 1.0
-"""Seconds that a program may take to stop by itself once its input has ended."""
+"""Seconds that a program may take to end after its input has ended."""
 
 OUTPUT_BYTES: Final = 1024 * 1024
-"""Bytes of captured output that are kept: the last ones, where errors and results stand."""
+"""Bytes of captured output that are kept: the last ones, with errors and results."""
 
 
 class CannotStart(Exception):
     """The program could not be started; the message says why."""
 
 
-def last_words(errors: str, lines: int = 1) -> str | None:
-    """Return the last lines of a program's standard error that say something, if any does.
+def last_errors(errors: str, lines: int = 1) -> str | None:
+    """Return the last lines of a program's standard error that have letters or digits, or None.
 
-    What is called a secret in them is redacted. They are not cut, as other secrets may stand in
-    them.
+    Values after the name of a secret are redacted. The lines are not cut, since a later redaction
+    must find other secrets in them.
     """
-    said = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return " | ".join(shown_line(line.strip(" |\t")) for line in said[-lines:]) or None
+    texts = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
+    return " | ".join(shown_line(line.strip(" |\t")) for line in texts[-lines:]) or None
 
 
 class _Tail:
-    """The end of what a program writes to a pipe, which is read as it comes."""
+    """The end of a program's output on a pipe, which is read continuously."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
         self._kept = bytearray()
         self._new = 0
-        """How many bytes came since `new_text` was asked for last."""
+        """Bytes since the last call of `new_text`."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -58,14 +58,14 @@ class _Tail:
                     del self._kept[:-OUTPUT_BYTES]
 
     def text(self) -> str:
-        """Return what is kept so far."""
+        """Return the kept text."""
         with self._lock:
             return self._kept.decode("utf-8", "replace")
 
     def new_text(self) -> str:
-        """Return what came since this was asked for last, as far as it is kept."""
+        """Return the kept text since the last call of this method."""
         end = time.monotonic() + STOP_SECONDS
-        # What was written before the reply that was just read may still be in the pipe.
+        # The pipe may still have text that was written before the reply that was just read.
         while self._thread.is_alive() and time.monotonic() < end:
             if not select.select([self._pipe], [], [], 0)[0]:
                 break
@@ -75,13 +75,13 @@ class _Tail:
         return new.decode("utf-8", "replace")
 
     def settle(self) -> None:
-        """Wait for what a program that has ended wrote last."""
+        """Wait for the last output of a program that has ended."""
         self._thread.join(STOP_SECONDS)
 
     def close(self) -> None:
         """Read no more."""
         self.settle()
-        # A process that fled its group may hold the pipe; its reader then ends with this one.
+        # A process that left its group may keep the pipe open. Its reader ends with this process.
         if not self._thread.is_alive():
             self._pipe.close()
 
@@ -89,8 +89,8 @@ class _Tail:
 class ChildProcess:
     """A running program. Leaving the `with` block stops it and everything it started.
 
-    With `interactive`, its standard input and output are pipes for the caller; otherwise it has
-    no input, and its output is captured like its errors, which always are.
+    With `interactive`, its standard input and output are pipes for the caller. Otherwise it has no
+    input, and its output is captured. Its standard error is always captured.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class ChildProcess:
 
     @property
     def output(self) -> IO[bytes]:
-        """Its standard output, for a caller who started it as interactive."""
+        """Its standard output. Raises RuntimeError if it is not interactive."""
         return _pipe(self._process.stdout)
 
     def wait(self, seconds: float) -> int | None:
@@ -132,15 +132,15 @@ class ChildProcess:
             return None
 
     def captured_output(self) -> str:
-        """Return the end of what it printed; empty if it is interactive."""
+        """Return the end of its standard output; empty if it is interactive."""
         return "" if self._output is None else self._captured(self._output)
 
     def captured_errors(self) -> str:
-        """Return the end of what it wrote to its standard error."""
+        """Return the end of its standard error."""
         return self._captured(self._errors)
 
     def new_errors(self) -> str:
-        """Return what it wrote to its standard error since this was asked for last."""
+        """Return its standard error since the last call of this method."""
         return self._errors.new_text()
 
     def _captured(self, tail: _Tail) -> str:
@@ -151,7 +151,7 @@ class ChildProcess:
     def stop(self) -> None:
         """Stop it, and its whole process group with it."""
         if self._process.stdin is not None:
-            with contextlib.suppress(OSError):  # It has gone already, and left input unread.
+            with contextlib.suppress(OSError):  # It has ended and left input unread.
                 self._process.stdin.close()
             self.wait(STOP_SECONDS)
         self.kill()
@@ -159,7 +159,7 @@ class ChildProcess:
 
     def kill(self) -> None:
         """End it and its whole process group at once."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # Nobody is left in it.
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # The group is empty.
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
 """Raw JSON-RPC to a server under test, in both eras.
 
-No client library stands in between: what is recorded and judged is what the server really sent.
-`connect` opens a `Connection`; `Connection.call_tool` makes one `tools/call`, answering what the
-server asks meanwhile, and returns every message of it.
+There is no client library in between, so the suite records and judges exactly what the server sent.
+`connect` opens a `Connection`. `Connection.call_tool` makes one `tools/call`, answers the server's
+questions, and returns all messages of the call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ from banking_server.conformance.target.stdio import Stdio
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 
 PAGES: Final = 100
-"""Pages of `tools/list` that are read at most; a list that goes on ends the run."""
+"""Pages of `tools/list` that are read at most; a longer list ends the run."""
 
 ROUNDS: Final = 10
-"""Rounds of questions in one call at most, as SDKs have it."""
+"""Rounds of questions in one call at most, as in SDKs."""
 
 
 ORDINARY: Final[Mapping[str, Any]] = {"extensions": SETTINGS}
@@ -41,13 +41,13 @@ ORDINARY: Final[Mapping[str, Any]] = {"extensions": SETTINGS}
 
 @dataclass(frozen=True)
 class Profile:
-    """What the suite says it can do, in the part of a client."""
+    """The capabilities that the suite declares as a client."""
 
     declares: Mapping[str, Any] = field(default_factory=lambda: ORDINARY)
     """The settings of the tool-chaining extension that it declares, by the member of its
-    capabilities; none: it does not declare it."""
+    capabilities; empty if it does not declare the extension."""
     elicitation: bool = False
-    """Whether questions can be put to the user."""
+    """Whether it declares form elicitation."""
 
     def capabilities(self) -> Json:
         """Return the client capabilities."""
@@ -57,16 +57,16 @@ class Profile:
 
 @dataclass(frozen=True)
 class Reply:
-    """The response to one request, as received: a result or an error, the other one is None."""
+    """The response to one request, as received: a result or an error; the other one is None."""
 
     result: Json | None
     error: Json | None
     messages: tuple[WireMessage, ...]
-    """What was exchanged for it, the request first."""
+    """All messages of the exchange, the request first."""
     faults: tuple[str, ...] = ()
-    """What in its directive is not I-JSON."""
+    """The faults of its directive as I-JSON."""
     kind: Literal["complete", "interim", "unknown"] = "complete"
-    """Which kind of result it is. Of an unknown kind: it is no result, and shows nothing."""
+    """The kind of the result. A result of an unknown kind is not judged."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Listing:
-    """The tools of a server, or as many of them as were read."""
+    """The tools of a server, as far as they were read."""
 
     tools: dict[str, Json]
-    """Each by its name."""
+    """The tools by name."""
     replies: tuple[Reply, ...]
     """One for each page."""
 
@@ -109,7 +109,7 @@ class Connection:
         self.server_info: Json = {}
         self.server_capabilities: Json = {}
         self.standing_meta: Json = {}
-        """Members of `_meta` that go with every request."""
+        """Members of the `_meta` of every request."""
         self.greeting: Reply | None = None
         """The reply to `server/discover` or `initialize`."""
 
@@ -162,9 +162,9 @@ class Connection:
         return "unknown"
 
     def greet(self) -> None:
-        """Open the era: `server/discover`, or the `initialize` handshake.
+        """Begin the connection: by `server/discover`, or the `initialize` handshake.
 
-        Raises TargetFailure, whose message says why this era is not spoken.
+        Raises TargetFailure, whose message says why the server does not support this era.
         """
         if self.era is Era.MODERN:
             self.greeting = reply = self.request("server/discover", {})
@@ -197,7 +197,7 @@ class Connection:
     def list_tools(self, *, until: str | None = None, profile: Profile | None = None) -> Listing:
         """List the tools over all pages, or up to the tool `until`.
 
-        Raises TargetFailure, also if the server answered with something else, or with no end.
+        Raises TargetFailure, also for a reply that is no list, and for a list without an end.
         """
         tools: dict[str, Json] = {}
         replies: list[Reply] = []
@@ -253,16 +253,16 @@ class Connection:
         raise TargetFailure(f"{name} asked for input {ROUNDS} times and never completed")
 
     def new_errors(self) -> str:
-        """Return what the server wrote to standard error since this was asked for last."""
+        """Return the server's standard error since the last call of this method."""
         return self._channel.new_errors()
 
     def close(self) -> None:
-        """Close it; a server that was started for it is stopped."""
+        """Close the connection; a server that was started for it is stopped."""
         self._channel.close()
 
 
 def _why(reply: Reply, fault: str) -> str:
-    """Say in one clause why a reply cannot be used."""
+    """Return in one clause why a reply cannot be used."""
     if reply.error is not None:
         return f"error {reply.error.get('code')}: {reply.error.get('message')}"
     return f"the reply {fault}"
@@ -273,12 +273,12 @@ def connect(target: Target, era: Era, profile: Profile, *, meta: Json | None = N
 
     Args:
         target: The server.
-        era: The era to open.
-        profile: What the suite says it can do.
-        meta: Members of `_meta` that go with every request.
+        era: The protocol era.
+        profile: The capabilities that the suite declares.
+        meta: Members of the `_meta` of every request.
 
     Raises:
-        TargetFailure: No connection, or the server does not speak this era.
+        TargetFailure: No connection, or the server does not support this era.
     """
     record = Record()
     channel = Http(target, record) if target.url else Stdio(target, record)

@@ -1,4 +1,4 @@
-"""What the suite says, in the part of a user, to a server's questions."""
+"""The suite's answers, as a user, to a server's questions."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from banking_server.conformance.target.channel import Unanswerable
 
 
 class ElicitationAnswer(Strict):
-    """What the user says to one question."""
+    """The user's answer to one question."""
 
     action: Literal["accept", "decline", "cancel"]
     content: Json | None = None
@@ -23,7 +23,7 @@ class ElicitationAnswer(Strict):
 
 
 class Answers:
-    """Hands out the answers of one call, in order; what is asked beyond them is cancelled."""
+    """Gives the answers of one call in order; further questions are cancelled."""
 
     def __init__(self, answers: Sequence[ElicitationAnswer] = ()) -> None:
         self._left = list(answers)
@@ -39,7 +39,7 @@ class Answers:
         return {"action": "cancel"}
 
     def to_interim(self, question: Any) -> Json:
-        """Answer one question of an interim result; one that makes no sense is cancelled."""
+        """Answer one question of an interim result; an invalid question is cancelled."""
         method = question.get("method") if isinstance(question, dict) else None
         try:
             return self(str(method), within(question, "params"))

@@ -26,14 +26,14 @@ from banking_server.conformance.target.channel import (
     response_to,
     too_long,
 )
-from banking_server.conformance.target.headers import mirrored
+from banking_server.conformance.target.headers import mirrored_headers
 
 EVENT_STREAM: Final = "text/event-stream"
 
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Return the certificates that are trusted: read once, as that takes longer than a call."""
+    """Return the trusted certificates. They are read once, since that takes longer than a call."""
     return httpx2.create_ssl_context()
 
 
@@ -59,7 +59,7 @@ class Http:
         self._answer: Ask | None = None
 
     def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
-        """Send a request and return the response to it, answering the server's requests meanwhile.
+        """Send a request, answer the server's requests, and return the response.
 
         Raises TargetFailure.
         """
@@ -67,7 +67,7 @@ class Http:
         self._answer = answer
         method, others = message["method"], 0
         try:
-            with self._posting(message, mirrored(message, input_schema)) as response:
+            with self._posting(message, mirrored_headers(message, input_schema)) as response:
                 if method == "initialize" and "mcp-session-id" in response.headers:
                     self._session["mcp-session-id"] = response.headers["mcp-session-id"]
                 for received in _messages(response, time.monotonic() + self._target.timeout):
@@ -104,19 +104,19 @@ class Http:
         self._record.note("client", message)
         try:
             with self._posting(message, {}):
-                pass  # What the server answers is of no use, and may have no end.
+                pass  # The response is not needed, and may be endless.
         except httpx2.HTTPError as error:
             raise TargetFailure(f"posting to {self._url} failed: {error}") from error
 
     def adopt(self, version: str) -> None:
-        """Name the negotiated revision from now on, and listen to the session's own stream."""
+        """Send the negotiated revision from now on, and listen to the session's GET stream."""
         has_session = bool(self._session)
         self._session["mcp-protocol-version"] = version
         if has_session:
             threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        # Some servers put their questions on the session's GET stream, not on the call's.
+        # Some servers send their questions on the session's GET stream, not on the call's stream.
         with (
             contextlib.suppress(httpx2.HTTPError, httpx2.StreamError, TargetFailure),
             self._client.stream(
@@ -133,7 +133,7 @@ class Http:
                         self.notify(response_to(received.body, self._answer))
 
     def new_errors(self) -> str:
-        """Return nothing: the standard error of such a server is not the suite's to read."""
+        """Return an empty text: the suite cannot read the standard error of such a server."""
         return ""
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:
 
 
 def _in_time(chunks: Iterable[bytes], deadline: float) -> Iterator[bytes]:
-    """Yield the chunks of a body: also one that never comes to a message has to end."""
+    """Yield the chunks of a body. Raises ReadTimeout after the deadline."""
     for chunk in chunks:
         if time.monotonic() > deadline:
             raise httpx2.ReadTimeout("the reply did not end in time")

@@ -1,7 +1,7 @@
 """Is a directive I-JSON (RFC 7493), with no number that RFC 8785 would change?
 
-A parser hides what this is about, such as a name that stands twice. So the message is read once
-more, as text.
+A parser hides such faults, for example a name that occurs twice. So the text of the message is
+parsed a second time.
 """
 
 import json
@@ -20,13 +20,13 @@ class _Number(str):
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of an object, in order; a name may stand twice."""
+    """The members of an object, in order; a name may occur twice."""
 
 
 def directive_faults(text: str | bytes) -> tuple[str, ...]:
-    """Say what in the directive of a response is not I-JSON; nothing if it has no directive.
+    """Return the faults of the directive in a response; none if it has no directive.
 
-    `text` is a message that can be parsed.
+    `text` is valid JSON.
     """
     quoted = f'"{META_KEY}"'
     if not (quoted.encode() in text if isinstance(text, bytes) else quoted in text):
@@ -69,7 +69,7 @@ def _faults(value: Any) -> Iterator[str]:
 
 
 def _is_kept(number: str) -> bool:
-    """Return whether RFC 8785, which knows doubles only, writes a number with the same value."""
+    """Return whether a number has the same value as a double, as RFC 8785 writes it."""
     try:
         return Decimal(number) == Decimal(repr(float(number)))
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""A server that the suite starts itself, and that speaks lines of JSON on its standard streams."""
+"""The channel to a server that the suite starts: lines of JSON on its standard streams."""
 
 import contextlib
 import json
@@ -20,13 +20,13 @@ from banking_server.conformance.target.channel import (
     response_to,
     too_long,
 )
-from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_words
+from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_errors
 
 QUEUED_LINES: Final = 1
-"""Lines that wait to be read; a server that floods its output is slowed down, not followed."""
+"""Lines that wait to be read. A server that writes too much has to wait."""
 
 LAST_LINES: Final = 3
-"""Lines of its standard error that are told of a server that ended: a traceback's last call too."""
+"""Lines of standard error that are reported of a server that ended: the end of a traceback."""
 
 
 class Stdio:
@@ -42,7 +42,7 @@ class Stdio:
         except CannotStart as error:
             raise TargetFailure(str(error)) from error
         self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
-        # A thread, since a server that does not write blocks its pipe.
+        # Reading needs a thread, since it blocks while the server writes nothing.
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -54,12 +54,12 @@ class Stdio:
 
     def _send(self, message: Json) -> None:
         self._record.note("client", message)
-        with contextlib.suppress(OSError):  # It has ended, which is noticed when it is read.
+        with contextlib.suppress(OSError):  # It has ended, which the next read reports.
             self._process.input.write(json.dumps(message).encode() + b"\n")
             self._process.input.flush()
 
     def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
-        """Send a request and return the response to it, answering the server's requests meanwhile.
+        """Send a request, answer the server's requests, and return the response.
 
         Raises TargetFailure.
         """
@@ -75,14 +75,13 @@ class Stdio:
             except queue.Empty:
                 heard = f" ({noise} lines that are not JSON objects)" if noise else ""
                 raise TargetFailure(
-                    f"{no_reply(message['method'], self._timeout, others)}"
-                    f"{heard}{self._last_words()}"
+                    f"{no_reply(message['method'], self._timeout, others)}{heard}{self._errors()}"
                 ) from None
             if line is None:
                 code = self._process.wait(1.0)
                 how = "closed its output" if code is None else f"exited with code {code}"
                 raise TargetFailure(
-                    f"the server {how} instead of answering {message['method']}{self._last_words()}"
+                    f"the server {how} instead of answering {message['method']}{self._errors()}"
                 )
             if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
                 raise too_long()
@@ -99,12 +98,12 @@ class Stdio:
             if "method" in body and "id" in body:
                 self._send(response_to(body, answer))
 
-    def _last_words(self) -> str:
-        words = last_words(self._process.captured_errors(), LAST_LINES)
+    def _errors(self) -> str:
+        words = last_errors(self._process.captured_errors(), LAST_LINES)
         return f"; what it wrote last to its standard error: {words}" if words else ""
 
     def new_errors(self) -> str:
-        """Return what the server wrote to its standard error since this was asked for last."""
+        """Return the server's standard error since the last call of this method."""
         return self._process.new_errors()
 
     def notify(self, message: Json) -> None:
@@ -112,7 +111,7 @@ class Stdio:
         self._send(message)
 
     def adopt(self, version: str) -> None:
-        """Do nothing: over stdio no message carries the revision that was agreed on."""
+        """Do nothing: over stdio messages do not carry the negotiated revision."""
 
     def close(self) -> None:
         """Stop the server, and everything that it started."""

@@ -1,4 +1,4 @@
-"""The checks of clients, by kind: each is a function from one run of the client to what it found.
+"""The checks of clients, by kind: each function judges one run of the client.
 
 To find how a check is made, search for its id in the scripts (`specs/conformance/client/*.yaml`):
 the word after `assert` is its kind, and `@kind("word")` stands here. The kinds are explained for
@@ -20,11 +20,11 @@ __all__ = ["KINDS", "calls", "declaration", "judge_check", "printed"]
 
 
 def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """Judge one check of a case, if what it needs was there."""
+    """Make one check of a case, if the run has what it needs."""
     if (capability := case_run.missing_capability()) is not None:
         return NotApplicable(f"the client does not declare {capability}")
     if check.kind == "not_called" and check.at_most is None:
-        # A call that nothing justifies needs no witness: it is one itself.
+        # A call without any justification is itself the evidence.
         judged = KINDS[check.kind](case_run, check)
         if isinstance(judged, Finding) and not judged.holds:
             return judged

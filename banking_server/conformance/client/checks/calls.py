@@ -1,4 +1,4 @@
-"""Which calls were made, with which arguments, and which were not."""
+"""Checks of the calls that were made, of their arguments, and of calls that must not be made."""
 
 import json
 from typing import Any
@@ -8,29 +8,29 @@ from banking_server.conformance.client.evidence import CaseRun, name_calls
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import within
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
-from banking_server.conformance.values import same, shown
+from banking_server.conformance.values import quote, same
 
 
 def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
     """Judge that the expected call `number` was not made."""
-    # Who makes the same call in another case has no reason of its own to decline it.
+    # A client that makes the same call in another case has no own reason to decline it.
     no_excuse = bool(check.provided) and case_run.end.outcome == "declined"
     if not no_excuse and (excuse := case_run.excuse(number)) is not None:
         return excuse
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
         False,
-        expected=f"call {number}: {expected.tool} {shown(expected.arguments)}"
+        expected=f"call {number}: {expected.tool} {quote(expected.arguments)}"
         + _visibility(case_run, expected.tool),
         seen=f"{name_calls(case_run.log)}; {case_run.end}",
     )
 
 
 def _visibility(case_run: CaseRun, name: str) -> str:
-    """Say what the list of tools has for MCP Apps about a tool, if it has something."""
+    """Return what the tool list says about a tool for MCP Apps, or None."""
     for tool in case_run.script.tools:
         if tool.name == name and (ui := within(tool.to_wire(), "_meta", "ui")):
-            return f", for which tools/list has _meta.ui {shown(ui)}"
+            return f", for which tools/list has _meta.ui {quote(ui)}"
     return ""
 
 
@@ -54,8 +54,8 @@ def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
     expected = case_run.case.expect.calls[number - 1].arguments
     return Finding(
         same(call.arguments, expected),
-        expected=f"call {number}: {call.tool} with exactly {shown(expected)}",
-        seen=f"{call.tool} with {shown(call.arguments)}",
+        expected=f"call {number}: {call.tool} with exactly {quote(expected)}",
+        seen=f"{call.tool} with {quote(call.arguments)}",
     )
 
 
@@ -100,7 +100,7 @@ def calls_end(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 
 def _has_half_a_pair(value: Any) -> bool:
-    """Whether half of a surrogate pair stands somewhere in a JSON value."""
+    """Return whether a JSON value contains half of a surrogate pair."""
     text = json.dumps(value, ensure_ascii=False)
     return any("\ud800" <= character <= "\udfff" for character in text)
 

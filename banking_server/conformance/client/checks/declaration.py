@@ -1,4 +1,4 @@
-"""What the client declared of itself, and what its calls said about the chain they belong to."""
+"""Checks of the client's declaration, and of the provenance of its calls."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,7 +11,7 @@ from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json, within
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from banking_server.conformance.specification import schema_of
-from banking_server.conformance.values import shown
+from banking_server.conformance.values import quote
 
 _PLACES: Final = ("extensions", "experimental")
 
@@ -25,7 +25,7 @@ def declared(case_run: CaseRun, check: ScriptCheck) -> Judged:
         return Finding(
             any(_settings_in(capabilities, *_PLACES) for capabilities in declarations),
             expected=f"{IDENTIFIER} in {where}",
-            seen=f"capabilities {shown(declarations)}",
+            seen=f"capabilities {quote(declarations)}",
         )
     requests = len(case_run.log.requests)
     declaring = sum(bool(_settings_in(capabilities, "extensions")) for capabilities in declarations)
@@ -50,12 +50,12 @@ def settings_valid(case_run: CaseRun, check: ScriptCheck) -> Judged:
     return Finding(
         not wrong,
         expected="a settings object whose version, if there is one, is an integer of at least 1",
-        seen=shown(wrong[0] if wrong else found[0]),
+        seen=quote(wrong[0] if wrong else found[0]),
     )
 
 
 def _settings_in(capabilities: Json, *names: str) -> list[Any]:
-    """Return the settings of the extension that a client's capabilities hold in these members."""
+    """Return the settings of the extension in these members of a client's capabilities."""
     places = [within(capabilities, name) for name in names]
     return [place[IDENTIFIER] for place in places if IDENTIFIER in place]
 
@@ -63,7 +63,7 @@ def _settings_in(capabilities: Json, *names: str) -> list[Any]:
 def chain_ids(case_run: CaseRun) -> list[str]:
     """Return the chain ids that a run of the client used, as they are shown."""
     return [
-        shown(provenance["chainId"])
+        quote(provenance["chainId"])
         for provenance in map(_provenance, case_run.log.operations)
         if isinstance(provenance, dict) and isinstance(provenance.get("chainId"), str)
     ]
@@ -82,7 +82,7 @@ def provenance_present(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("provenance_well_formed")
 def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """All provenance meets the published schema, and says which call of which chain it is."""
+    """All provenance meets the published schema, and has the right number and chain."""
     carried = [call for call in case_run.log.operations if IDENTIFIER in call.meta]
     if not any(call.number > 1 for call in carried):
         return Untestable("no follow-up call carries provenance")
@@ -91,7 +91,7 @@ def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
     return Finding(
         fault is None,
         expected=expected,
-        seen=f"call {call.number}: {shown(_provenance(call))}",
+        seen=f"call {call.number}: {quote(_provenance(call))}",
     )
 
 
@@ -111,15 +111,15 @@ def _faults(case_run: CaseRun, carried: list[Operation]) -> Iterator[tuple[str, 
             return
         chain_id = chain_id or provenance["chainId"]
         if provenance["chainId"] != chain_id:
-            yield f"chainId {shown(chain_id)}, as in the calls before", call
-        earlier = case_run.earlier_chain_ids.get(shown(chain_id))
+            yield f"chainId {quote(chain_id)}, as in the calls before", call
+        earlier = case_run.earlier_chain_ids.get(quote(chain_id))
         if earlier is not None:
             yield f"a chainId that no other chain had; this one had {earlier}", call
         if provenance["level"] != call.number:
             yield f"level {call.number}, the number of the call", call
         previous = case_run.log.operations[call.number - 2].tool
         if call.number > 1 and provenance.get("previousTool") != previous:
-            yield f"previousTool {shown(previous)}", call
+            yield f"previousTool {quote(previous)}", call
 
 
 def _provenance(call: Operation) -> Any:

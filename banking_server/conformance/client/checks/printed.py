@@ -1,6 +1,6 @@
-"""What the client handed on in the end: the merged result that it printed.
+"""Checks of the merged result that the client printed.
 
-What it should be is read off the calls that were made and what the mock server answered.
+The expected result follows from the calls of the client and the mock server's responses.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
-from banking_server.conformance.values import same, shown
+from banking_server.conformance.values import quote, same
 
 
 def _printed(case_run: CaseRun) -> Json | Untestable:
@@ -36,7 +36,7 @@ Compare = Callable[[CaseRun, ScriptCheck, Json], Judged]
 
 
 def _of_printed(compare: Compare) -> Kind:
-    """Have a printed result judged, if there is one."""
+    """Make a check of the printed result: untestable if there is none."""
 
     @wraps(compare)
     def judge(case_run: CaseRun, check: ScriptCheck) -> Judged:
@@ -47,7 +47,7 @@ def _of_printed(compare: Compare) -> Kind:
 
 
 def _of_whole(compare: Compare) -> Kind:
-    """Have a printed result judged that is whole: `isError` is the sign of it."""
+    """Make a check of a complete printed result, which has `isError`."""
 
     @wraps(compare)
     def judge(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
@@ -68,10 +68,10 @@ def printed_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Jud
     missing = _first_missing(wanted, printed["content"])
     return Finding(
         missing is None,
-        expected=f"content in this order: {shown(wanted)}",
-        seen=f"content: {shown(printed['content'])}"
+        expected=f"content in this order: {quote(wanted)}",
+        seen=f"content: {quote(printed['content'])}"
         if missing is None
-        else f"{shown(missing)} is not at its place in {shown(printed['content'])}",
+        else f"{quote(missing)} is not at its place in {quote(printed['content'])}",
     )
 
 
@@ -79,11 +79,11 @@ def printed_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Jud
 @_of_printed
 def printed_without(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """Neither the printed content nor the structured content has the text `text` anywhere."""
-    handed_on = {name: printed.get(name) for name in ("content", "structuredContent")}
+    forwarded = {name: printed.get(name) for name in ("content", "structuredContent")}
     return Finding(
-        json.dumps(check.text)[1:-1] not in json.dumps(handed_on),
-        expected=f"nothing with {shown(check.text)}",
-        seen=shown(handed_on),
+        json.dumps(check.text)[1:-1] not in json.dumps(forwarded),
+        expected=f"nothing with {quote(check.text)}",
+        seen=quote(forwarded),
     )
 
 
@@ -132,8 +132,8 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Ju
     wanted = lost or any(result.get("isError") is True for result in _results(case_run))
     return Finding(
         bool(printed["isError"]) is wanted,
-        expected=f"isError {shown(wanted)}",
-        seen=f"isError {shown(printed['isError'])}",
+        expected=f"isError {quote(wanted)}",
+        seen=f"isError {quote(printed['isError'])}",
     )
 
 
@@ -149,9 +149,9 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
     kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
     return Finding(
         seen is None or (kept and not unnamed),
-        expected=f"structuredContent {shown(wanted)}, with each follow-up call named in "
+        expected=f"structuredContent {quote(wanted)}, with each follow-up call named in "
         "followUps; or none",
-        seen=f"structuredContent {shown(seen)}",
+        seen=f"structuredContent {quote(seen)}",
     )
 
 
@@ -165,18 +165,18 @@ def printed_no_directive(case_run: CaseRun, check: ScriptCheck, printed: Json) -
         for item in _results(case_run)[-1].get("content", [])
         if IDENTIFIER in item.get("_meta", {})
     ]
-    handed_on = [text for text in words if text in _texts(printed)]
+    forwarded = [text for text in words if text in _texts(printed)]
     return Finding(
-        not handed_on and not (isinstance(meta, dict) and "nextTool" in meta),
+        not forwarded and not (isinstance(meta, dict) and "nextTool" in meta),
         expected="no nextTool in _meta, and no words about one in content",
-        seen=f"text {shown(handed_on[0])}" if handed_on else f"_meta {shown(meta)}",
+        seen=f"text {quote(forwarded[0])}" if forwarded else f"_meta {quote(meta)}",
     )
 
 
 @kind("printed_follow_ups")
 @_of_whole
 def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The printed `followUps` have each follow-up call with its fate, and a text names it."""
+    """The printed `followUps` have each follow-up call with its status, and a text names it."""
     if not isinstance(printed.get("followUps"), list):
         return NotApplicable("the client does not print followUps")
     wanted = _follow_ups(case_run)
@@ -186,7 +186,7 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
         _fits(case_run) and not unnamed and mistaken is None,
         expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
         + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
-        seen=f"followUps {shown(printed['followUps'])}"
+        seen=f"followUps {quote(printed['followUps'])}"
         + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
         + (f"; no text says that it is {mistaken}" if mistaken else ""),
     )
@@ -236,7 +236,7 @@ class _FollowUp:
                 f"{name[:NAME]}… (a name of {len(name)} characters is to be cut to {LONGEST}, not "
                 f"left out; a text is looked for that has the first {NAME} of them)"
             )
-        return f"{name} with {shown(self.arguments)}" if with_arguments else name
+        return f"{name} with {quote(self.arguments)}" if with_arguments else name
 
     def is_named_in(self, text: str, with_arguments: bool) -> bool:
         """Whether a text has the name of its tool, and the values of its arguments if need be."""
@@ -261,10 +261,10 @@ def _fits(case_run: CaseRun) -> bool:
 
 
 def _told_as_another(case_run: CaseRun) -> str | None:
-    """Return the fate that a model is told of in no words but those for other fates, if any.
+    """Return a status whose text for the model is also the text of another status, if any.
 
-    The words of other cases are compared too, since no chain has every fate. Names of tools and
-    values of arguments are left out of them.
+    The texts of other cases are compared too, since no chain has every status. Names of tools and
+    values of arguments are removed before.
     """
     runs = [run for run in case_run.others.values() if run.log.operations and _fits(run)]
     for fate in ("unknown", "not_made"):
@@ -342,7 +342,7 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
 
 
 def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:
-    """Return the first wanted item that is not printed at its place, or None if all are."""
+    """Return the first expected item that is not printed at its place, or None."""
     left = iter(printed)
     for item in wanted:
         if not any(_has(seen, item) for seen in left):
@@ -351,9 +351,9 @@ def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:
 
 
 def _has(seen: Any, wanted: Any) -> bool:
-    """Say whether a printed value has all that the server sent, save for `_meta`.
+    """Return whether a printed value has all that the server sent, except `_meta`.
 
-    Some clients write out members that the server left out.
+    Some clients print members that the server left out.
     """
     if isinstance(wanted, dict) and isinstance(seen, dict):
         return all(_has(seen.get(name), wanted[name]) for name in wanted if name != "_meta")

@@ -17,9 +17,9 @@ KINDS: Final[dict[str, Kind]] = {}
 
 
 def kind(word: str) -> Callable[[Kind], Kind]:
-    """Let a function judge the checks that say `assert: word` in a script.
+    """Register a function for the checks with `assert: word` in a script.
 
-    It looks at one run of the client, and changes nothing.
+    The function reads one run of the client and changes nothing.
     """
 
     def register(judge: Kind) -> Kind:
@@ -32,8 +32,8 @@ def kind(word: str) -> Callable[[Kind], Kind]:
 def absence_unproven(case_run: CaseRun) -> Untestable | NotApplicable | None:
     """Return why this run cannot prove that the client leaves something undone; None if it can.
 
-    Only a client that came to its own end has chosen not to do it, and one that is at the end of
-    what it does anyway has not chosen either.
+    Only a client that ended by itself decided not to do it. A client that reached its own limit did
+    not decide it either.
     """
     if not case_run.end.went_on:
         return Untestable(f"{case_run.end}, so what it did not do says nothing")

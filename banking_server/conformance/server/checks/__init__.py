@@ -1,10 +1,10 @@
-"""The checks of servers. To find one, search for its id; to add one, write a function beside it.
+"""The checks of servers. To find a check, search for its id; to add one, write a function here.
 
-- `greeting`: what the server says before any tool is called;
-- `form`: what a directive looks like, and where it may stand;
+- `greeting`: the server's messages before any tool is called;
+- `form`: the form of a directive, and the results that may have one;
 - `target`: the call that a directive asks for;
-- `words`: the directive in words, and the content beside it;
-- `repeated`: a whole chain, and a call made again in ways that must not matter.
+- `words`: the text that describes a directive, and the content beside it;
+- `repeated`: a whole chain, and a call repeated in ways that must not matter.
 """
 
 from banking_server.conformance.server.checks import form, greeting, repeated, target, words

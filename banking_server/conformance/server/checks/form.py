@@ -1,4 +1,4 @@
-"""What a directive looks like, and where it may stand."""
+"""The form of a directive, and the results that may have one."""
 
 import unicodedata
 from typing import Final
@@ -7,7 +7,7 @@ from banking_server.chaining.directive import META_KEY
 from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import InterimResult, ResultWithDirective
-from banking_server.conformance.values import shown
+from banking_server.conformance.values import quote
 
 TITLE_LENGTH: Final = 200
 """Characters of a title at most."""
@@ -34,7 +34,7 @@ def directive_well_formed(result: ResultWithDirective) -> Finding:
 
 @check("tool-chaining-server-no-unknown-members", on=ResultWithDirective)
 def no_unknown_members(result: ResultWithDirective) -> Finding | None:
-    """A directive has no members but its three, and not the alias of `tool` either."""
+    """A directive has only its three members, and not the alias of `tool`."""
     value = result.directive.value
     if not isinstance(value, dict):
         return None
@@ -48,7 +48,7 @@ def no_unknown_members(result: ResultWithDirective) -> Finding | None:
 
 @check("tool-chaining-server-directive-i-json", on=ResultWithDirective)
 def directive_i_json(result: ResultWithDirective) -> Finding:
-    """Every parser reads the same from a directive, and nothing gets lost on the way."""
+    """Every parser reads the same values from a directive."""
     faults = result.directive.faults
     return Finding(
         not faults,
@@ -63,7 +63,7 @@ def directive_i_json(result: ResultWithDirective) -> Finding:
     unseen=NotApplicable("no directive has a title"),
 )
 def title_plain(result: ResultWithDirective) -> Finding | None:
-    """The title, where there is one, is a short plain text on one line."""
+    """The title, if there is one, is a short plain text on one line."""
     value = result.directive.value
     if not isinstance(value, dict) or "title" not in value:
         return None
@@ -76,14 +76,14 @@ def title_plain(result: ResultWithDirective) -> Finding | None:
         ),
         expected=f"a text of 1 to {TITLE_LENGTH} characters on one line, without controls of its "
         "direction",
-        seen=f"title: {shown(title)}"
+        seen=f"title: {quote(title)}"
         + (f", of {len(title)} characters" if isinstance(title, str) else ""),
     )
 
 
 @check("tool-chaining-server-no-directive-on-interim-result", on=InterimResult)
 def no_directive_on_interim_result(result: InterimResult) -> Finding:
-    """A tool that asks for input, or goes on as a task, has not ended: it names no next tool."""
+    """An interim result (a request for input, or a task) names no next tool."""
     return Finding(
         result.directive is None,
         expected=f"no _meta.{META_KEY} on an interim result: one that asks for input, or a task",
@@ -92,4 +92,4 @@ def no_directive_on_interim_result(result: InterimResult) -> Finding:
 
 
 def _shown(result: ResultWithDirective) -> str:
-    return f"{META_KEY}: {shown(result.directive.value)}"
+    return f"{META_KEY}: {quote(result.directive.value)}"

@@ -1,4 +1,4 @@
-"""What a server says before any tool is called."""
+"""Checks of the server's messages before any tool is called."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,17 @@ from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import Greeting, OtherResult
 from banking_server.conformance.specification import schema_of
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.values import shown
+from banking_server.conformance.values import quote
 
 
 @check("tool-chaining-server-advertises", on=Greeting)
 def advertises(greeting: Greeting) -> Finding:
-    """The extension stands among the server's capabilities, on 2025-11-25 in either place."""
+    """The server's capabilities have the extension, on 2025-11-25 in either place."""
     either = " or capabilities.experimental" if greeting.era is Era.LEGACY else ""
     return Finding(
         bool(greeting.settings),
         expected=f"{IDENTIFIER} in capabilities.extensions{either}",
-        seen=f"capabilities {shown(greeting.capabilities)}",
+        seen=f"capabilities {quote(greeting.capabilities)}",
     )
 
 
@@ -28,13 +28,13 @@ def advertises(greeting: Greeting) -> Finding:
     unseen=NotApplicable("the server advertises no settings"),
 )
 def settings_valid(greeting: Greeting) -> Sequence[Finding]:
-    """The advertised settings meet their schema, in each place where they stand."""
+    """The advertised settings meet their schema in each place."""
     return [
         Finding(
             schema_of("settings").is_valid(settings),
             expected="a settings object whose version, if there is one, "
             "is an integer of at least 1",
-            seen=shown(settings),
+            seen=quote(settings),
         )
         for settings in greeting.settings
     ]

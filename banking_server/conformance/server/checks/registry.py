@@ -15,13 +15,13 @@ Said = Judged | Sequence[Finding] | None
 
 @dataclass(frozen=True)
 class ServerCheck:
-    """One check of servers, as code; what it is for stands in `specs/conformance/checks.yaml`."""
+    """One check of servers, as code; `specs/conformance/checks.yaml` describes it."""
 
     id: str
     on: type[Evidence]
     """The kind of evidence that it judges, and no other."""
     unseen: Untestable | NotApplicable
-    """What to say if a run brought no such evidence, or none that concerns it."""
+    """The reason if a run had no such evidence, or none that concerns the check."""
     judge: Callable[[Any], Said]
 
 

@@ -1,4 +1,4 @@
-"""A whole chain, and a call made again in ways that must not change how it ends."""
+"""Checks of a whole chain, and of a call repeated in ways that must not change its result."""
 
 from dataclasses import replace
 from typing import Final
@@ -22,18 +22,18 @@ from banking_server.conformance.server.reading import (
     ending,
     is_refused,
     key_of,
-    members_in_words,
+    member_names,
 )
 from banking_server.conformance.target.connection import ToolCall
-from banking_server.conformance.values import shown
+from banking_server.conformance.values import quote
 
 DEFAULT_LIMIT: Final = 5
-"""Calls of a chain after which a client stops, unless it is told otherwise."""
+"""Calls of a chain after which a client stops by default."""
 
 
 @check("tool-chaining-server-chain-within-default-limit", on=FollowedChain)
 def chain_within_default_limit(chain: FollowedChain) -> Finding | None:
-    """A chain ends before clients give up, and does not lead back to a call that it contains."""
+    """A chain ends within the default limit of clients, and has no cycle."""
     calls, directive = len(chain.calls), chain.directive
     onward = "" if directive is None else " and a directive to another"
     made = [key_of(call.tool, call.arguments) for call in chain.calls]
@@ -85,7 +85,7 @@ def reads_experimental(repetition: RepeatedInExperimental) -> Finding | None:
 
 @check("tool-chaining-server-provenance-changes-nothing", on=RepeatedWithProvenance)
 def provenance_changes_nothing(repetition: Repetition) -> Finding:
-    """What a client says of its chain has no effect, in whatever form it says it."""
+    """Provenance has no effect on a call, well-formed or not."""
     return _alike(repetition)
 
 
@@ -114,14 +114,14 @@ def _alike(repetition: Repetition) -> Finding:
     return Finding(
         False,
         expected=expected + _beside(first, parts),
-        seen=f"every time something else in {members_in_words(differs)}: {ending(again)}"
+        seen=f"every time something else in {member_names(differs)}: {ending(again)}"
         + _beside(again, parts),
     )
 
 
 def _beside(call: ToolCall, parts: set[str]) -> str:
-    """Say what a result has beside its directive, if it is that which differs."""
+    """Return what else the result has, if something beside its directive differs."""
     result = call.final.result or {}
-    content = f"; content {shown(content_of(call.final))}" if parts & {"content", "words"} else ""
-    structured = f"; structuredContent {shown(result.get('structuredContent'))}"
+    content = f"; content {quote(content_of(call.final))}" if parts & {"content", "words"} else ""
+    structured = f"; structuredContent {quote(result.get('structuredContent'))}"
     return content + (structured if "structured" in parts else "")

@@ -1,4 +1,4 @@
-"""The call that a directive asks for: the tool, its arguments, and what must not be in them."""
+"""Checks of the call that a directive asks for: its tool, its arguments, no secrets."""
 
 import binascii
 import html
@@ -20,12 +20,12 @@ from banking_server.conformance.server.evidence import (
     ResultWithDirective,
 )
 from banking_server.conformance.server.reading import SeenDirective, is_marked, objects_in
-from banking_server.conformance.values import same, shown
+from banking_server.conformance.values import quote, same
 
 
 @check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
 def names_listed_tool(result: ResultWithDirective) -> Finding | None:
-    """The tool is in the server's own list, for this caller and right afterwards, for the model."""
+    """The server lists the tool for this caller right afterwards, visible to the model."""
     listed = _is_listed(result)
     if result.target is None or not hidden_from_model(result.target):
         return listed
@@ -33,7 +33,7 @@ def names_listed_tool(result: ResultWithDirective) -> Finding | None:
     return Finding(
         False,
         expected="a tool whose _meta.ui.visibility, if present, includes model",
-        seen=f"{result.directive.tool} with visibility {shown(visibility)}",
+        seen=f"{result.directive.tool} with visibility {quote(visibility)}",
     )
 
 
@@ -47,12 +47,12 @@ def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | None:
     step = result.structured.get("nextStep")
     other = [
         *(
-            shown(item.get("text"))
+            quote(item.get("text"))
             for item in result.content
             if _names_another(item, result.directive)
         ),
         *(
-            [f"nextStep {shown(step)}"]
+            [f"nextStep {quote(step)}"]
             if isinstance(step, dict) and step.get("tool") != tool
             else []
         ),
@@ -85,7 +85,7 @@ def _is_listed(result: ResultWithDirective) -> Finding | None:
 
 
 NAMES: Final = 30
-"""Names of a list that are shown."""
+"""Names of a list that a message shows."""
 
 
 VISIBILITY: Final = "visibility"
@@ -150,7 +150,7 @@ def arguments_declared(result: ResultWithDirective) -> Finding | NotApplicable |
 
 @check("tool-chaining-server-followed-result-meets-schema", on=PassedOn)
 def followed_result_meets_schema(result: PassedOn) -> Finding | Untestable | NotApplicable:
-    """What an intermediary made of a chain is what it lists for the tool."""
+    """An intermediary's result of a chain meets the output schema that it lists for the tool."""
     if result.output_schema is None:
         return NotApplicable("the tool has no output schema")
     try:
@@ -184,7 +184,7 @@ def _declares_elsewhere(schema: Json) -> bool:
 
 @check("tool-chaining-server-no-secret-in-arguments", on=DirectiveBesideSecrets)
 def no_secret_in_arguments(seen: DirectiveBesideSecrets) -> Finding:
-    """No secret travels in a directive, which others get to see."""
+    """A directive contains no secret, since others can read it."""
     held = [
         name for name, secret in seen.secrets.items() if holds_secret(seen.directive.value, secret)
     ]
@@ -228,12 +228,12 @@ def _from_hex(text: str) -> str:
 
 
 def _from_base64(text: str) -> str:
-    """Return what the runs of Base64 in a text hold, wherever in a run it begins."""
+    """Return the decoded Base64 in a text, from each possible start."""
     decoded: list[str] = []
     for run in _BASE64.findall(text):
         for start in range(4):
             part = run[start:].translate(_STANDARD)
-            # One character alone holds no byte.
+            # One character alone encodes no byte.
             part = part[: len(part) - (len(part) % 4 == 1)]
             raw = binascii.a2b_base64(part + "=" * (-len(part) % 4))
             decoded.append(raw.decode("utf-8", "replace"))
@@ -248,11 +248,11 @@ _DECODINGS: Final[Sequence[Callable[[str], str]]] = (
     *(unquote, unquote_plus, html.unescape, _unescaped, _from_hex, _from_base64),
 )
 ENCODED_TIMES: Final = 4
-"""How often in a row a secret is looked for as encoded."""
+"""How many encodings of a secret, one inside the other, are searched."""
 
 
 def _in_text(secret: str, text: str) -> bool:
-    """Return whether a text holds a secret: as it is, or encoded."""
+    """Return whether a text contains a secret, plain or encoded."""
     known = new = {text}
     for _ in range(ENCODED_TIMES):
         if any(secret in each for each in new):

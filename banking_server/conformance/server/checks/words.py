@@ -1,4 +1,4 @@
-"""The directive in words, for a client that does not know the extension, and what stands beside."""
+"""Checks of the text that describes a directive, and of the other content."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import Crossing, PassedOn, ResultWithDirective
 from banking_server.conformance.server.reading import SeenDirective, is_marked, objects_in, words_of
-from banking_server.conformance.values import same, shown
+from banking_server.conformance.values import quote, same
 
 NEXT_STEP: Final = "nextStep"
 """The member of structured content that repeats the next step."""
@@ -16,7 +16,7 @@ NEXT_STEP: Final = "nextStep"
 
 @check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
 def content_without_directive(result: ResultWithDirective) -> Finding:
-    """The content says something to a client that knows nothing of directives."""
+    """The content makes sense for a client that does not support directives."""
     words = words_of(result.content, result.directive)
     others = [item for item in result.content if item not in words]
     blank = [item for item in others if _is_blank(item)]
@@ -29,22 +29,22 @@ def content_without_directive(result: ResultWithDirective) -> Finding:
 
 
 def _is_blank(item: Json) -> bool:
-    """Return whether a content item is a text that says nothing."""
+    """Return whether a content item is an empty text."""
     text = item.get("text")
     return item.get("type") == "text" and isinstance(text, str) and not text.strip()
 
 
 @check("tool-chaining-server-repeats-step-in-its-place", on=ResultWithDirective)
 def repeats_step_in_its_place(result: ResultWithDirective) -> Finding | None:
-    """The directive stands again nowhere but in marked items and in `nextStep`."""
+    """The directive is repeated only in marked items and in `nextStep`."""
     seen = result.directive
     if seen.key is None:
         return None
     structured = {name: part for name, part in result.structured.items() if name != NEXT_STEP}
     unmarked = [item for item in result.content if not is_marked(item)]
     repeating = [
-        *(shown(item) for item in unmarked if _repeats_in_text(item, seen)),
-        *(["structuredContent " + shown(structured)] if _repeats(structured, seen) else []),
+        *(quote(item) for item in unmarked if _repeats_in_text(item, seen)),
+        *(["structuredContent " + quote(structured)] if _repeats(structured, seen) else []),
     ]
     return Finding(
         not repeating,
@@ -76,7 +76,7 @@ def _repeats(value: Any, seen: SeenDirective) -> bool:
 
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
 def intermediary_removes_directive(result: PassedOn) -> Finding:
-    """Whoever followed a directive leaves nothing of it for others to follow again."""
+    """An intermediary that followed a directive removes all of it from the result."""
     left = _left(result)
     return Finding(
         not left,
@@ -87,7 +87,7 @@ def intermediary_removes_directive(result: PassedOn) -> Finding:
 
 @check("tool-chaining-server-no-directive-across-servers", on=Crossing)
 def no_directive_across_servers(result: Crossing) -> Finding:
-    """Whoever advertises the extension passes no directive on from one server to another."""
+    """An intermediary that advertises the extension passes on no directive across servers."""
     left = _left(result)
     return Finding(
         not (left and result.advertised),
@@ -97,7 +97,7 @@ def no_directive_across_servers(result: Crossing) -> Finding:
 
 
 def _left(result: PassedOn | Crossing) -> list[str]:
-    """Return what is left of a directive in a result, in words."""
+    """Return as text what is left of a directive in a result."""
     return [
         *(["the directive"] if result.directive is not None else []),
         *(["its words"] if words_of(result.content, result.directive) else []),
