@@ -12,7 +12,6 @@ from banking_server.agent.endpoint import NativeCall as NativeCall
 from banking_server.agent.endpoint import Usage as Usage
 from banking_server.agent.loop import Agent as Agent
 from banking_server.agent.loop import Bounds as Bounds
-from banking_server.agent.policy import AllowReadOnly as AllowReadOnly
 from banking_server.agent.policy import CallPolicy as CallPolicy
 from banking_server.agent.settings import ModelNotConfigured as ModelNotConfigured
 from banking_server.agent.settings import ModelSettings as ModelSettings

@@ -68,9 +68,8 @@ def visible(result: CallToolResult) -> CallToolResult:
             return {key: clean(item) for key, item in value.items()}
         if isinstance(value, list):
             return [clean(item) for item in value]
-        if isinstance(value, str) and any(secret in value for secret in secrets):
-            return WITHHELD
-        return value
+        told = isinstance(value, str) and any(secret in value for secret in secrets)
+        return WITHHELD if told else value
 
     content = [withheld if item in kept_back else item for item in result.content]
     structured = clean(result.structured_content)

@@ -9,21 +9,12 @@
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from banking_server.text import one_line
-
-Words = Annotated[str, StringConstraints(min_length=1)]
 
 
 class ConfigurationMistake(Exception):
@@ -33,12 +24,12 @@ class ConfigurationMistake(Exception):
 class AgentConfiguration(BaseModel):
     """One agent."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: Words
+    id: str
     system_prompt: str = ""
     """What the model is told first."""
-    tools: tuple[Words, ...] | None = Field(default=None, strict=False)
+    tools: tuple[str, ...] | None = None
     """The tools that are allowed, by their servers' own names, or the names of servers; all, if
     left out."""
 
@@ -51,7 +42,7 @@ class AgentConfiguration(BaseModel):
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     agents: list[AgentConfiguration] = Field(min_length=1)
 
@@ -61,45 +52,24 @@ def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
 
     Raises ConfigurationMistake.
     """
-    agents = _read(path).agents
-    names = [agent.id for agent in agents]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ConfigurationMistake(f"{path}: two agents have the id {twice[0]!r}")
-    if agent_id is None and len(agents) > 1:
-        raise ConfigurationMistake(f"{path}: choose an agent: {', '.join(names)}")
-    found = [agent for agent in agents if agent_id in (None, agent.id)]
-    if not found:
-        raise ConfigurationMistake(
-            f"{path}: there is no agent {str(agent_id)[:_SHOWN]!r}; the agents are: "
-            f"{', '.join(names)}"
-        )
-    return found[0]
-
-
-def _read(path: Path) -> _File:
     try:
-        return _File.model_validate(yaml.safe_load(path.read_bytes()))
+        agents = _File.model_validate(yaml.safe_load(path.read_bytes())).agents
     except OSError as error:
         raise ConfigurationMistake(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(one_line(str(part), _SHOWN) for part in first["loc"])
-        words = _WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
-        raise ConfigurationMistake(f"{path}: {f'{place}: ' if place else ''}{words}") from None
+        place = ".".join(str(part) for part in first["loc"])
+        words = one_line(f"{place}: {first['msg'].removeprefix('Value error, ')}", 200)
+        raise ConfigurationMistake(f"{path}: {words}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        words = one_line(str(error), 200) or "it cannot be read as YAML"
-        raise ConfigurationMistake(f"{path}: cannot be used: {words}") from None
+        raise ConfigurationMistake(f"{path}: is no YAML: {one_line(str(error), 200)}") from None
+    names = [agent.id for agent in agents]
+    found = [agent for agent in agents if agent_id in (None, agent.id)]
+    if len(found) != 1:
+        asked = "choose one" if agent_id is None else f"{len(found)} have the id {agent_id!r}"
+        raise ConfigurationMistake(f"{path}: {asked} of the agents {', '.join(names)}")
+    return found[0]
 
-
-_WORDS: Final = {
-    "extra_forbidden": "is not known here",
-    "missing": "is missing",
-    "model_type": "must be a mapping of names to values",
-}
-"""What is wrong, by pydantic's type of the mistake."""
-
-_SHOWN: Final = 60
-"""Characters of somebody else's name that are shown."""
 
 ANY_AGENT: Final = AgentConfiguration(id="any")
 """An agent that may use whatever the servers have."""

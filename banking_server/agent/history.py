@@ -43,17 +43,14 @@ class History:
         """Take note that the request under way is over; its answer is the last message."""
         asked, ended = (str(self.messages[at]["content"]) for at in (self._begins, -1))
         lines = [f"- The user asked: {one_line(asked, SHORT)}"]
-        begun: Calling | None = None
-        for entry in transcript:
-            if isinstance(entry, Calling):
-                begun = entry
-            elif isinstance(entry, Called):
-                begun, step = None, entry.step
-                words = result_for_model(step.tool, step.without_words())
-                called = one_line(json.dumps(step.arguments, ensure_ascii=False), SHORT)
-                lines.append(f"  {step.tool} {called}: {one_line(words, SHORT)}")
-        if begun is not None:
-            lines.append(f"  {begun.tool.name}: whether it took effect is not known")
+        calls = [entry for entry in transcript if isinstance(entry, Calling | Called)]
+        for step in (call.step for call in calls if isinstance(call, Called)):
+            words = result_for_model(step.tool, step.without_words())
+            called = one_line(json.dumps(step.arguments, ensure_ascii=False), SHORT)
+            lines.append(f"  {step.tool} {called}: {one_line(words, SHORT)}")
+        for begun in calls[-1:]:
+            if isinstance(begun, Calling):
+                lines.append(f"  {begun.tool.name}: whether it took effect is not known")
         lines.append(f"  You said: {one_line(ended, SHORT)}")
         self._past.append((len(self.messages) - self._begins, "\n".join(lines)))
 

@@ -1,13 +1,10 @@
 """What the model is told of its tools and its task, and the schema that a reply is held to."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import DEPTH, OfferedTool, Toolbox, resolved
-
-Form = Literal["native", "prompt"]
-"""How the model is given tools: by the endpoint's own tool calling, or in the prompt."""
 
 NOBODY_TO_ASK: Final = (
     "Nobody can be asked for consent here, so only tools that read are called, and nothing is "
@@ -16,14 +13,9 @@ NOBODY_TO_ASK: Final = (
 
 
 def instructions(
-    toolbox: Toolbox,
-    form: Form,
-    system_prompt: str = "",
-    earlier: str = "",
-    *,
-    nobody: bool = False,
+    toolbox: Toolbox, system_prompt: str, earlier: str, *, described: bool, nobody: bool
 ) -> str:
-    """Return the system message. In the prompt form it also describes the tools.
+    """Return the system message. If `described` is set, it also describes the tools.
 
     What is the same in each conversation comes first, since endpoints keep what they have read of a
     prompt up to the first difference.
@@ -34,7 +26,7 @@ def instructions(
     parts = ["You are a helpful assistant who acts for the user with tools."]
     if not toolbox.tools:
         parts = ["You are a helpful assistant. You have no tools."]
-    elif form == "prompt":
+    elif described:
         parts = [
             "You are a helpful assistant with access to these tools:",
             toolbox.in_words(),

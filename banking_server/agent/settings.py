@@ -65,20 +65,17 @@ class ModelSettings(BaseModel):
 
     @field_validator("key")
     @classmethod
-    def _can_be_sent(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if value is not None and not re.fullmatch("[!-~]*", value.get_secret_value()):
+    def _can_be_sent(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        if not re.fullmatch("[!-~]*", value.get_secret_value()):
             raise ValueError("holds a character that no key has: a space, say, or a line break")
-        if value is not None and "url" in info.data:
+        if "url" in info.data:
             _stays_private(info.data["url"])
         return value
 
 
 def _stays_private(url: str) -> None:
     if not stays_private(url):
-        raise ValueError(
-            "is a secret, and would go to another computer over http, where anybody on the way "
-            "can read it; use https"
-        )
+        raise ValueError("is a secret, and would go to another computer over http; use https")
 
 
 FROM_ENVIRONMENT: Final = tuple(ModelSettings.model_fields)
@@ -108,11 +105,8 @@ def load_model_settings() -> ModelSettings:
         name = str(problem["loc"][0])
         variable = PREFIX + name.upper()
         if problem["type"] == "missing":
-            raise ModelNotConfigured(
-                f"No model is configured: set {variable}. "
-                f"{ModelSettings.model_fields[name].description}"
-            ) from None
+            about = ModelSettings.model_fields[name].description
+            raise ModelNotConfigured(f"No model is configured: set {variable}. {about}") from None
+        # The value is not repeated: a key is a secret, and a URL can hold a password.
         words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        # Neither a key nor a URL is repeated: a URL can hold a password.
-        shown = "" if name in ("key", "url") else f", not {str(problem['input'])[:60]!r}"
-        raise ModelNotConfigured(f"{variable}: {words}{shown}") from None
+        raise ModelNotConfigured(f"{variable}: {words}") from None

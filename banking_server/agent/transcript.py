@@ -1,6 +1,6 @@
 """The transcript of a request: what happened, whose decision it was, and how it ended."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -8,6 +8,9 @@ from typing import Any, Literal
 from banking_server.agent.endpoint import Usage
 from banking_server.agent.toolbox import OfferedTool
 from banking_server.chaining import Outcome, Step
+
+By = Literal["model", "directive"]
+"""Who decided on a call. If it was a directive, the server did, and no model was asked."""
 
 
 class RunOutcome(StrEnum):
@@ -50,16 +53,14 @@ class Calling:
 
     tool: OfferedTool
     arguments: dict[str, Any]
-    by: Literal["model", "directive"] = "model"
-    """Who decided on the call."""
+    by: By = "model"
 
 
 @dataclass(frozen=True)
 class Called:
     """A call was made and brought a result."""
 
-    by: Literal["model", "directive"]
-    """Who decided on the call. If it was a directive, the server did, and no model was asked."""
+    by: By
     server: str
     step: Step
 
@@ -92,8 +93,6 @@ class Corrected:
 Entry = ModelReplied | Said | Calling | Called | ChainStopped | Declined | Corrected
 """One entry of a transcript. `on_entry` is told of each as it happens."""
 
-OnEntry = Callable[[Entry], Awaitable[None] | None]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -108,23 +107,14 @@ class Run:
     seconds: float
 
     @property
-    def replies(self) -> tuple[ModelReplied, ...]:
+    def replies(self) -> list[ModelReplied]:
         """The model's replies, each with its tokens and its seconds."""
-        return tuple(entry for entry in self.transcript if isinstance(entry, ModelReplied))
+        return [entry for entry in self.transcript if isinstance(entry, ModelReplied)]
 
     @property
-    def usage(self) -> Usage:
-        """The tokens of all replies together."""
-        return Usage(
-            sum(reply.usage.prompt_tokens for reply in self.replies),
-            sum(reply.usage.completion_tokens for reply in self.replies),
-            any(reply.usage.estimated for reply in self.replies),
-        )
-
-    @property
-    def calls(self) -> tuple[Called, ...]:
+    def calls(self) -> list[Called]:
         """The tool calls that were made, in order."""
-        return tuple(entry for entry in self.transcript if isinstance(entry, Called))
+        return [entry for entry in self.transcript if isinstance(entry, Called)]
 
     def report(self) -> str:
         """Say how the run ended and what had happened by then, for people."""
@@ -147,9 +137,7 @@ def what_happened(transcript: Sequence[Entry]) -> str:
             under_way = None
             done.append(entry.detail)
     report = f"Done so far: {'; '.join(done)}." if done else "No tool call was completed."
-    if under_way is not None:
-        report += (
-            f" The call of {under_way.tool.name} was under way: whether it took effect is not "
-            "known."
-        )
-    return report
+    if under_way is None:
+        return report
+    unknown = f"The call of {under_way.tool.name} was under way: whether it took effect"
+    return f"{report} {unknown} is not known."

@@ -38,6 +38,9 @@ class Consent:
         return self.answer
 
 
+CONSENTS = Consent(True)
+
+
 class Scene:
     """One agent at work."""
 
@@ -59,7 +62,7 @@ async def scene(
     script: Script,
     *,
     bounds: Mapping[str, Any] | None = None,
-    consent: CallPolicy | None = None,
+    consent: CallPolicy | None = CONSENTS,
     declare: bool = True,
     trust: bool = True,
     kept_back: Collection[str] = (),
@@ -84,9 +87,9 @@ async def scene(
                 endpoint,
                 Toolbox(offered, toolbox.instructions),
                 bounds=Bounds(**(bounds or {})),
-                consent=consent or Consent(True),
+                consent=consent,
                 on_entry=lambda entry: made.entries.append(entry),
-                on_text=(lambda piece: made.shown.append(piece)) if stream else None,
+                on_text=(lambda text: made.shown.append(text)) if stream else None,
             )
             made = Scene(model, agent, log)
             yield made

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from banking_server.agent import Agent, AllowReadOnly, Corrected, Declined, Endpoint, Run, Toolbox
+from banking_server.agent import Agent, Corrected, Declined, Endpoint, Run, Toolbox
 from banking_server.agent.prompt import reminder
 
 from ..kit.model import call, scripted_model
@@ -125,7 +125,7 @@ async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
 
 
 async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
-    async with scene([call("buy", door="oak"), "I cannot."], consent=AllowReadOnly()) as s:
+    async with scene([call("buy", door="oak"), "I cannot."], consent=None) as s:
         run = await s.agent.ask("Buy oak.")
     first, second = s.model.requests
     assert "Nobody can be asked for consent here" in first["messages"][0]["content"]

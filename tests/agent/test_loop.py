@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from banking_server.agent import (
-    AllowReadOnly,
     ChainStopped,
     Corrected,
     ModelReplied,
@@ -191,7 +190,7 @@ async def test_hints_that_are_not_trusted_decide_nothing() -> None:
         await s.agent.ask("Reserve oak.")
     assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
     for trust, called in ((False, []), (True, ["price", "reserve"])):
-        async with scene(script, consent=AllowReadOnly(), trust=trust) as s:
+        async with scene(script, consent=None, trust=trust) as s:
             await s.agent.ask("Reserve oak.")
         # An order is annotated as harmless, which is no reason to ask less for a directive's.
         assert s.called == called
