@@ -20,13 +20,8 @@ from banking_server.agent.toolbox import OfferedTool as OfferedTool
 from banking_server.agent.toolbox import Toolbox as Toolbox
 from banking_server.agent.toolbox import ToolsUnavailable as ToolsUnavailable
 from banking_server.agent.transcript import Called as Called
-from banking_server.agent.transcript import Calling as Calling
-from banking_server.agent.transcript import ChainStopped as ChainStopped
-from banking_server.agent.transcript import Corrected as Corrected
-from banking_server.agent.transcript import Declined as Declined
 from banking_server.agent.transcript import Entry as Entry
-from banking_server.agent.transcript import ModelReplied as ModelReplied
+from banking_server.agent.transcript import NotCalled as NotCalled
 from banking_server.agent.transcript import Run as Run
 from banking_server.agent.transcript import RunOutcome as RunOutcome
 from banking_server.agent.transcript import Said as Said
-from banking_server.agent.transcript import what_happened as what_happened

@@ -14,13 +14,12 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 from rich.console import Console
 
-from banking_server.agent import transcript as happened
 from banking_server.agent.configuration import ANY_AGENT, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
 from banking_server.agent.settings import ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Run, RunOutcome
+from banking_server.agent.transcript import Called, Entry, Run, RunOutcome, Said
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
 from banking_server.host.narrator import Narrator
 from banking_server.host.plain import SHOWN
@@ -104,30 +103,20 @@ class Terminal:
         """Take note of Ctrl-C: it ends a conversation that no person types."""
         self.interrupted = not self.is_typed
 
-    def show(self, entry: happened.Entry) -> None:
+    def show(self, entry: Entry) -> None:
         """Show an entry of the transcript."""
-        match entry:
-            case happened.ModelReplied():
-                self._heard = ""
-            case happened.Called():
-                if self.person is not None:
-                    self.person.names.learn(entry.server, entry.step.result)
-                self._narrator.told(entry.step)
-                self.waiting.on(_THINKING)
-            case happened.Said() if self._plain:
-                self.tell(f"(The model says: {entry.text})")
-            case happened.Said():
-                self._say(entry.text)
-            case happened.ChainStopped():
-                self.tell(f"(The chain ended: {entry.detail}.)", indent=3)
-                self.waiting.on(_THINKING)
-            case happened.Declined():
-                why = "Nobody can be asked here" if entry.nobody else "The model has been told"
-                self.tell(f"(Not called: {entry.tool.name}. {why}.)", indent=3)
-            case happened.Corrected():
-                self.tell(f"(No call was made: {entry.problem}. The model has been told.)")
-            case happened.Calling():
-                self.waiting.on(f"Waiting for {entry.tool.name}")
+        self._heard = ""
+        if isinstance(entry, Called):
+            if self.person is not None:
+                self.person.names.learn(entry.server, entry.step.result)
+            self._narrator.told(entry.step)
+        elif not isinstance(entry, Said):
+            self.tell(f"({entry.reason})", indent=3)
+        elif self._plain:
+            self.tell(f"(The model says: {entry.text})")
+        else:
+            self._say(entry.text)
+        self.waiting.on(_THINKING)
 
     def end(self, request: str, run: Run) -> None:
         """Show how a request ended, also what the model had said when it was stopped."""
@@ -135,7 +124,7 @@ class Terminal:
         self._say(run.answer or self._heard)
         if run.outcome is not RunOutcome.ANSWERED:
             self.tell(run.report())
-        self.tell(footer(run))
+        self.tell(run.footer())
         self.notes.print()
         self.record.add(request, run)
         self._heard = ""
@@ -161,18 +150,21 @@ class Terminal:
         """Show a call that the model asks for, the first of a chain, before consent is asked."""
         self.notes.print()
         self._narrator.begin(tool.name, arguments, "the model asked for it")
+        self.waiting.on(f"Waiting for {tool.name}")
 
     def propose(self, proposal: Proposal) -> None:
         """Show a call that a directive asks for, before consent is asked for."""
         self._narrator.proposed(proposal)
+        self.waiting.on(f"Waiting for {proposal.tool.name}")
 
     def _hear(self, text: str) -> None:
         self._heard = text
         self.waiting.says(text[-_HEARD:])
 
     def _say(self, text: str) -> None:
-        self.speech.say(text)
-        self.speech.end()
+        if text:
+            self.speech.say(text)
+            self.speech.end()
 
 
 def chat(
@@ -310,19 +302,3 @@ def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str)
     run = future.result()
     terminal.end(request, run)
     return run.outcome is RunOutcome.ANSWERED
-
-
-def footer(run: Run) -> str:
-    """Return who decided on the calls of a request, and what it cost, on one line."""
-    mine = sum(called.by == "model" for called in run.calls)
-    used = [reply.usage for reply in run.replies]
-    return (
-        f"[{_many(mine, 'call')} by the model, {_many(len(run.calls) - mine, 'call')} by "
-        f"directive; {_many(len(used), 'reply', 'replies')}, "
-        f"{sum(one.prompt_tokens for one in used)} + "
-        f"{sum(one.completion_tokens for one in used)} tokens, {run.seconds:.1f} s]"
-    )
-
-
-def _many(number: int, one: str, more: str = "") -> str:
-    return f"{number} {one if number == 1 else more or one + 's'}"

@@ -63,7 +63,7 @@ class Completion:
     """One reply of the model."""
 
     text: str
-    calls: tuple[NativeCall, ...]
+    calls: list[NativeCall]
     usage: Usage
     seconds: float
     """From the request to the end of the reply, retries included."""
@@ -86,6 +86,7 @@ class Endpoint:
 
         self.settings = settings
         self.model = settings.name
+        self._place = urlsplit(settings.url).netloc.rpartition("@")[2]
         self.constrains = True
         """Whether a reply can be held to a JSON schema; False once a request for it was rejected
         that was good without."""
@@ -154,38 +155,30 @@ class Endpoint:
         # Halves of surrogate pairs, which a model can write, cannot be sent.
         sent = json.dumps(request, ensure_ascii=False).encode("utf-16", "surrogatepass")
         request = json.loads(sent.decode("utf-16", "replace"))
-        reply = _Reply()
+        create, reply = self._client.chat.completions.create, _Reply()
         try:
-            create = self._client.chat.completions.create
             if on_text is None or "tools" in request:
                 answer = await create(**request)
-                reply.add(answer.choices[0].message, answer.choices[0].finish_reason, answer.usage)
+                reply.add(answer.choices[0], answer.choices[0].message, answer.usage)
             else:
                 request |= {"stream": True, "stream_options": {"include_usage": True}}
                 async with await create(**request) as stream:
                     async for chunk in stream:
-                        reply.usage = chunk.usage or reply.usage
-                        for choice in chunk.choices[:1]:
-                            reply.add(choice.delta, choice.finish_reason, chunk.usage)
-                            on_text(reply.text)
+                        choice = chunk.choices[0] if chunk.choices else None
+                        reply.add(choice, choice and choice.delta, chunk.usage)
+                        on_text(reply.text)
                         if reply.cut_off:
                             break
                 if reply.finish_reason is None:
                     raise openai.OpenAIError("it broke off in the middle")
-            usage = reply.usage
-            return Completion(
-                reply.text,
-                tuple(reply.calls),
-                Usage(int(usage.prompt_tokens), int(usage.completion_tokens)) if usage else Usage(),
-                time.monotonic() - began,
-                reply.cut_off,
-            )
         except (openai.OpenAIError, httpx2.SSEError, httpx2.StreamError) as error:
             raise self._unavailable(error) from error
         except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
             # The client takes an endpoint at its word: this is what another answer comes to.
-            not_chat = openai.OpenAIError("it is no chat completion")
-            raise self._unavailable(not_chat) from error
+            what = openai.OpenAIError("it is no chat completion")
+            raise self._unavailable(what) from error
+        seconds = time.monotonic() - began
+        return Completion(reply.text, reply.calls, reply.usage, seconds, reply.cut_off)
 
     def _unavailable(self, error: Exception) -> ModelUnavailable:
         """Return what went wrong, in one line for people, without the key."""
@@ -198,24 +191,21 @@ class Endpoint:
             case openai.APIConnectionError():
                 words = f"cannot be reached, or hung up: {error.__cause__ or error}"
             case openai.APIStatusError(status_code=status):
-                advice = _ADVICE.get(status, "")
-                kind = ModelUnavailable if advice else RequestRejected
-                words = f"answered HTTP {status}: {error}{advice}"
+                kind = ModelUnavailable if status in _ADVICE else RequestRejected
+                words = f"answered HTTP {status}: {error}; {_ADVICE.get(status, '')}"
             case _:
                 words = f"gave no usable reply: {error}"
-        parts = urlsplit(self.settings.url)
-        place = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
-        line = " ".join(f"The model endpoint at {place} {words}".split())
+        line = " ".join(f"The model endpoint at {self._place} {words}".split())
         if self._key:
             line = line.replace(self._key, "***")
-        return kind(line[:400].rstrip(".") + ".")
+        return kind(line[:400].rstrip(".; ") + ".")
 
 
 _ADVICE: Final = {
-    401: "; set BANKING_MODEL_KEY",
-    403: "; set BANKING_MODEL_KEY",
-    404: "; set BANKING_MODEL_NAME, and BANKING_MODEL_URL, which mostly ends in /v1",
-    429: "; try again later",
+    401: "set BANKING_MODEL_KEY",
+    403: "set BANKING_MODEL_KEY",
+    404: "set BANKING_MODEL_NAME, and BANKING_MODEL_URL, which mostly ends in /v1",
+    429: "try again later",
 }
 """What to do about an HTTP status that no other form of request would change."""
 
@@ -226,23 +216,27 @@ class _Reply:
     def __init__(self) -> None:
         self.text = ""
         self.calls: list[NativeCall] = []
-        self.usage: Any = None
+        self.usage = Usage()
         self.finish_reason: str | None = None
 
     @property
     def cut_off(self) -> bool:
         return self.finish_reason == "length"
 
-    def add(self, message: Any, finish_reason: str | None, usage: Any) -> None:
+    def add(self, choice: Any, message: Any, usage: Any) -> None:
         """Add a message, or a piece of one; raises one of many errors if it is none."""
+        if usage:
+            self.usage = Usage(int(usage.prompt_tokens), int(usage.completion_tokens))
+        if choice is None:
+            return
         self.text = (self.text + (message.content or ""))[: MAX_REPLY + 1]
-        self.usage, self.finish_reason = usage, finish_reason or self.finish_reason
-        calls = getattr(message, "tool_calls", None) or []
+        self.finish_reason = choice.finish_reason or self.finish_reason
+        calls = message.tool_calls or []
         for number, call in enumerate(calls[:MAX_CALLS], start=1):
             arguments = call.function.arguments or ""
-            # Some endpoints send them as an object.
+            # Some endpoints send them as an object, and some send no id.
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            call_id = str(call.id or f"call_{number}")
-            self.calls.append(NativeCall(call_id, str(call.function.name), text[:MAX_REPLY]))
+            call_id = getattr(call, "id", None) or f"call_{number}"
+            self.calls.append(NativeCall(str(call_id), str(call.function.name), text[:MAX_REPLY]))
         if len(self.text) > MAX_REPLY or len(calls) > MAX_CALLS:
             self.finish_reason = "length"

@@ -16,20 +16,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from banking_server.agent.audience import chain_for_model, result_for_model, visible
-from banking_server.agent.endpoint import Completion, Endpoint, Message, ModelUnavailable, OnText
+from banking_server.agent import prompt
+from banking_server.agent.audience import chain_for_model, visible
+from banking_server.agent.endpoint import (
+    Completion,
+    Endpoint,
+    Message,
+    ModelUnavailable,
+    OnText,
+    Usage,
+)
 from banking_server.agent.history import History
 from banking_server.agent.policy import CallPolicy, consents
-from banking_server.agent.prompt import (
-    ANSWER,
-    NOBODY_TO_ASK,
-    answer_now,
-    instructions,
-    reminder,
-    reply_schema,
-)
 from banking_server.agent.reply import (
     CallRequest,
     ForUser,
@@ -40,20 +40,7 @@ from banking_server.agent.reply import (
     without_thoughts,
 )
 from banking_server.agent.toolbox import OfferedTool, Toolbox, legal_name
-from banking_server.agent.transcript import (
-    By,
-    Called,
-    Calling,
-    ChainStopped,
-    Corrected,
-    Declined,
-    Entry,
-    ModelReplied,
-    Run,
-    RunOutcome,
-    Said,
-    what_happened,
-)
+from banking_server.agent.transcript import Called, Entry, NotCalled, Run, RunOutcome, Said
 from banking_server.chaining import (
     DEFAULT_CALL_TIMEOUT,
     ChainStop,
@@ -66,10 +53,6 @@ from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.doubt import calls_in_doubt
 from banking_server.chaining.values import canonical
 from banking_server.host.names import Names, stem
-from banking_server.text import one_line
-
-LAST: Final = 1_000
-"""Characters of the last result that the user is told where the model gives no answer."""
 
 IDS_TOLD: Final = 20
 """Ids that a model which invented one is told."""
@@ -103,8 +86,6 @@ class Bounds:
 
 
 CallKey = tuple[str, str]
-End = tuple[RunOutcome, str, str | None]
-"""How a request ended, the same in words, and the answer."""
 
 
 @dataclass(eq=False)
@@ -141,7 +122,7 @@ class Agent:
     def __post_init__(self) -> None:
         self._native = self.endpoint.settings.tools == "native"
         tools = self.toolbox.tools
-        self._schema = None if self._native or not tools else reply_schema(tools)
+        self._schema = None if self._native or not tools else prompt.reply_schema(tools)
         self._history = History(self.bounds.history)
         self._under_way: _Work | None = None
         self._names = Names()
@@ -182,11 +163,12 @@ class Agent:
             timer.cancel()
             self._under_way = None
             if answer is None:
-                words = f"[No answer: {outcome}. {what_happened(work.transcript)}]"
+                words = f"[No answer: {outcome}. {work.happened()}]"
                 self.messages.append({"role": "assistant", "content": words})
-            self._history.end(work.transcript)
-        transcript = tuple(work.transcript)
-        return Run(outcome, detail, answer, transcript, time.monotonic() - began)
+            self._history.end(work.transcript, work.calling)
+        seconds, transcript = time.monotonic() - began, tuple(work.transcript)
+        replies = tuple(work.replies)
+        return Run(outcome, detail, answer, transcript, work.happened(), replies, seconds)
 
     def stop(self) -> None:
         """Stop the request that is under way, if there is one; its `ask` returns.
@@ -197,14 +179,14 @@ class Agent:
         if self._under_way is not None:
             self._under_way.halt(RunOutcome.STOPPED)
 
-    async def _work(self, work: "_Work") -> End:
+    async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         corrections = 0
         for _ in range(self.bounds.turns):
             completion, asked = await self._complete(work)
             if isinstance(asked[0], ForUser):
                 problem = self._answer_problem(work, asked[0].text)
                 if problem is None:
-                    return _answered(completion, asked[0])
+                    return RunOutcome.ANSWERED, "The model answered.", asked[0].text
                 asked = [Unreadable(problem)]
             answers: list[Message] = [
                 {"role": "tool", "tool_call_id": call.call_id, "content": NO_RESULT}
@@ -214,8 +196,16 @@ class Agent:
             self.messages.extend(answers)
             fit = False
             for meaning, answer in zip(asked, answers, strict=True):
-                answer["content"], good = await self._make(work, meaning)
-                fit = fit or good
+                try:
+                    answer["content"] = await self._make(work, meaning)
+                    fit = True
+                except _Unfit as problem:
+                    told = NotCalled(f"No call was made: {problem}. The model has been told.")
+                    self._note(work, told)
+                    answer["content"] = (
+                        f"No call was made: {problem}. Reply with the call put right, or with your "
+                        "answer to the user in plain text."
+                    )
                 if work.halted:
                     break
             if fit:
@@ -230,24 +220,17 @@ class Agent:
                 if not fit:
                     # It tells the model nothing, and would stand before what it asked for.
                     self._history.forget(reply)
-                return await self._answer_now(work)
+                _, asked = await self._complete(work, answer=True)
+                if isinstance(asked[0], ForUser):
+                    return RunOutcome.ANSWERED, "The model answered.", asked[0].text
+                detail = "The model asked again for a call that was made before."
+                return RunOutcome.CORRECTION_LIMIT, detail, None
             corrections = 0 if fit else corrections + 1
             if corrections > self.bounds.corrections:
                 detail = f"The model's last {corrections} replies in a row could not be used."
                 return RunOutcome.CORRECTION_LIMIT, detail, None
         detail = f"The model has replied {self.bounds.turns} times."
         return RunOutcome.TURN_LIMIT, detail, None
-
-    async def _answer_now(self, work: "_Work") -> End:
-        """Ask the model for an answer, once and without tools: it has begun to repeat itself."""
-        completion, [meaning, *_] = await self._complete(work, answer=True)
-        if isinstance(meaning, ForUser):
-            return _answered(completion, meaning)
-        detail = "The model asked again for a call that was made before, and gave no answer."
-        for last in [entry for entry in work.transcript if isinstance(entry, Called)][-1:]:
-            words = result_for_model(last.step.tool, last.step.without_words())
-            detail += f" What it had last: {one_line(words, LAST)}"
-        return RunOutcome.CORRECTION_LIMIT, detail, None
 
     # --- the model
 
@@ -259,7 +242,7 @@ class Agent:
         If `answer` is set, the model is asked for a reply that makes no call.
         """
         self._history.fit()
-        system = instructions(
+        system = prompt.instructions(
             self.toolbox,
             self.system_prompt,
             self._history.earlier(),
@@ -271,9 +254,9 @@ class Agent:
         # models' templates refuse two messages of the user's in a row.
         below = ""
         if answer:
-            below = f"\n\n{answer_now(work.request)}"
-        elif not self._native and work.transcript:
-            below = reminder(work.request, [*work.left])
+            below = f"\n\n{prompt.answer_now(work.request)}"
+        elif not self._native and work.replies:
+            below = prompt.reminder(work.request, [*work.left])
         if below and messages[-1]["role"] == "user":
             messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
         elif below:
@@ -282,10 +265,10 @@ class Agent:
             completion = await self.endpoint.complete(
                 messages,
                 functions=self.toolbox.functions() if self._native and not answer else (),
-                schema=ANSWER if answer and self._schema else self._schema,
+                schema=prompt.ANSWER if answer and self._schema else self._schema,
                 on_text=self._hear if self.on_text else None,
             )
-        self._note(work, ModelReplied(completion.text, completion.usage, completion.seconds))
+        work.replies.append(completion.usage)
         meanings = read_completion(completion)
         self._keep(completion, meanings)
         return completion, meanings
@@ -316,61 +299,47 @@ class Agent:
 
     # --- its calls
 
-    async def _make(self, work: "_Work", request: Meaning) -> tuple[str, bool]:
-        """Make a call if it can be made; return what to tell the model, and whether it could."""
-        checked = self._checked(work, request)
-        if isinstance(checked, str):
-            self._note(work, Corrected(checked))
-            words = (
-                f"No call was made: {checked}. Reply with the call put right, or with your answer "
-                "to the user in plain text."
+    async def _make(self, work: "_Work", request: Meaning) -> str:
+        """Make a call; return what to tell the model. Raises _Unfit if it cannot be made."""
+        if not isinstance(request, CallRequest):
+            raise _Unfit(request.problem if isinstance(request, Unreadable) else request.text)
+        tool, arguments = self.toolbox.find(*request.names), request.arguments
+        if tool is None:
+            names = ", ".join(offered.name for offered in self.toolbox.tools) or "none"
+            raise _Unfit(f"there is no tool {request.names[0][:80]!r}; the tools are: {names}")
+        problem = argument_problem(tool.tool.input_schema, arguments)
+        if problem is not None:
+            raise _Unfit(f"{tool.name}: {problem}")
+        key = _key(tool, arguments)
+        work.repeated = work.repeated or key in work.spent
+        if work.spent.get(key) == "refused":
+            raise _Unfit(
+                f"the user has refused this call of {tool.name}, and is not asked again; do not "
+                "ask for it again in this request"
             )
-            return words, False
-        tool, arguments, said = checked
-        if said:
-            self._note(work, Said(said))
+        if key in work.spent:
+            raise _Unfit(
+                f"{tool.name} was called with these arguments before; its result stands above"
+            )
+        if invented := self._invented(work, tool, arguments):
+            work.left[tool.name] = tool
+            raise _Unfit(invented)
+        if request.said:
+            self._note(work, Said(request.said))
         if self.on_call is not None:
             self.on_call(tool, arguments)
         work.left.pop(tool.name, None)
-        key = _key(tool, arguments)
         again = (tool.tool.name, key[1]) in calls_in_doubt(tool.client) and not tool.repeatable
         with work.stoppable():
             agreed = await consents(self.consent, tool, arguments, again=again)
         if agreed:
-            return await self._call(work, tool, arguments), True
-        work.refused.add(key)
-        self._note(work, Declined(tool, arguments, self.consent is None))
+            return await self._call(work, tool, arguments)
+        work.spent[key] = "refused"
+        why = "Nobody can be asked here" if self.consent is None else "The model has been told"
+        self._note(work, NotCalled(f"Not called: {tool.name}. {why}."))
         if self.consent is None:
-            return f"{tool.name} was not called. {NOBODY_TO_ASK} Tell the user so.", True
-        return f"The user declined the call of {tool.name}: do not make it again.", True
-
-    def _checked(
-        self, work: "_Work", request: Meaning
-    ) -> tuple[OfferedTool, dict[str, Any], str] | str:
-        """Return the call that is asked for, with what is said to it, or why it cannot be made."""
-        if not isinstance(request, CallRequest):
-            return request.problem if isinstance(request, Unreadable) else request.text
-        tool, arguments = self.toolbox.find(*request.names), request.arguments
-        if tool is None:
-            names = ", ".join(offered.name for offered in self.toolbox.tools) or "none"
-            return f"there is no tool {request.names[0][:80]!r}; the tools are: {names}"
-        problem = argument_problem(tool.tool.input_schema, arguments)
-        if problem is not None:
-            return f"{tool.name}: {problem}"
-        key = _key(tool, arguments)
-        if key in work.read or key in work.changed:
-            work.repeated = True
-            return f"{tool.name} was called with these arguments before; its result stands above"
-        if key in work.refused:
-            work.repeated = True
-            return (
-                f"the user has refused this call of {tool.name}, and is not asked again; do not "
-                "ask for it again in this request"
-            )
-        if invented := self._invented(work, tool, arguments):
-            work.left[tool.name] = tool
-            return invented
-        return tool, arguments, request.said
+            return f"{tool.name} was not called. {prompt.NOBODY_TO_ASK} Tell the user so."
+        return f"The user declined the call of {tool.name}: do not make it again."
 
     def _invented(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str | None:
         """Say what in a call neither the server nor the user has named; each is told once."""
@@ -411,7 +380,7 @@ class Agent:
 
     async def _call(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Make a call, follow the chain that it begins, and return it in words for the model."""
-        self._note(work, Calling(tool, arguments))
+        work.begin(tool)
         same_server = {
             offered.tool.name: offered
             for offered in self.toolbox.tools
@@ -431,9 +400,12 @@ class Agent:
         )
         if chain.error is not None and not chain.steps and not tool.repeatable:
             # What may have taken effect is not made twice, unless that does no harm.
-            work.changed.add(_key(tool, arguments))
+            work.spent[_key(tool, arguments)] = "changed"
         if chain.outcome is not Outcome.COMPLETED:
-            self._note(work, ChainStopped(chain.outcome, chain.detail))
+            self._note(work, NotCalled(f"The chain ended: {chain.detail}."))
+        if chain.outcome is Outcome.FAILED:
+            work.done.append(chain.detail)
+            work.failed = True
         names = {own: offered.name for own, offered in same_server.items()}
         return chain_for_model(chain, names)
 
@@ -442,33 +414,55 @@ class _Stopped(Exception):
     """No more is to be done for this request."""
 
 
+class _Unfit(Exception):
+    """A call cannot be made; the message tells the model why."""
+
+
 @dataclass
 class _Work:
     """One request under way."""
 
     request: str
     transcript: list[Entry] = field(default_factory=list[Entry])
-    changed: set[CallKey] = field(default_factory=set[CallKey])
-    """The calls that are not made again in this request: paying twice is not what was asked."""
-    read: set[CallKey] = field(default_factory=set[CallKey])
-    """The calls that are in vain as long as nothing was changed, since they only read."""
+    replies: list[Usage] = field(default_factory=list[Usage])
+    done: list[str] = field(default_factory=list[str])
+    """The calls that were made, and the chains that failed, in words."""
+    calling: str | None = None
+    """The tool of the last call, until its result is there."""
+    failed: bool = False
+    """Whether that call has failed; `done` says how."""
+    spent: dict[CallKey, Literal["changed", "read", "refused"]] = field(default_factory=dict)
+    """The calls that are not made again: paying twice is not what was asked, what only reads
+    brings nothing new as long as nothing was changed, and the host has said no."""
     mistakes: list[Message] = field(default_factory=list[Message])
     """The replies that could not be used, and what the model was told of each."""
     repeated: bool = False
     """The model has asked again for a call that brings nothing new."""
-    refused: set[CallKey] = field(default_factory=set[CallKey])
-    """The calls that the host did not consent to, whoever asked: it is not asked again."""
     told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The arguments that the model was told it has invented, each with its name."""
     left: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
     """The tools whose calls were sent back for that, and that were not called since."""
     stop: ChainStop = field(default_factory=ChainStop)
-    """Stops what is under way, a chain too."""
+    """Stops what is under way; a chain first says what it has come to."""
     halted: RunOutcome | None = None
     """Why no more is to be done."""
 
+    def begin(self, tool: OfferedTool) -> None:
+        """Take note of a call that is made now."""
+        self.calling, self.failed = tool.name, False
+
+    def happened(self) -> str:
+        """Say which calls were made, who decided on each, and which one was cut off."""
+        done = (
+            f"Done so far: {'; '.join(self.done)}." if self.done else "No tool call was completed."
+        )
+        if self.calling is None or self.failed:
+            return done
+        unknown = f"The call of {self.calling} was under way"
+        return f"{done} {unknown}: whether it took effect is not known."
+
     def halt(self, why: RunOutcome) -> None:
-        """Let no more be done; a chain that is under way first says what it has come to."""
+        """Let no more be done."""
         self.halted = self.halted or why
         self.stop.stop()
 
@@ -498,12 +492,11 @@ class _Following:
         # As the server lists it now: what it says of the tool may have changed.
         tool, arguments = replace(offered, tool=proposal.tool), proposal.arguments
         key = _key(tool, arguments)
-        if key in self.work.refused or not await consents(
-            self.agent.consent, tool, arguments, again=again
-        ):
-            self.work.refused.add(key)
+        consent, refused = self.agent.consent, self.work.spent.get(key) == "refused"
+        if refused or not await consents(consent, tool, arguments, again=again):
+            self.work.spent.setdefault(key, "refused")
             return False
-        self.agent._note(self.work, Calling(offered, arguments, by="directive"))
+        self.work.begin(offered)
         return True
 
     async def allows_again(self, proposal: Proposal) -> bool:
@@ -514,14 +507,20 @@ class _Following:
         """Take note of a result."""
         tool = self.offered[step.tool]
         key = _key(tool, step.arguments)
+        spent = self.work.spent
         if tool.says_read_only or step.result.is_error:
-            self.work.read.add(key)
+            spent.setdefault(key, "read")
         else:
             # What was read before may be otherwise now, and what failed may succeed.
-            self.work.read.clear()
-            self.work.changed.add(key)
+            for read in [one for one, why in spent.items() if why == "read"]:
+                del spent[read]
+            spent[key] = "changed"
         self.agent._names.learn(tool.server, visible(step.without_words()))
-        by: By = "model" if step.level == 1 else "directive"
+        self.work.calling = None
+        by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
+        whose = by if by == "model" else "server's directive"
+        failed = ", which failed" if step.result.is_error else ""
+        self.work.done.append(f"{step.tool} (by the {whose}){failed}")
         self.agent._note(self.work, Called(by, tool.server, step))
 
 
@@ -540,8 +539,3 @@ def _optional_dates(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
         and name not in required
         and '"format": "date' in json.dumps(properties.get(name))
     ]
-
-
-def _answered(completion: Completion, answer: ForUser) -> End:
-    cut_off = ", and was cut off at its length limit" if completion.cut_off else ""
-    return RunOutcome.ANSWERED, f"The model answered{cut_off}.", answer.text

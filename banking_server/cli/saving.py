@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from banking_server.agent import Called, ChainStopped, Corrected, Declined, Run, Said
-from banking_server.agent.conversation import footer
+from banking_server.agent import Called, NotCalled, Run, Said
 from banking_server.host.narrator import shown_to_user
 from banking_server.host.plain import LINE, SHOWN
 from banking_server.text import cut, one_line, printable
@@ -81,17 +80,11 @@ def _in_markdown(request: str, run: Run) -> Iterator[str]:
                 arguments = json.dumps(entry.step.arguments, ensure_ascii=False)
                 for text in (arguments, *shown_to_user(entry.step.result)):
                     yield _set_off("    ", cut(text, SHOWN))
-            case ChainStopped():
-                yield f"The chain ended: {one_line(entry.detail, LINE)}."
-            case Declined():
-                yield f"Not called: {entry.tool.name}."
-            case Corrected():
-                yield f"No call was made: {one_line(entry.problem, LINE)}."
-            case _:
-                pass
+            case NotCalled():
+                yield one_line(entry.reason, LINE)
     yield "## Answer"
     yield run.report() if run.answer is None else _set_off("> ", run.answer)
-    yield footer(run)
+    yield run.footer()
 
 
 def _set_off(by: str, text: str) -> str:

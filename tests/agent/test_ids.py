@@ -8,11 +8,12 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from banking_server.agent import Agent, Corrected, Declined, Endpoint, Run, Toolbox
+from banking_server.agent import Agent, Endpoint, Run, Toolbox
 from banking_server.agent.prompt import reminder
 
 from ..kit.model import call, scripted_model
 from .support import Consent, scene, settings
+from .test_loop import not_called
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -82,7 +83,7 @@ async def test_it_goes_back_once_with_the_ids_and_then_the_person_is_asked() -> 
         )
         assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
         assert refilled == ["rx_20"]
-        assert sum(isinstance(entry, Corrected) for entry in run.transcript) == 1
+        assert len(not_called(run)) == 1
 
 
 async def test_an_id_of_the_users_own_words_is_known() -> None:
@@ -92,10 +93,9 @@ async def test_an_id_of_the_users_own_words_is_known() -> None:
 
 
 async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
-    script = [call("code"), call("track", order_id="o_1"), "I do not know it."]
-    async with scene(script) as s:
+    async with scene([call("code"), call("track", order_id="o_1"), "I do not know it."]) as s:
         await s.agent.ask("Track it.")
-    assert "is no id that the server or the user has named" in s.model.told
+    assert NOT_NAMED in s.model.told
     assert "c_431" not in s.model.told
 
 
@@ -121,7 +121,6 @@ async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
     assert "reply_to_user" not in "".join(s.shown)
-    assert "The user's request" not in "".join(s.shown)
 
 
 async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
@@ -130,7 +129,7 @@ async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
     first, second = s.model.requests
     assert "Nobody can be asked for consent here" in first["messages"][0]["content"]
     assert "buy was not called. Nobody can be asked" in second["messages"][-1]["content"]
-    assert [entry.nobody for entry in run.transcript if isinstance(entry, Declined)] == [True]
+    assert not_called(run) == ["Not called: buy. Nobody can be asked here."]
     assert s.called == []
 
 
@@ -144,6 +143,7 @@ async def test_an_optional_date_of_which_nobody_spoke_goes_back_once(
     dated = call("deliver", door="oak", on="2030-01-02")
     async with scene([dated, dated, "Done."]) as s:
         run = await s.agent.ask(request_)
-    problems = [one.problem for one in run.transcript if isinstance(one, Corrected)]
-    assert ("The user named no on, and it is optional: leave it out" in problems) is sent_back
+    assert ("The user named no on, and it is optional: leave it out" in str(not_called(run))) is (
+        sent_back
+    )
     assert s.called == ["deliver"]
