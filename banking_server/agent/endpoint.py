@@ -25,9 +25,6 @@ Message = dict[str, Any]
 MAX_REPLY: Final = 100_000
 """Characters of one reply; a model that has not stopped by then is cut off."""
 
-MAX_CALLS: Final = 10
-"""Calls of one reply in the endpoint's own form; a model that asks for more is cut off."""
-
 RETRIES: Final = 2
 """How often a request is repeated that timed out, or met 429 or 5xx."""
 
@@ -49,21 +46,12 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class NativeCall:
-    """A tool call in the endpoint's own form."""
-
-    call_id: str
-    name: str
-    arguments: str
-    """JSON text, as the model wrote it: it may be anything."""
-
-
-@dataclass(frozen=True)
 class Completion:
     """One reply of the model."""
 
     text: str
-    calls: list[NativeCall]
+    calls: list[Message]
+    """Tool calls in the endpoint's own form; the arguments are JSON text, and may be anything."""
     usage: Usage
     seconds: float
     """From the request to the end of the reply, retries included."""
@@ -88,8 +76,7 @@ class Endpoint:
         self.model = settings.name
         self._place = urlsplit(settings.url).netloc.rpartition("@")[2]
         self.constrains = True
-        """Whether a reply can be held to a JSON schema; False once a request for it was rejected
-        that was good without."""
+        """Whether a reply can be held to a JSON schema, as far as is known."""
         self._key = settings.key.get_secret_value() if settings.key else ""
         self._client = openai.AsyncOpenAI(
             base_url=settings.url,
@@ -120,18 +107,11 @@ class Endpoint:
     ) -> Completion:
         """Ask for the next message of a conversation.
 
-        If the endpoint rejects a request for a constrained reply, it is asked once more without
-        the schema, and from then on never again if that helps.
+        `functions` are tools for the endpoint's own tool calling. `schema` is what the endpoint is
+        asked to hold the reply to; if it rejects that, it is asked without, and from then on never
+        again. With `on_text` the reply is streamed, unless there are functions.
 
-        Args:
-            messages: The conversation so far.
-            functions: Tools for the endpoint's own tool calling; none for the prompt form.
-            schema: What the endpoint is asked to hold the reply to (`response_format`).
-            on_text: Told the text as it comes; without it nothing is streamed. A reply to a request
-                with functions comes in one piece.
-
-        Raises:
-            ModelUnavailable: There is no reply that can be used.
+        Raises ModelUnavailable.
         """
         request: dict[str, Any] = {"model": self.model, "messages": list(messages)}
         if functions:
@@ -215,7 +195,7 @@ class _Reply:
 
     def __init__(self) -> None:
         self.text = ""
-        self.calls: list[NativeCall] = []
+        self.calls: list[Message] = []
         self.usage = Usage()
         self.finish_reason: str | None = None
 
@@ -231,12 +211,12 @@ class _Reply:
             return
         self.text = (self.text + (message.content or ""))[: MAX_REPLY + 1]
         self.finish_reason = choice.finish_reason or self.finish_reason
-        calls = message.tool_calls or []
-        for number, call in enumerate(calls[:MAX_CALLS], start=1):
-            arguments = call.function.arguments or ""
+        if len(self.text) > MAX_REPLY:
+            self.finish_reason = "length"
+        for number, call in enumerate(message.tool_calls or [], start=1):
+            arguments = call.function.arguments or "{}"
             # Some endpoints send them as an object, and some send no id.
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            call_id = getattr(call, "id", None) or f"call_{number}"
-            self.calls.append(NativeCall(str(call_id), str(call.function.name), text[:MAX_REPLY]))
-        if len(self.text) > MAX_REPLY or len(calls) > MAX_CALLS:
-            self.finish_reason = "length"
+            call_id = str(getattr(call, "id", None) or f"call_{number}")
+            function = {"name": str(call.function.name), "arguments": text}
+            self.calls.append({"id": call_id, "type": "function", "function": function})

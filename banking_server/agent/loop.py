@@ -26,7 +26,6 @@ from banking_server.agent.endpoint import (
     Message,
     ModelUnavailable,
     OnText,
-    Usage,
 )
 from banking_server.agent.history import History
 from banking_server.agent.policy import CallPolicy, consents
@@ -145,30 +144,29 @@ class Agent:
         """
         began = time.monotonic()
         work = self._under_way = _Work(request)
+        run = work.run
         self._history.begin(request)
         for server in {tool.server for tool in self.toolbox.tools}:
             self._names.hear(server, request)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT)
-        outcome, detail, answer = RunOutcome.STOPPED, "This was stopped.", None
         try:
-            outcome, detail, answer = await self._work(work)
+            run.outcome, run.detail, run.answer = await self._work(work)
         except _Stopped:
             if work.halted is RunOutcome.TIME_LIMIT:
-                outcome = RunOutcome.TIME_LIMIT
-                detail = f"The {self.bounds.seconds:g} seconds for this request are over."
+                run.outcome = RunOutcome.TIME_LIMIT
+                run.detail = f"The {self.bounds.seconds:g} seconds for this request are over."
         except ModelUnavailable as error:
-            outcome, detail = RunOutcome.MODEL_UNAVAILABLE, str(error)
+            run.outcome, run.detail = RunOutcome.MODEL_UNAVAILABLE, str(error)
         finally:
             timer.cancel()
             self._under_way = None
-            if answer is None:
-                words = f"[No answer: {outcome}. {work.happened()}]"
+            if run.answer is None:
+                words = f"[No answer: {run.outcome}. {run.happened()}]"
                 self.messages.append({"role": "assistant", "content": words})
-            self._history.end(work.transcript, work.calling)
-        seconds, transcript = time.monotonic() - began, tuple(work.transcript)
-        replies = tuple(work.replies)
-        return Run(outcome, detail, answer, transcript, work.happened(), replies, seconds)
+            self._history.end(run.transcript, run.calling)
+        run.seconds = time.monotonic() - began
+        return run
 
     def stop(self) -> None:
         """Stop the request that is under way, if there is one; its `ask` returns.
@@ -189,7 +187,7 @@ class Agent:
                     return RunOutcome.ANSWERED, "The model answered.", asked[0].text
                 asked = [Unreadable(problem)]
             answers: list[Message] = [
-                {"role": "tool", "tool_call_id": call.call_id, "content": NO_RESULT}
+                {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
                 for call in completion.calls
             ] or [{"role": "user", "content": NO_RESULT}]
             reply = [self.messages[-1], *answers]
@@ -255,7 +253,7 @@ class Agent:
         below = ""
         if answer:
             below = f"\n\n{prompt.answer_now(work.request)}"
-        elif not self._native and work.replies:
+        elif not self._native and work.run.replies:
             below = prompt.reminder(work.request, [*work.left])
         if below and messages[-1]["role"] == "user":
             messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
@@ -268,7 +266,7 @@ class Agent:
                 schema=prompt.ANSWER if answer and self._schema else self._schema,
                 on_text=self._hear if self.on_text else None,
             )
-        work.replies.append(completion.usage)
+        work.run.replies.append(completion.usage)
         meanings = read_completion(completion)
         self._keep(completion, meanings)
         return completion, meanings
@@ -281,19 +279,19 @@ class Agent:
 
     def _keep(self, completion: Completion, meanings: list[Meaning]) -> None:
         """Keep a reply, without what the model thought aloud."""
-        text, calls = completion.text, list[Message]()
-        for call, meaning in zip(completion.calls, meanings, strict=False):
+        text, calls = completion.text, completion.calls
+        for call, meaning in zip(calls, meanings, strict=False):
             # Endpoints reject a history with calls that they would not have accepted.
-            arguments = call.arguments if isinstance(meaning, CallRequest) else "{}"
-            function = {"name": legal_name(call.name), "arguments": arguments}
-            calls.append({"id": call.call_id, "type": "function", "function": function})
+            call["function"]["name"] = legal_name(call["function"]["name"])
+            if not isinstance(meaning, CallRequest):
+                call["function"]["arguments"] = "{}"
         if "think>" in text.lower() and not calls:
             text = meanings[0].text if isinstance(meanings[0], ForUser) else without_thoughts(text)
         reply = {"role": "assistant", "content": text or (None if calls else "(nothing)")}
         self.messages.append({**reply, "tool_calls": calls} if calls else reply)
 
     def _note(self, work: "_Work", entry: Entry) -> None:
-        work.transcript.append(entry)
+        work.run.transcript.append(entry)
         if self.on_entry is not None:
             self.on_entry(entry)
 
@@ -380,7 +378,7 @@ class Agent:
 
     async def _call(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Make a call, follow the chain that it begins, and return it in words for the model."""
-        work.begin(tool)
+        work.run.calling, work.run.cut_off = tool.name, True
         same_server = {
             offered.tool.name: offered
             for offered in self.toolbox.tools
@@ -404,8 +402,8 @@ class Agent:
         if chain.outcome is not Outcome.COMPLETED:
             self._note(work, NotCalled(f"The chain ended: {chain.detail}."))
         if chain.outcome is Outcome.FAILED:
-            work.done.append(chain.detail)
-            work.failed = True
+            work.run.done.append(chain.detail)
+            work.run.cut_off = False
         names = {own: offered.name for own, offered in same_server.items()}
         return chain_for_model(chain, names)
 
@@ -423,14 +421,7 @@ class _Work:
     """One request under way."""
 
     request: str
-    transcript: list[Entry] = field(default_factory=list[Entry])
-    replies: list[Usage] = field(default_factory=list[Usage])
-    done: list[str] = field(default_factory=list[str])
-    """The calls that were made, and the chains that failed, in words."""
-    calling: str | None = None
-    """The tool of the last call, until its result is there."""
-    failed: bool = False
-    """Whether that call has failed; `done` says how."""
+    run: Run = field(default_factory=Run)
     spent: dict[CallKey, Literal["changed", "read", "refused"]] = field(default_factory=dict)
     """The calls that are not made again: paying twice is not what was asked, what only reads
     brings nothing new as long as nothing was changed, and the host has said no."""
@@ -446,20 +437,6 @@ class _Work:
     """Stops what is under way; a chain first says what it has come to."""
     halted: RunOutcome | None = None
     """Why no more is to be done."""
-
-    def begin(self, tool: OfferedTool) -> None:
-        """Take note of a call that is made now."""
-        self.calling, self.failed = tool.name, False
-
-    def happened(self) -> str:
-        """Say which calls were made, who decided on each, and which one was cut off."""
-        done = (
-            f"Done so far: {'; '.join(self.done)}." if self.done else "No tool call was completed."
-        )
-        if self.calling is None or self.failed:
-            return done
-        unknown = f"The call of {self.calling} was under way"
-        return f"{done} {unknown}: whether it took effect is not known."
 
     def halt(self, why: RunOutcome) -> None:
         """Let no more be done."""
@@ -496,7 +473,7 @@ class _Following:
         if refused or not await consents(consent, tool, arguments, again=again):
             self.work.spent.setdefault(key, "refused")
             return False
-        self.work.begin(offered)
+        self.work.run.calling, self.work.run.cut_off = offered.name, True
         return True
 
     async def allows_again(self, proposal: Proposal) -> bool:
@@ -516,11 +493,12 @@ class _Following:
                 del spent[read]
             spent[key] = "changed"
         self.agent._names.learn(tool.server, visible(step.without_words()))
-        self.work.calling = None
-        by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
-        whose = by if by == "model" else "server's directive"
+        run, by_model = self.work.run, step.level == 1
+        run.calling, run.cut_off = None, False
         failed = ", which failed" if step.result.is_error else ""
-        self.work.done.append(f"{step.tool} (by the {whose}){failed}")
+        whose = "model" if by_model else "server's directive"
+        run.done.append(f"{step.tool} (by the {whose}){failed}")
+        by: Literal["model", "directive"] = "model" if by_model else "directive"
         self.agent._note(self.work, Called(by, tool.server, step))
 
 

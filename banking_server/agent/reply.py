@@ -78,20 +78,17 @@ def read_completion(completion: Completion) -> list[Meaning]:
     """Return what a reply means: its calls in the endpoint's own form, or what its text is."""
     if not completion.calls:
         return [read_reply(completion.text, cut_off=completion.cut_off)]
-    said = [completion.text.strip(), *[""] * len(completion.calls)]
-    return [
-        _read_call(call.name, call.arguments, words)
-        for call, words in zip(completion.calls, said, strict=False)
-    ]
-
-
-def _read_call(name: str, arguments: str, said: str) -> Meaning:
-    """Read a call in the endpoint's own form: its arguments are JSON text, and empty means `{}`."""
-    text = arguments.strip() or "{}"
-    value, end, problem = _object_at(text, 0)
-    if problem or text[end:].strip():
-        return Unreadable(f"the arguments are not one JSON object: {problem or 'more follows it'}")
-    return CallRequest((name,), value, said)
+    meanings: list[Meaning] = []
+    for call in completion.calls:
+        name, text = call["function"]["name"], call["function"]["arguments"].strip()
+        value, end, problem = _object_at(text, 0)
+        if problem or text[end:].strip():
+            problem = f"the arguments are not one JSON object: {problem or 'more follows it'}"
+            meanings.append(Unreadable(problem))
+        else:
+            said = "" if meanings else completion.text.strip()
+            meanings.append(CallRequest((name,), value, said))
+    return meanings
 
 
 def read_reply(text: str, *, cut_off: bool = False) -> Meaning:

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 import anyio
@@ -16,22 +15,13 @@ from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
 from banking_server.chaining.values import follow, pointer_parts
 from banking_server.host.names import stem
-from banking_server.text import cut, one_line
+from banking_server.text import one_line
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""
 
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
-
-MAX_DESCRIPTION: Final = 10_000
-"""Characters of a description that a model is given."""
-
-MAX_INSTRUCTIONS: Final = 20_000
-"""Characters of a server's instructions that a model is given."""
-
-MAX_LINES: Final = 200
-"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
 
 _LISTS: Final = re.compile(r"(?:list|search|find)(?![a-z])")
 _GETS: Final = re.compile(r"(?:get|show|read|query)(?![a-z])")
@@ -74,10 +64,9 @@ class OfferedTool:
         """Describe the tool as text for the model."""
         lines = [f"Tool: {self.name}"]
         if self.tool.title:
-            lines.append(f"Title: {one_line(self.tool.title, MAX_DESCRIPTION)}")
-        lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
-        described = _properties(self.tool.input_schema, self.tool.input_schema)
-        arguments = list(islice(described, MAX_LINES))
+            lines.append(f"Title: {one_line(self.tool.title)}")
+        lines.append("Description: " + one_line(self.tool.description or "none"))
+        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
@@ -149,9 +138,7 @@ class Toolbox:
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
         instructions = {
-            server: cut(client.instructions, MAX_INSTRUCTIONS)
-            for server, client in clients.items()
-            if client.instructions
+            server: client.instructions for server, client in clients.items() if client.instructions
         }
         return cls(offered, instructions)
 
@@ -238,7 +225,7 @@ def _properties(
         if schema.get("default") is not None:
             notes.append(f"default {_json(schema['default'])}")
         about = str(schema.get("description") or schema.get("title") or "no description")
-        yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about, MAX_DESCRIPTION)}"
+        yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about)}"
         for nested in (schema, resolved(schema.get("items"), root)):
             yield from _properties(nested, root, indent + "  ")
 
@@ -275,4 +262,4 @@ def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return cut(json.dumps(value, ensure_ascii=False), MAX_DESCRIPTION)
+    return json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """What happened in a request: who decided on each call, what came of it, and how it ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -49,21 +49,25 @@ Entry = Said | Called | NotCalled
 """One entry of a transcript. `on_entry` is told of each as it happens."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """One request, from the user's words to the end."""
 
-    outcome: RunOutcome
-    detail: str
+    outcome: RunOutcome = RunOutcome.STOPPED
+    detail: str = "This was stopped."
     """The outcome in a sentence for people."""
-    answer: str | None
+    answer: str | None = None
     """The model's last reply, for the user; None unless the outcome is `answered`."""
-    transcript: tuple[Entry, ...]
-    happened: str
-    """Which calls were made, who decided on each, and which one was cut off."""
-    replies: tuple[Usage, ...]
+    transcript: list[Entry] = field(default_factory=list[Entry])
+    seconds: float = 0.0
+    replies: list[Usage] = field(default_factory=list[Usage])
     """What each reply of the model cost."""
-    seconds: float
+    done: list[str] = field(default_factory=list[str])
+    """The calls that were made, and the chains that failed, in words."""
+    calling: str | None = None
+    """The tool of the last call, if it brought no result."""
+    cut_off: bool = False
+    """Whether that call was under way when the request ended."""
 
     @property
     def calls(self) -> list[Called]:
@@ -72,7 +76,17 @@ class Run:
 
     def report(self) -> str:
         """Say how the run ended and what had happened by then, for people."""
-        return f"{self.detail} {self.happened}"
+        return f"{self.detail} {self.happened()}"
+
+    def happened(self) -> str:
+        """Say which calls were made, who decided on each, and which one was cut off."""
+        done = "No tool call was completed."
+        if self.done:
+            done = f"Done so far: {'; '.join(self.done)}."
+        if not self.cut_off:
+            return done
+        unknown = f"The call of {self.calling} was under way"
+        return f"{done} {unknown}: whether it took effect is not known."
 
     def footer(self) -> str:
         """Say who decided on the calls, and what it cost, on one line."""
