@@ -9,11 +9,11 @@ import pytest
 
 from banking_server.agent import Endpoint, ModelUnavailable, RunOutcome
 from banking_server.agent import endpoint as module
-from banking_server.agent.endpoint import MAX_CALLS, MAX_REPLY
+from banking_server.agent.endpoint import MAX_REPLY
 from banking_server.cli import main
 
 from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
-from ..kit.model import Action, Endless, Raw, Reply, call, error, scripted_model
+from ..kit.model import Action, Endless, Raw, call, error, scripted_model
 from .support import scene, settings
 
 pytestmark = pytest.mark.anyio
@@ -42,13 +42,6 @@ async def test_a_reply_that_never_ends_is_cut_off() -> None:
             completion = await endpoint.complete(HELLO, on_text=lambda _: None)
     assert completion.cut_off
     assert len(completion.text) == MAX_REPLY + 1
-
-
-async def test_a_reply_with_thousands_of_calls_is_cut_off() -> None:
-    many = Reply(calls=[("price", {"door": str(number)}) for number in range(5_000)], ids=False)
-    async with scene([many, "Enough."]) as at:
-        assert (await at.agent.ask("Prices!")).answer == "Enough."
-        assert at.called == ["price"] * MAX_CALLS
 
 
 async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """An id that nobody has named goes back to the model once; then a person is asked."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -38,11 +37,10 @@ def pharmacy(refilled: list[str]) -> MCPServer[Any]:
     return mcp
 
 
-@asynccontextmanager
 async def asked(
     script: Sequence[str], request: str, consent: Consent
-) -> AsyncIterator[tuple[Run, list[str], list[str]]]:
-    """Make a request; yield the run, what was refilled, and what the model was told last."""
+) -> tuple[Run, list[str], list[str]]:
+    """Make a request; return the run, what was refilled, and what the model was told last."""
     refilled: list[str] = []
     with scripted_model(script) as model:
         async with (
@@ -51,8 +49,8 @@ async def asked(
         ):
             toolbox = await Toolbox.gather({"pharmacy": client})
             run = await Agent(endpoint, toolbox, consent=consent).ask(request)
-        told = [str(one["messages"][-1]["content"]) for one in model.requests]
-        yield run, refilled, told
+    told = [str(one["messages"][-1]["content"]) for one in model.requests]
+    return run, refilled, told
 
 
 async def test_an_invented_id_goes_back_with_the_tool_that_lists_them() -> None:
@@ -60,36 +58,36 @@ async def test_an_invented_id_goes_back_with_the_tool_that_lists_them() -> None:
     script = [
         call("refill", prescription_id="12345"),
         call("list_prescriptions"),
+        "I will order it.",
         call("refill", prescription_id="rx_200"),
         "It is ordered.",
     ]
-    async with asked(script, "More Lorazin, please.", consent) as (run, refilled, told):
-        assert NOT_NAMED in told[1]
-        assert "Call list_prescriptions first: it lists them." in told[1]
-        assert "Not called yet: refill." in told[2]
-        assert refilled == ["rx_200"]
-        # Nobody was asked about the invented id, and what stood in plain text is known.
-        assert [tool for tool, _ in consent.calls] == ["list_prescriptions", "refill"]
-        assert run.answer == "It is ordered."
+    run, refilled, told = await asked(script, "More Lorazin, please.", consent)
+    assert NOT_NAMED in told[1]
+    assert "Call list_prescriptions first: it lists them." in told[1]
+    # A call that was sent back is not forgotten.
+    assert "Not called yet: refill." in told[2]
+    assert "refill was not called yet. The ids are: rx_100 (Amoxiline" in told[3]
+    assert (refilled, run.answer) == (["rx_200"], "It is ordered.")
+    # Nobody was asked about the invented id, and what stood in plain text is known.
+    assert [tool for tool, _ in consent.calls] == ["list_prescriptions", "refill"]
 
 
 async def test_it_goes_back_once_with_the_ids_and_then_the_person_is_asked() -> None:
     consent = Consent(True)
     wrong = call("refill", prescription_id="rx_20")
     script = [call("list_prescriptions"), wrong, wrong, "No."]
-    async with asked(script, "Refill.", consent) as (run, refilled, told):
-        assert (
-            "The ids that the server has returned so far: rx_100 (Amoxiline, no refills)" in told[2]
-        )
-        assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
-        assert refilled == ["rx_20"]
-        assert len(not_called(run)) == 1
+    run, refilled, told = await asked(script, "Refill.", consent)
+    assert "The ids that the server has returned so far: rx_100 (Amoxiline, no refills)" in told[2]
+    assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
+    assert refilled == ["rx_20"]
+    assert len(not_called(run)) == 1
 
 
 async def test_an_id_of_the_users_own_words_is_known() -> None:
     script = [call("refill", prescription_id="rx_777"), "Done."]
-    async with asked(script, "Refill rx_777.", Consent(True)) as (_, refilled, _told):
-        assert refilled == ["rx_777"]
+    _, refilled, _ = await asked(script, "Refill rx_777.", Consent(True))
+    assert refilled == ["rx_777"]
 
 
 async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
@@ -97,19 +95,6 @@ async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
         await s.agent.ask("Track it.")
     assert NOT_NAMED in s.model.told
     assert "c_431" not in s.model.told
-
-
-async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
-    script = [
-        call("refill", prescription_id="12345"),
-        call("list_prescriptions"),
-        "I will order it.",
-        call("refill", prescription_id="rx_200"),
-        "It is ordered.",
-    ]
-    async with asked(script, "More Lorazin, please.", Consent(True)) as (run, refilled, told):
-        assert "refill was not called yet. The ids are: rx_100 (Amoxiline" in told[3]
-        assert (refilled, run.answer) == (["rx_200"], "It is ordered.")
 
 
 @pytest.mark.parametrize("stream", [False, True])
