@@ -12,7 +12,7 @@ client. It works with any MCP servers and any OpenAI-compatible endpoint. Read i
 - `prompt`: the system message, and the JSON schema that an endpoint can hold a reply to;
 - `policy`: does the host allow a call, whether the model or a directive asks for it?
 - `audience`: what the model is told of a result, and what it never sees;
-- `transcript`: what happened in a request, and who decided on it;
+- `transcript`: what happened in a request, who decided on it, and what it cost;
 - `history`: the conversation within its bound;
 - `loop`: the agent;
 - `conversation`: talking with it at the terminal.

@@ -181,11 +181,9 @@ def chat(
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
     Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
-    no line is read. Returns whether each request was answered, and each command carried out.
-
-    `configuration` is what the agent is told, and which tools it may use. `trust_hints` says
-    whether a tool that its server calls read-only is called without asking. The rest is as of
-    `Agent`.
+    no line is read. Returns whether each request was answered, and each command carried out. A tool
+    that its server calls read-only is called without asking if `trust_hints` is set. The rest is as
+    of `Agent`.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
     request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises

@@ -87,9 +87,6 @@ class Endpoint:
             # It follows no redirect, so that neither the key nor the conversation goes elsewhere.
             http_client=ResilientHttpClient(),
         )
-        # The client takes these from the environment, and they are OpenAI's business alone.
-        self._client.organization = None
-        self._client.project = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -122,8 +119,11 @@ class Endpoint:
             held = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
             try:
                 return await self._complete({**request, "response_format": held}, on_text)
-            except RequestRejected:
-                completion = await self._complete(request, on_text)
+            except RequestRejected as rejected:
+                try:
+                    completion = await self._complete(request, on_text)
+                except ModelUnavailable:
+                    raise rejected from None
                 self.constrains = False
                 return completion
         return await self._complete(request, on_text)

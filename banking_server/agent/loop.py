@@ -122,6 +122,7 @@ class Agent:
         self._native = self.endpoint.settings.tools == "native"
         tools = self.toolbox.tools
         self._schema = None if self._native or not tools else prompt.reply_schema(tools)
+        self._functions = [tool.as_function() for tool in tools] if self._native else []
         self._history = History(self.bounds.history)
         self._under_way: _Work | None = None
         self._names = Names()
@@ -262,11 +263,13 @@ class Agent:
         with work.stoppable():
             completion = await self.endpoint.complete(
                 messages,
-                functions=self.toolbox.functions() if self._native and not answer else (),
+                functions=self._functions if not answer else (),
                 schema=prompt.ANSWER if answer and self._schema else self._schema,
                 on_text=self._hear if self.on_text else None,
             )
         work.run.replies.append(completion.usage)
+        if answer:
+            completion.calls.clear()
         meanings = read_completion(completion)
         self._keep(completion, meanings)
         return completion, meanings

@@ -29,7 +29,7 @@ def instructions(
     elif described:
         parts = [
             "You are a helpful assistant with access to these tools:",
-            toolbox.in_words(),
+            "\n\n".join(tool.in_words() for tool in toolbox.tools),
             f"Tool: {REPLY_TO_USER}\n"
             "Description: Answer the user, when the task is done, when it cannot be done, or when "
             "something has to be asked. This ends the task.\n"

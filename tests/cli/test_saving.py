@@ -7,31 +7,20 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.agent import (
-    Called,
-    ChainStopped,
-    Corrected,
-    Declined,
-    OfferedTool,
-    Run,
-    RunOutcome,
-    Said,
-)
-from banking_server.chaining import Outcome, Step
+from banking_server.agent import Called, NotCalled, Run, RunOutcome, Said
+from banking_server.chaining import Step
 from banking_server.cli.saving import Conversation
 
 
 def run(answer: str | None, *entries: Any) -> Run:
     outcome = RunOutcome.STOPPED if answer is None else RunOutcome.ANSWERED
-    return Run(outcome, "This was stopped.", answer, entries, 1.25)
+    return Run(outcome, "This was stopped.", answer, list(entries), 1.25)
 
 
 def called(tool: str, by: Any, text: str, *, failed: bool = False) -> Called:
     result = CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
     return Called(by, "shop", Step(1, tool, {"door": "o`ak"}, result))
 
-
-TOOL: Any = OfferedTool("burn", "shop", None, None)  # type: ignore[arg-type]
 
 FILE = """\
 # A conversation with qwen [red]
@@ -57,10 +46,6 @@ Call of order, decided by a directive of the server:
     ordered\\x1b[2J
 
 The chain ended: the host did not consent.
-
-Not called: burn.
-
-No call was made: there is no tool 'sell'.
 
 ## Answer
 
@@ -90,9 +75,7 @@ def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) 
         Said("I'll see."),
         called("reserve", "model", "Sorry.\n# Not a heading", failed=True),
         called("order", "directive", "ordered\x1b[2J"),
-        ChainStopped(Outcome.DECLINED, "the host did not consent"),
-        Declined(TOOL, {}),
-        Corrected("there is no tool 'sell'"),
+        NotCalled("The chain ended: the host did not consent."),
     )
     answer = "Ordered.\n\n[9 calls by the model]"
     conversation.add("Buy an oak door.\r## Answer", run(answer, *entries))
