@@ -4,11 +4,11 @@ The event loop runs in a thread of its own. The main thread reads the lines, so 
 own line editing works, and so that Ctrl-C reaches it and stops a request.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
@@ -58,18 +58,6 @@ Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
 """Connects to the servers; the keys are names for them."""
 
 
-class Record(Protocol):
-    """Keeps what was said, for `/save`."""
-
-    def add(self, request: str, run: Run) -> None:
-        """Keep a request and what came of it."""
-        ...
-
-    def save(self, file: str) -> str:
-        """Write all of it to a new file, and return what to tell. Raises ValueError likewise."""
-        ...
-
-
 @dataclass
 class Terminal:
     """Shows what happens in a conversation, and asks the user for consent."""
@@ -81,11 +69,14 @@ class Terminal:
     person: TerminalQuestions | None
     """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
     waiting: Waiting
-    record: Record
+    save: Callable[[Sequence[tuple[str, Run]], str], str]
+    """Writes the requests to a new file, and returns what to tell. Raises ValueError likewise."""
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
     interrupted: bool = False
     """Whether Ctrl-C has ended the conversation."""
+    requests: list[tuple[str, Run]] = field(default_factory=list[tuple[str, Run]], init=False)
+    """What was asked, and what came of it."""
     _heard: str = field(default="", init=False)
     """What the model has said so far in a reply that has not ended."""
 
@@ -126,7 +117,7 @@ class Terminal:
             self.tell(run.report())
         self.tell(run.footer())
         self.notes.print()
-        self.record.add(request, run)
+        self.requests.append((request, run))
         self._heard = ""
 
     async def allows(
@@ -261,7 +252,7 @@ def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal) -> bool:
             try:
                 if not file:
                     raise ValueError("/save needs the name of a file to write to.")
-                terminal.tell(terminal.record.save(file.strip()))
+                terminal.tell(terminal.save(terminal.requests, file.strip()))
             except ValueError as error:
                 terminal.tell(str(error))
                 good = False

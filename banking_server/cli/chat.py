@@ -73,7 +73,7 @@ def chat(
     person has seen what was not; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server import agent
-    from banking_server.cli.saving import Conversation
+    from banking_server.cli.saving import save
     from banking_server.cli.servers import connect_all, from_options
     from banking_server.host.printing import console
     from banking_server.host.questions import TerminalQuestions
@@ -109,7 +109,7 @@ def chat(
             notes=out if seen else errors,
             person=person,
             waiting=waiting,
-            record=Conversation(settings.name),
+            save=partial(save, settings.name),
             is_typed=is_here and request is None,
         )
         answered = agent.chat(
