@@ -1,7 +1,3 @@
-from banking_server.agent.configuration import ANY_AGENT as ANY_AGENT
-from banking_server.agent.configuration import AgentConfiguration as AgentConfiguration
-from banking_server.agent.configuration import ConfigurationMistake as ConfigurationMistake
-from banking_server.agent.configuration import load_agent as load_agent
 from banking_server.agent.conversation import Terminal as Terminal
 from banking_server.agent.conversation import chat as chat
 from banking_server.agent.endpoint import Completion as Completion
@@ -12,8 +8,12 @@ from banking_server.agent.endpoint import Usage as Usage
 from banking_server.agent.loop import Agent as Agent
 from banking_server.agent.loop import Bounds as Bounds
 from banking_server.agent.policy import CallPolicy as CallPolicy
+from banking_server.agent.settings import ANY_AGENT as ANY_AGENT
+from banking_server.agent.settings import AgentConfiguration as AgentConfiguration
+from banking_server.agent.settings import ConfigurationMistake as ConfigurationMistake
 from banking_server.agent.settings import ModelNotConfigured as ModelNotConfigured
 from banking_server.agent.settings import ModelSettings as ModelSettings
+from banking_server.agent.settings import load_agent as load_agent
 from banking_server.agent.settings import load_model_settings as load_model_settings
 from banking_server.agent.toolbox import OfferedTool as OfferedTool
 from banking_server.agent.toolbox import Toolbox as Toolbox

@@ -14,10 +14,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 from rich.console import Console
 
-from banking_server.agent.configuration import ANY_AGENT, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
-from banking_server.agent.settings import ModelSettings
+from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Run, RunOutcome, Said
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal

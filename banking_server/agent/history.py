@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from banking_server.agent.audience import result_for_model
 from banking_server.agent.endpoint import Message
+from banking_server.agent.prompt import result_for_model
 from banking_server.agent.transcript import Called, Entry
 from banking_server.text import cut, one_line
 

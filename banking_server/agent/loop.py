@@ -19,7 +19,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, Literal
 
 from banking_server.agent import prompt
-from banking_server.agent.audience import chain_for_model, visible
 from banking_server.agent.endpoint import (
     Completion,
     Endpoint,
@@ -408,7 +407,7 @@ class Agent:
             work.run.done.append(chain.detail)
             work.run.cut_off = False
         names = {own: offered.name for own, offered in same_server.items()}
-        return chain_for_model(chain, names)
+        return prompt.chain_for_model(chain, names)
 
 
 class _Stopped(Exception):
@@ -495,7 +494,7 @@ class _Following:
             for read in [one for one, why in spent.items() if why == "read"]:
                 del spent[read]
             spent[key] = "changed"
-        self.agent._names.learn(tool.server, visible(step.without_words()))
+        self.agent._names.learn(tool.server, prompt.visible(step.without_words()))
         run, by_model = self.work.run, step.level == 1
         run.calling, run.cut_off = None, False
         failed = ", which failed" if step.result.is_error else ""
