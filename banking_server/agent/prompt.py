@@ -180,7 +180,7 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
         if follow_up.status is FollowUpStatus.MADE:
             parts.append(results[number])
     if chain.outcome is Outcome.MALFORMED_DIRECTIVE:
-        parts.append(f"A next step of the server's could not be taken: {chain.detail}.")
+        parts.append(f"The server named a next step that cannot be read: {chain.detail}.")
     return "\n".join(parts)
 
 
