@@ -4,34 +4,21 @@ The event loop runs in a thread of its own. The main thread reads the lines, so 
 own line editing works, and so that Ctrl-C reaches it and stops a request.
 """
 
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 from rich.console import Console
 
-from banking_server.agent.configuration import ANY_AGENT, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
-from banking_server.agent.settings import ModelSettings
+from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import (
-    Called,
-    Calling,
-    ChainStopped,
-    Corrected,
-    Declined,
-    Entry,
-    ModelReplied,
-    Run,
-    RunOutcome,
-    Said,
-)
+from banking_server.agent.transcript import Called, Entry, Run, RunOutcome, Said
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
 from banking_server.host.markdown_stream import MarkdownStream, PlainStream
 from banking_server.host.narrator import Narrator
@@ -55,6 +42,9 @@ _THINKING: Final = "Thinking"
 _LOOK: Final = 0.2
 """Seconds after which Ctrl-C is seen at the latest."""
 
+_HEARD: Final = 50
+"""Characters that are shown of what the model says while it says more."""
+
 _ABOUT: Final = 100
 """Characters that `/tools` shows of what a tool is about."""
 
@@ -63,17 +53,8 @@ _IN_A_PIPE: Final = (
     "asked, run it in a terminal."
 )
 
-
-class Record(Protocol):
-    """Keeps what was said, for `/save`."""
-
-    def add(self, request: str, run: Run) -> None:
-        """Keep a request and what came of it."""
-        ...
-
-    def save(self, file: str) -> str:
-        """Write all of it to a new file, and return what to tell. Raises ValueError likewise."""
-        ...
+Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
+"""Connects to the servers; the keys are names for them."""
 
 
 @dataclass
@@ -87,21 +68,25 @@ class Terminal:
     person: TerminalQuestions | None
     """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
     waiting: StatusLine
-    record: Record
+    save: Callable[[Sequence[tuple[str, Run]], str], str]
+    """Writes the requests to a new file, and returns what to tell. Raises ValueError likewise."""
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
     interrupted: bool = False
     """Whether Ctrl-C has ended the conversation."""
+    requests: list[tuple[str, Run]] = field(default_factory=list[tuple[str, Run]], init=False)
+    """What was asked, and what came of it."""
+    _heard: str = field(default="", init=False)
+    """What the model has said so far in a reply that has not ended."""
 
     def __post_init__(self) -> None:
         self._plain = isinstance(self.speech, PlainStream)
         """Whether nobody watches: a program gets the answers, and nothing else."""
-        self.on_text = None if self._plain else self.speech.say
+        self.on_text = None if self._plain else self._hear
         self._narrator = Narrator(self.notes, questions=None)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
-        """Write a text and a line break, behind what the model has said."""
-        self.speech.end()
+        """Write a text and a line break."""
         say(self.notes, cut(one_line(text), SHOWN), indent=indent)
 
     def interrupt(self) -> None:
@@ -110,38 +95,29 @@ class Terminal:
 
     def show(self, entry: Entry) -> None:
         """Show an entry of the transcript."""
-        if not isinstance(entry, ModelReplied):  # The rest of its text may follow.
-            self.speech.end()
-        match entry:
-            case Called():
-                if self.person is not None:
-                    self.person.names.learn(entry.server, entry.step.result)
-                self._narrator.told(entry.step)
-                self.waiting.on(_THINKING)
-            case Said() if self._plain:
-                self.tell(f"(The model says: {entry.text})")
-            case ChainStopped():
-                self.tell(f"(The chain ended: {entry.detail}.)", indent=3)
-                self.waiting.on(_THINKING)
-            case Declined():
-                why = "Nobody can be asked here" if entry.nobody else "The model has been told"
-                self.tell(f"(Not called: {entry.tool.name}. {why}.)", indent=3)
-            case Corrected():
-                self.tell(f"(No call was made: {entry.problem}. The model has been told.)")
-            case Calling():
-                self.waiting.on(f"Waiting for {entry.tool.name}")
+        self._heard = ""
+        if isinstance(entry, Called):
+            if self.person is not None:
+                self.person.names.learn(entry.server, entry.step.result)
+            self._narrator.told(entry.step)
+        elif not isinstance(entry, Said):
+            self.tell(f"({entry.reason})", indent=3)
+        elif self._plain:
+            self.tell(f"(The model says: {entry.text})")
+        else:
+            self._say(entry.text)
+        self.waiting.on(_THINKING)
 
     def end(self, request: str, run: Run) -> None:
-        """Show how a request ended."""
+        """Show how a request ended, also what the model had said when it was stopped."""
         self.waiting.over()
-        if self._plain and run.answer:
-            self.speech.say(run.answer)
-        self.speech.end()
+        self._say(run.answer or self._heard)
         if run.outcome is not RunOutcome.ANSWERED:
             self.tell(run.report())
-        self.tell(footer(run))
+        self.tell(run.footer())
         self.notes.print()
-        self.record.add(request, run)
+        self.requests.append((request, run))
+        self._heard = ""
 
     async def allows(
         self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
@@ -162,18 +138,23 @@ class Terminal:
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, the first of a chain, before consent is asked."""
-        self.speech.end()
         self.notes.print()
         self._narrator.begin(tool.name, arguments, "the model asked for it")
+        self.waiting.on(f"Waiting for {tool.name}")
 
     def propose(self, proposal: Proposal) -> None:
         """Show a call that a directive asks for, before consent is asked for."""
-        self.speech.end()
         self._narrator.proposed(proposal)
+        self.waiting.on(f"Waiting for {proposal.tool.name}")
 
+    def _hear(self, text: str) -> None:
+        self._heard = text
+        self.waiting.says(text[-_HEARD:])
 
-Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
-"""Connects to the servers; the keys are names for them."""
+    def _say(self, text: str) -> None:
+        if text:
+            self.speech.say(text)
+            self.speech.end()
 
 
 def chat(
@@ -190,11 +171,9 @@ def chat(
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
     Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
-    no line is read. Returns whether each request was answered, and each command carried out.
-
-    `configuration` is what the agent is told, and which tools it may use. `trust_hints` says
-    whether a tool that its server calls read-only is called without asking. The rest is as of
-    `Agent`.
+    no line is read. Returns whether each request was answered, and each command carried out. A tool
+    that its server calls read-only is called without asking if `trust_hints` is set. The rest is as
+    of `Agent`.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
     request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises
@@ -202,7 +181,7 @@ def chat(
     """
 
     @asynccontextmanager
-    async def connected() -> AsyncIterator[tuple[Agent, Toolbox]]:
+    async def connected() -> AsyncIterator[Agent]:
         terminal.waiting.on("Connecting")
         async with Endpoint(settings) as endpoint, connect() as clients:
             toolbox = await Toolbox.gather(
@@ -212,38 +191,30 @@ def chat(
                 allowed=configuration.tools,
             )
             terminal.waiting.over()
-            yield (
-                Agent(
-                    endpoint,
-                    toolbox,
-                    consent=terminal if terminal.person else None,
-                    system_prompt=configuration.system_prompt,
-                    follow_unadvertised=follow_unadvertised,
-                    call_timeout=call_timeout,
-                    on_call=terminal.announce,
-                    on_proposal=terminal.propose,
-                    on_entry=terminal.show,
-                    on_text=terminal.on_text,
-                ),
+            yield Agent(
+                endpoint,
                 toolbox,
+                consent=terminal if terminal.person else None,
+                system_prompt=configuration.system_prompt,
+                follow_unadvertised=follow_unadvertised,
+                call_timeout=call_timeout,
+                on_call=terminal.announce,
+                on_proposal=terminal.propose,
+                on_entry=terminal.show,
+                on_text=terminal.on_text,
             )
 
     try:
         with (
             start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(connected()) as (agent, toolbox),
+            portal.wrap_async_context_manager(connected()) as agent,
         ):
             if terminal.person is None:
                 terminal.tell(_IN_A_PIPE)
             if prompt is not None:
                 good = _ask(portal, agent, terminal, prompt)
             else:
-                if terminal.is_typed:
-                    terminal.tell(f"Model: {settings.name}, with {len(toolbox.tools)} tools.")
-                    terminal.tell(
-                        "/help shows what you can type. Ctrl-C stops a request, /quit ends."
-                    )
-                good = _converse(portal, agent, terminal, toolbox)
+                good = _converse(portal, agent, terminal)
     except BaseExceptionGroup as several:
         # A second Ctrl-C, as what was under way then has passed it on.
         if several.subgroup(KeyboardInterrupt) is None:
@@ -256,8 +227,12 @@ def chat(
     return good
 
 
-def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal, toolbox: Toolbox) -> bool:
+def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal) -> bool:
     """Take line after line, to the last; return whether something was done about each."""
+    if terminal.is_typed:
+        tools = len(agent.toolbox.tools)
+        terminal.tell(f"Model: {agent.endpoint.model}, with {tools} tools.")
+        terminal.tell("/help shows what you can type. Ctrl-C stops a request, /quit ends.")
     good = True
     while not terminal.interrupted:
         try:
@@ -269,21 +244,26 @@ def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal, toolbox:
             if terminal.is_typed:
                 terminal.tell("(Ctrl-D or /quit ends the conversation.)")
             continue
-        command, _, more = line.partition(" ")
+        command, _, file = line.partition(" ")
         if line == "/quit":
             break
         if command == "/save":
-            good &= _save(terminal, more.strip())
+            try:
+                if not file:
+                    raise ValueError("/save needs the name of a file to write to.")
+                terminal.tell(terminal.save(terminal.requests, file.strip()))
+            except ValueError as error:
+                terminal.tell(str(error))
+                good = False
         elif line == "/help":
             for known, about in COMMANDS.items():
                 terminal.tell(f"{known:10}  {about}", indent=3)
             terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
         elif line == "/tools":
-            for tool in toolbox.tools:
+            for tool in agent.toolbox.tools:
                 about = one_line(tool.tool.title or tool.tool.description or "", _ABOUT)
                 asked = " (you are asked first)" if terminal.person else " (not called here)"
-                note = "" if tool.read_only else asked
-                terminal.tell(f"{tool.name}: {about}{note}", indent=3)
+                terminal.tell(f"{tool.name}: {about}{'' if tool.read_only else asked}", indent=3)
         elif line.startswith("/"):
             terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
             good = False
@@ -292,67 +272,21 @@ def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal, toolbox:
     return good
 
 
-def _save(terminal: Terminal, file: str) -> bool:
-    """Save the conversation, and say what came of it; return whether it was saved."""
-    try:
-        if not file:
-            raise ValueError("/save needs the name of a file to write to.")
-        terminal.tell(terminal.record.save(file))
-    except ValueError as error:
-        terminal.tell(str(error))
-        return False
-    return True
-
-
 def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str) -> bool:
     """Make a request of the agent, and show how it ends; return whether it was answered."""
-
-    def stop() -> None:
-        terminal.interrupt()
-        portal.start_task_soon(agent.stop)
-
-    with _ctrl_c(stop):
-        terminal.waiting.on(_THINKING)
-        future = portal.start_task_soon(agent.ask, request)
-        while not future.done():
+    terminal.waiting.on(_THINKING)
+    future = portal.start_task_soon(agent.ask, request)
+    stopped = False
+    while not future.done():
+        try:
             # Not without end: where another thread is given the signal, this one is not woken.
             wait([future], _LOOK)
-        run = future.result()
-        terminal.end(request, run)
+        except KeyboardInterrupt:
+            if stopped:
+                raise
+            stopped = True
+            terminal.interrupt()
+            portal.start_task_soon(agent.stop)
+    run = future.result()
+    terminal.end(request, run)
     return run.outcome is RunOutcome.ANSWERED
-
-
-@contextmanager
-def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Let the first Ctrl-C call `stop`; a second one does what it did before.
-
-    Raised as KeyboardInterrupt, it would come wherever this thread is, and break off more than the
-    request.
-    """
-    before = signal.getsignal(signal.SIGINT)
-
-    def first(_number: int, _frame: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        stop()
-
-    signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def footer(run: Run) -> str:
-    """Return who decided on the calls of a request, and what it cost, on one line."""
-    mine = sum(called.by == "model" for called in run.calls)
-    usage = run.usage
-    return (
-        f"[{_many(mine, 'call')} by the model, {_many(len(run.calls) - mine, 'call')} by "
-        f"directive; {_many(len(run.replies), 'reply', 'replies')}, "
-        f"{'about ' if usage.estimated else ''}{usage.prompt_tokens} + "
-        f"{usage.completion_tokens} tokens, {run.seconds:.1f} s]"
-    )
-
-
-def _many(number: int, one: str, more: str = "") -> str:
-    return f"{number} {one if number == 1 else more or one + 's'}"

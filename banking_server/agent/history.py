@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from banking_server.agent.audience import result_for_model
 from banking_server.agent.endpoint import Message
-from banking_server.agent.transcript import Called, Calling, Entry
+from banking_server.agent.prompt import result_for_model
+from banking_server.agent.transcript import Called, Entry
 from banking_server.text import cut, one_line
 
 SHORT: Final = 300
@@ -39,21 +39,19 @@ class History:
         """Leave out some messages of the request under way."""
         self.messages[:] = [one for one in self.messages if not any(one is it for it in some)]
 
-    def end(self, transcript: Sequence[Entry]) -> None:
-        """Take note that the request under way is over; its answer is the last message."""
+    def end(self, transcript: Sequence[Entry], unknown: str | None) -> None:
+        """Take note that the request under way is over; its answer is the last message.
+
+        `unknown` is the tool of the last call, if nobody knows whether it took effect.
+        """
         asked, ended = (str(self.messages[at]["content"]) for at in (self._begins, -1))
         lines = [f"- The user asked: {one_line(asked, SHORT)}"]
-        begun: Calling | None = None
-        for entry in transcript:
-            if isinstance(entry, Calling):
-                begun = entry
-            elif isinstance(entry, Called):
-                begun, step = None, entry.step
-                words = result_for_model(step.tool, step.without_words())
-                called = one_line(json.dumps(step.arguments, ensure_ascii=False), SHORT)
-                lines.append(f"  {step.tool} {called}: {one_line(words, SHORT)}")
-        if begun is not None:
-            lines.append(f"  {begun.tool.name}: whether it took effect is not known")
+        for step in (entry.step for entry in transcript if isinstance(entry, Called)):
+            words = result_for_model(step.tool, step.without_words())
+            called = one_line(json.dumps(step.arguments, ensure_ascii=False), SHORT)
+            lines.append(f"  {step.tool} {called}: {one_line(words, SHORT)}")
+        if unknown is not None:
+            lines.append(f"  {unknown}: whether it took effect is not known")
         lines.append(f"  You said: {one_line(ended, SHORT)}")
         self._past.append((len(self.messages) - self._begins, "\n".join(lines)))
 

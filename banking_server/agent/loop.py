@@ -10,54 +10,35 @@ model. The transcript says who decided on each call.
 """
 
 import asyncio
-import inspect
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, Literal
 
-import anyio
-import anyio.lowlevel
-
-from banking_server.agent.audience import chain_for_model, result_for_model, visible
-from banking_server.agent.endpoint import Completion, Endpoint, Message, ModelUnavailable, OnText
-from banking_server.agent.history import History
-from banking_server.agent.policy import AllowReadOnly, CallPolicy, consents
-from banking_server.agent.prompt import (
-    ANSWER,
-    NOBODY_TO_ASK,
-    answer_now,
-    instructions,
-    reminder,
-    reply_schema,
+from banking_server.agent import prompt
+from banking_server.agent.endpoint import (
+    Completion,
+    Endpoint,
+    Message,
+    ModelUnavailable,
+    OnText,
 )
+from banking_server.agent.history import History
+from banking_server.agent.policy import CallPolicy, consents
 from banking_server.agent.reply import (
     CallRequest,
     ForUser,
     Meaning,
     Unreadable,
     certain_text,
-    read_arguments,
-    read_reply,
+    read_completion,
     without_thoughts,
 )
 from banking_server.agent.toolbox import OfferedTool, Toolbox, legal_name
-from banking_server.agent.transcript import (
-    Called,
-    Calling,
-    ChainStopped,
-    Corrected,
-    Declined,
-    Entry,
-    ModelReplied,
-    OnEntry,
-    Run,
-    RunOutcome,
-    Said,
-    what_happened,
-)
+from banking_server.agent.transcript import Called, Entry, NotCalled, Run, RunOutcome, Said
 from banking_server.chaining import (
     DEFAULT_CALL_TIMEOUT,
     ChainStop,
@@ -70,13 +51,12 @@ from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.doubt import calls_in_doubt
 from banking_server.chaining.values import canonical
 from banking_server.host.names import Names, stem
-from banking_server.text import one_line
-
-LAST: Final = 1_000
-"""Characters of the last result that the user is told where the model gives no answer."""
 
 IDS_TOLD: Final = 20
 """Ids that a model which invented one is told."""
+
+NO_RESULT: Final = "[No result.]"
+"""What a call is answered with while it is made, and for good if it is broken off."""
 
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 
@@ -131,17 +111,17 @@ class Agent:
     """Told of each call of the model's that can be made, before consent is asked for."""
     on_proposal: Callable[[Proposal], None] | None = None
     """The same for each call that a directive asks for."""
-    on_entry: OnEntry | None = None
+    on_entry: Callable[[Entry], None] | None = None
     """Told of each entry of the transcript as it happens."""
     on_text: OnText | None = None
-    """Told what the model says to the user, piece by piece; with it, replies are streamed."""
+    """Told what the model says to the user, as far as it is there; with it, replies are streamed.
+    The whole of it comes as an entry `Said`, or as the answer."""
 
     def __post_init__(self) -> None:
         self._native = self.endpoint.settings.tools == "native"
         tools = self.toolbox.tools
-        self._schema = None if self._native or not tools else reply_schema(tools)
-        self._policy = self.consent or AllowReadOnly()
-        self._nobody = isinstance(self._policy, AllowReadOnly)
+        self._schema = None if self._native or not tools else prompt.reply_schema(tools)
+        self._functions = [tool.as_function() for tool in tools] if self._native else []
         self._history = History(self.bounds.history)
         self._under_way: _Work | None = None
         self._names = Names()
@@ -164,29 +144,29 @@ class Agent:
         """
         began = time.monotonic()
         work = self._under_way = _Work(request)
+        run = work.run
         self._history.begin(request)
         for server in {tool.server for tool in self.toolbox.tools}:
             self._names.hear(server, request)
-        timer = asyncio.get_running_loop().call_later(
-            self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
-        )
-        outcome, detail, answer = RunOutcome.STOPPED, "This was stopped.", None
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT)
         try:
-            with work.scope:
-                outcome, detail, answer = await self._work(work)
-            if work.scope.cancelled_caught and work.halted is RunOutcome.TIME_LIMIT:
-                outcome = RunOutcome.TIME_LIMIT
-                detail = f"The {self.bounds.seconds:g} seconds for this request are over."
+            run.outcome, run.detail, run.answer = await self._work(work)
+        except _Stopped:
+            if work.halted is RunOutcome.TIME_LIMIT:
+                run.outcome = RunOutcome.TIME_LIMIT
+                run.detail = f"The {self.bounds.seconds:g} seconds for this request are over."
         except ModelUnavailable as error:
-            outcome, detail = RunOutcome.MODEL_UNAVAILABLE, str(error)
+            run.outcome, run.detail = RunOutcome.MODEL_UNAVAILABLE, str(error)
         finally:
             timer.cancel()
             self._under_way = None
-            if answer is None:
-                self._close(f"[No answer: {outcome}. {what_happened(work.transcript)}]")
-            self._history.end(work.transcript)
-        transcript = tuple(work.transcript)
-        return Run(outcome, detail, answer, transcript, time.monotonic() - began)
+            if run.answer is None:
+                words = f"[No answer: {run.outcome}. {run.happened()}]"
+                self.messages.append({"role": "assistant", "content": words})
+            self._history.end(run.transcript, run.calling)
+        run.seconds = time.monotonic() - began
+        return run
 
     def stop(self) -> None:
         """Stop the request that is under way, if there is one; its `ask` returns.
@@ -200,29 +180,49 @@ class Agent:
     async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         corrections = 0
         for _ in range(self.bounds.turns):
-            streamed = _StreamedText(self.on_text)
-            completion = await self._complete(work, streamed)
-            if completion.calls:
-                fit = await self._make_native(work, completion, streamed)
+            completion, asked = await self._complete(work)
+            if isinstance(asked[0], ForUser):
+                problem = self._answer_problem(work, asked[0].text)
+                if problem is None:
+                    return RunOutcome.ANSWERED, "The model answered.", asked[0].text
+                asked = [Unreadable(problem)]
+            answers: list[Message] = [
+                {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
+                for call in completion.calls
+            ] or [{"role": "user", "content": NO_RESULT}]
+            reply = [self.messages[-1], *answers]
+            self.messages.extend(answers)
+            fit = False
+            for meaning, answer in zip(asked, answers, strict=True):
+                try:
+                    answer["content"] = await self._make(work, meaning)
+                    fit = True
+                except _Unfit as problem:
+                    told = NotCalled(f"No call was made: {problem}. The model has been told.")
+                    self._note(work, told)
+                    answer["content"] = (
+                        f"No call was made: {problem}. Reply with the call put right, or with your "
+                        "answer to the user in plain text."
+                    )
+                if work.halted:
+                    break
+            if fit:
+                # A mistake that was put right is an example to nobody.
+                self._history.forget(work.mistakes)
+                work.mistakes = []
             else:
-                reading = self._read(completion)
-                if isinstance(reading, ForUser):
-                    problem = self._answer_problem(work, reading.text)
-                    if problem is None:
-                        return _answered(completion, reading, streamed)
-                    streamed.finish(reading.text)
-                    reading = Unreadable(problem)
-                words, fit = await self._make(work, reading, streamed)
-                self.messages.append({"role": "user", "content": words})
-                if fit:
-                    # A mistake that was put right is an example to nobody.
-                    self._history.forget(work.mistakes)
-                    work.mistakes = []
-                else:
-                    work.mistakes += self.messages[-2:]
-                await work.go_on()
+                work.mistakes += reply
+            if work.halted:
+                raise _Stopped
             if work.repeated:
-                return await self._answer_now(work)
+                if not fit:
+                    # It tells the model nothing, and would stand before what it asked for.
+                    self._history.forget(reply)
+                _, asked = await self._complete(work, answer=True)
+                if isinstance(asked[0], ForUser):
+                    return RunOutcome.ANSWERED, "The model answered.", asked[0].text
+                detail = "The model asked again for a call that was made before."
+                return RunOutcome.CORRECTION_LIMIT, detail, None
             corrections = 0 if fit else corrections + 1
             if corrections > self.bounds.corrections:
                 detail = f"The model's last {corrections} replies in a row could not be used."
@@ -230,155 +230,116 @@ class Agent:
         detail = f"The model has replied {self.bounds.turns} times."
         return RunOutcome.TURN_LIMIT, detail, None
 
-    async def _answer_now(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
-        """Ask the model for an answer, once and without tools: it has begun to repeat itself."""
-        if not self._native:
-            # The repetition tells it nothing, and would stand between it and what it asked for.
-            del self.messages[-2:]
-        streamed = _StreamedText(self.on_text)
-        completion = await self._complete(work, streamed, answer=True)
-        reading = self._read(completion)
-        if isinstance(reading, ForUser) and not completion.calls:
-            return _answered(completion, reading, streamed)
-        detail = "The model asked again for a call that was made before, and gave no answer."
-        for last in [entry for entry in work.transcript if isinstance(entry, Called)][-1:]:
-            words = result_for_model(last.step.tool, last.step.without_words())
-            detail += f" What it had last: {one_line(words, LAST)}"
-        return RunOutcome.CORRECTION_LIMIT, detail, None
-
     # --- the model
 
     async def _complete(
-        self, work: "_Work", streamed: "_StreamedText", *, answer: bool = False
-    ) -> Completion:
-        """Ask the model for its next reply; if `answer` is set, for one that makes no call."""
+        self, work: "_Work", *, answer: bool = False
+    ) -> tuple[Completion, list[Meaning]]:
+        """Ask the model for its next reply, and keep it; return it, and what it means.
+
+        If `answer` is set, the model is asked for a reply that makes no call.
+        """
         self._history.fit()
-        system = instructions(
+        system = prompt.instructions(
             self.toolbox,
-            "native" if self._native else "prompt",
             self.system_prompt,
             self._history.earlier(),
-            nobody=self._nobody,
+            described=not self._native,
+            nobody=self.consent is None,
         )
         messages = [{"role": "system", "content": system}, *self.messages]
         # What is told below the last message is not kept. It is no message of its own, since some
         # models' templates refuse two messages of the user's in a row.
         below = ""
         if answer:
-            below = f"\n\n{answer_now(work.request)}"
-        elif not self._native and work.transcript:
-            below = reminder(work.request, [*work.left])
-        if below and (messages[-1]["role"] == "user" or not answer):
+            below = f"\n\n{prompt.answer_now(work.request)}"
+        elif not self._native and work.run.replies:
+            below = prompt.reminder(work.request, [*work.left])
+        if below and messages[-1]["role"] == "user":
             messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
         elif below:
             messages.append({"role": "user", "content": below.strip()})
-        completion = await self.endpoint.complete(
-            messages,
-            functions=self.toolbox.functions() if self._native and not answer else (),
-            schema=ANSWER if answer and self._schema else self._schema,
-            on_text=streamed.show if self.on_text is not None else None,
-        )
-        entry = ModelReplied(completion.text, completion.usage, completion.seconds)
-        await self._note(work, entry)
-        return completion
+        with work.stoppable():
+            completion = await self.endpoint.complete(
+                messages,
+                functions=self._functions if not answer else (),
+                schema=prompt.ANSWER if answer and self._schema else self._schema,
+                on_text=self._hear if self.on_text else None,
+            )
+        work.run.replies.append(completion.usage)
+        if answer:
+            completion.calls.clear()
+        meanings = read_completion(completion)
+        self._keep(completion, meanings)
+        return completion, meanings
 
-    def _read(self, completion: Completion) -> Meaning:
-        """Read a reply, and keep it, without what the model thought aloud."""
-        reading = read_reply(completion.text, cut_off=completion.cut_off)
-        text = completion.text
-        if "think>" in text.lower():
-            text = reading.text if isinstance(reading, ForUser) else without_thoughts(text)
-        self.messages.append({"role": "assistant", "content": text or "(nothing)"})
-        return reading
+    def _hear(self, text: str) -> None:
+        """Pass on what of an unfinished reply is for the user, and nothing that may be a call."""
+        said = certain_text(text)
+        if said and self.on_text is not None:
+            self.on_text(said)
 
-    async def _note(self, work: "_Work", entry: Entry) -> None:
-        work.transcript.append(entry)
+    def _keep(self, completion: Completion, meanings: list[Meaning]) -> None:
+        """Keep a reply, without what the model thought aloud."""
+        text, calls = completion.text, completion.calls
+        for call, meaning in zip(calls, meanings, strict=False):
+            # Endpoints reject a history with calls that they would not have accepted.
+            call["function"]["name"] = legal_name(call["function"]["name"])
+            if not isinstance(meaning, CallRequest):
+                call["function"]["arguments"] = "{}"
+        if "think>" in text.lower() and not calls:
+            text = meanings[0].text if isinstance(meanings[0], ForUser) else without_thoughts(text)
+        reply = {"role": "assistant", "content": text or (None if calls else "(nothing)")}
+        self.messages.append({**reply, "tool_calls": calls} if calls else reply)
+
+    def _note(self, work: "_Work", entry: Entry) -> None:
+        work.run.transcript.append(entry)
         if self.on_entry is not None:
-            told = self.on_entry(entry)
-            if inspect.isawaitable(told):
-                await told
+            self.on_entry(entry)
 
     # --- its calls
 
-    async def _make_native(
-        self, work: "_Work", completion: Completion, streamed: "_StreamedText"
-    ) -> bool:
-        """Make the calls of a reply in the endpoint's own form; return whether all were fit."""
-        readings = [read_arguments(call.arguments) for call in completion.calls]
-        calls = [
-            {
-                "id": call.call_id,
-                "type": "function",
-                # Endpoints reject a history with calls that they would not have accepted.
-                "function": {
-                    "name": legal_name(call.name),
-                    "arguments": "{}" if isinstance(read, Unreadable) else call.arguments,
-                },
-            }
-            for call, read in zip(completion.calls, readings, strict=True)
-        ]
-        self.messages.append(
-            {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
-        )
-        fit = True
-        said = completion.text.strip()
-        for call, read in zip(completion.calls, readings, strict=True):
-            asked = read if isinstance(read, Unreadable) else CallRequest((call.name,), read, said)
-            words, good = await self._make(work, asked, streamed)
-            said = ""
-            self.messages.append({"role": "tool", "tool_call_id": call.call_id, "content": words})
-            await work.go_on()
-            fit = fit and good
-        return fit
-
-    async def _make(
-        self, work: "_Work", request: CallRequest | Unreadable, streamed: "_StreamedText"
-    ) -> tuple[str, bool]:
-        """Make a call if it can be made; return what to tell the model, and whether it could."""
-        if isinstance(request, Unreadable):
-            return await self._correct(work, request.problem)
+    async def _make(self, work: "_Work", request: Meaning) -> str:
+        """Make a call; return what to tell the model. Raises _Unfit if it cannot be made."""
+        if not isinstance(request, CallRequest):
+            raise _Unfit(request.problem if isinstance(request, Unreadable) else request.text)
         tool, arguments = self.toolbox.find(*request.names), request.arguments
         if tool is None:
             names = ", ".join(offered.name for offered in self.toolbox.tools) or "none"
-            return await self._correct(
-                work, f"there is no tool {request.names[0][:80]!r}; the tools are: {names}"
-            )
+            raise _Unfit(f"there is no tool {request.names[0][:80]!r}; the tools are: {names}")
         problem = argument_problem(tool.tool.input_schema, arguments)
         if problem is not None:
-            return await self._correct(work, f"{tool.name}: {problem}")
+            raise _Unfit(f"{tool.name}: {problem}")
         key = _key(tool, arguments)
-        if key in work.read or key in work.changed:
-            work.repeated = True
-            return await self._correct(
-                work, f"{tool.name} was called with these arguments before; its result stands above"
+        work.repeated = work.repeated or key in work.spent
+        if work.spent.get(key) == "refused":
+            raise _Unfit(
+                f"the user has refused this call of {tool.name}, and is not asked again; do not "
+                "ask for it again in this request"
             )
-        if key not in work.refused and (invented := self._invented(work, tool, arguments)):
+        if key in work.spent:
+            raise _Unfit(
+                f"{tool.name} was called with these arguments before; its result stands above"
+            )
+        if invented := self._invented(work, tool, arguments):
             work.left[tool.name] = tool
-            return await self._correct(work, invented)
+            raise _Unfit(invented)
         if request.said:
-            streamed.finish(request.said)
-            await self._note(work, Said(request.said))
+            self._note(work, Said(request.said))
         if self.on_call is not None:
             self.on_call(tool, arguments)
-        if key in work.refused:
-            work.repeated = True
-            return await self._correct(
-                work,
-                f"the user has refused this call of {tool.name}, and is not asked again; do not "
-                "ask for it again in this request",
-            )
         work.left.pop(tool.name, None)
-        in_doubt = (tool.tool.name, key[1]) in calls_in_doubt(tool.client)
-        again = in_doubt and not tool.repeatable
-        if not await consents(self._policy, tool, arguments, again=again):
-            work.refused.add(key)
-            await self._note(work, Declined(tool, arguments, self._nobody))
-            if self._nobody:
-                words = f"{tool.name} was not called. {NOBODY_TO_ASK} Tell the user so."
-            else:
-                words = f"The user declined the call of {tool.name}: do not make it again."
-            return words, True
-        return await self._call(work, tool, arguments), True
+        again = (tool.tool.name, key[1]) in calls_in_doubt(tool.client) and not tool.repeatable
+        with work.stoppable():
+            agreed = await consents(self.consent, tool, arguments, again=again)
+        if agreed:
+            return await self._call(work, tool, arguments)
+        work.spent[key] = "refused"
+        why = "Nobody can be asked here" if self.consent is None else "The model has been told"
+        self._note(work, NotCalled(f"Not called: {tool.name}. {why}."))
+        if self.consent is None:
+            return f"{tool.name} was not called. {prompt.NOBODY_TO_ASK} Tell the user so."
+        return f"The user declined the call of {tool.name}: do not make it again."
 
     def _invented(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str | None:
         """Say what in a call neither the server nor the user has named; each is told once."""
@@ -417,24 +378,15 @@ class Agent:
             "Otherwise say what was done, and what was not"
         )
 
-    async def _correct(self, work: "_Work", problem: str) -> tuple[str, bool]:
-        await self._note(work, Corrected(problem))
-        words = (
-            f"No call was made: {problem}. Reply with the call put right, or with your answer to "
-            "the user in plain text."
-        )
-        return words, False
-
     async def _call(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Make a call, follow the chain that it begins, and return it in words for the model."""
-        await self._note(work, Calling(tool, arguments))
+        work.run.calling, work.run.cut_off = tool.name, True
         same_server = {
             offered.tool.name: offered
             for offered in self.toolbox.tools
             if offered.client is tool.client
         }
         following = _Following(self, work, same_server)
-        work.chain = ChainStop()
         chain = await call_tool_with_chaining(
             tool.client,
             tool.tool.name,
@@ -444,25 +396,26 @@ class Agent:
             on_step=following.told,
             on_proposal=self.on_proposal,
             follow_unadvertised=self.follow_unadvertised,
-            stop=work.chain,
+            stop=work.stop,
         )
-        work.chain = None
         if chain.error is not None and not chain.steps and not tool.repeatable:
             # What may have taken effect is not made twice, unless that does no harm.
-            work.changed.add(_key(tool, arguments))
+            work.spent[_key(tool, arguments)] = "changed"
         if chain.outcome is not Outcome.COMPLETED:
-            await self._note(work, ChainStopped(chain.outcome, chain.detail))
+            self._note(work, NotCalled(f"The chain ended: {chain.detail}."))
+        if chain.outcome is Outcome.FAILED:
+            work.run.done.append(chain.detail)
+            work.run.cut_off = False
         names = {own: offered.name for own, offered in same_server.items()}
-        return chain_for_model(chain, names)
+        return prompt.chain_for_model(chain, names)
 
-    def _close(self, words: str) -> None:
-        """End a run that has no answer, so that the conversation can go on from here."""
-        answered = {message.get("tool_call_id") for message in self.messages}
-        asked = [call for message in self.messages for call in message.get("tool_calls", ())]
-        for call in asked:
-            if call["id"] not in answered:
-                self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": words})
-        self.messages.append({"role": "assistant", "content": words})
+
+class _Stopped(Exception):
+    """No more is to be done for this request."""
+
+
+class _Unfit(Exception):
+    """A call cannot be made; the message tells the model why."""
 
 
 @dataclass
@@ -470,40 +423,35 @@ class _Work:
     """One request under way."""
 
     request: str
-    transcript: list[Entry] = field(default_factory=list[Entry])
-    changed: set[CallKey] = field(default_factory=set[CallKey])
-    """The calls that are not made again in this request: paying twice is not what was asked."""
-    read: set[CallKey] = field(default_factory=set[CallKey])
-    """The calls that are in vain as long as nothing was changed, since they only read."""
+    run: Run = field(default_factory=Run)
+    spent: dict[CallKey, Literal["changed", "read", "refused"]] = field(default_factory=dict)
+    """The calls that are not made again: paying twice is not what was asked, what only reads
+    brings nothing new as long as nothing was changed, and the host has said no."""
     mistakes: list[Message] = field(default_factory=list[Message])
     """The replies that could not be used, and what the model was told of each."""
     repeated: bool = False
     """The model has asked again for a call that brings nothing new."""
-    refused: set[CallKey] = field(default_factory=set[CallKey])
-    """The calls that the host did not consent to, whoever asked: it is not asked again."""
     told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The arguments that the model was told it has invented, each with its name."""
     left: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
     """The tools whose calls were sent back for that, and that were not called since."""
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    chain: ChainStop | None = None
-    """Stops the chain that is under way, if there is one."""
+    stop: ChainStop = field(default_factory=ChainStop)
+    """Stops what is under way; a chain first says what it has come to."""
     halted: RunOutcome | None = None
     """Why no more is to be done."""
 
     def halt(self, why: RunOutcome) -> None:
-        """Let no more be done; a chain that is under way first says what it has come to."""
+        """Let no more be done."""
         self.halted = self.halted or why
-        if self.chain is None:
-            self.scope.cancel()
-        else:
-            self.chain.stop()
+        self.stop.stop()
 
-    async def go_on(self) -> None:
-        """Go no further here if no more is to be done."""
-        if self.halted is not None:
-            self.scope.cancel()
-        await anyio.lowlevel.checkpoint()
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Let what runs inside be stopped; raises _Stopped if the request is."""
+        with self.stop.scope():
+            yield
+        if self.halted:
+            raise _Stopped
 
 
 @dataclass
@@ -521,35 +469,39 @@ class _Following:
         if offered is None:
             return False  # What the model may not call, a directive may not either (TC-C-42).
         # As the server lists it now: what it says of the tool may have changed.
-        tool = replace(offered, tool=proposal.tool)
-        key = _key(tool, proposal.arguments)
-        policy = self.agent._policy
-        if key in self.work.refused or not await consents(
-            policy, tool, proposal.arguments, again=again
-        ):
-            self.work.refused.add(key)
+        tool, arguments = replace(offered, tool=proposal.tool), proposal.arguments
+        key = _key(tool, arguments)
+        consent, refused = self.agent.consent, self.work.spent.get(key) == "refused"
+        if refused or not await consents(consent, tool, arguments, again=again):
+            self.work.spent.setdefault(key, "refused")
             return False
-        made = Calling(offered, proposal.arguments, by="directive")
-        await self.agent._note(self.work, made)
+        self.work.run.calling, self.work.run.cut_off = offered.name, True
         return True
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made once more, though its effect is unknown."""
         return await self.allows(proposal, again=True)
 
-    async def told(self, step: Step) -> None:
+    def told(self, step: Step) -> None:
         """Take note of a result."""
         tool = self.offered[step.tool]
         key = _key(tool, step.arguments)
+        spent = self.work.spent
         if tool.says_read_only or step.result.is_error:
-            self.work.read.add(key)
+            spent.setdefault(key, "read")
         else:
             # What was read before may be otherwise now, and what failed may succeed.
-            self.work.read.clear()
-            self.work.changed.add(key)
-        self.agent._names.learn(tool.server, visible(step.without_words()))
-        by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
-        await self.agent._note(self.work, Called(by, tool.server, step))
+            for read in [one for one, why in spent.items() if why == "read"]:
+                del spent[read]
+            spent[key] = "changed"
+        self.agent._names.learn(tool.server, prompt.visible(step.without_words()))
+        run, by_model = self.work.run, step.level == 1
+        run.calling, run.cut_off = None, False
+        failed = ", which failed" if step.result.is_error else ""
+        whose = "model" if by_model else "server's directive"
+        run.done.append(f"{step.tool} (by the {whose}){failed}")
+        by: Literal["model", "directive"] = "model" if by_model else "directive"
+        self.agent._note(self.work, Called(by, tool.server, step))
 
 
 def _key(tool: OfferedTool, arguments: dict[str, Any]) -> CallKey:
@@ -567,39 +519,3 @@ def _optional_dates(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
         and name not in required
         and '"format": "date' in json.dumps(properties.get(name))
     ]
-
-
-def _answered(
-    completion: Completion, reading: ForUser, streamed: "_StreamedText"
-) -> tuple[RunOutcome, str, str]:
-    streamed.finish(reading.text)
-    cut_off = ", and was cut off at its length limit" if completion.cut_off else ""
-    return RunOutcome.ANSWERED, f"The model answered{cut_off}.", reading.text
-
-
-class _StreamedText:
-    """Passes on what the model says to the user, but nothing that may turn out to be a call."""
-
-    def __init__(self, on_text: OnText | None) -> None:
-        self._on_text = on_text
-        self._came = ""
-        self._shown = ""
-
-    def show(self, piece: str) -> None:
-        """Take the next piece of a reply."""
-        self._came += piece
-        self._pass_on(certain_text(self._came))
-
-    def finish(self, text: str) -> None:
-        """Pass on the rest of what turned out to be the text for the user.
-
-        All of it, on a line of its own, if what was shown turned out to be something else.
-        """
-        if not text.startswith(self._shown):
-            text = f"{self._shown}\n{text}"
-        self._pass_on(text)
-
-    def _pass_on(self, text: str) -> None:
-        if self._on_text is not None and text != self._shown and text.startswith(self._shown):
-            self._on_text(text[len(self._shown) :])
-            self._shown = text

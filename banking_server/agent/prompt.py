@@ -1,13 +1,23 @@
-"""What the model is told of its tools and its task, and the schema that a reply is held to."""
+"""What the model is told of its task, its tools and their results; the schema of its replies."""
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final
+
+from mcp.types import CallToolResult, TextContent
 
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import DEPTH, OfferedTool, Toolbox, resolved
+from banking_server.chaining import ChainResult, FollowUpStatus, Outcome
+from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
+from banking_server.text import cut
 
-Form = Literal["native", "prompt"]
-"""How the model is given tools: by the endpoint's own tool calling, or in the prompt."""
+MAX_RESULT: Final = 20_000
+"""Characters of one result that the model is told."""
+
+WITHHELD: Final = "[shown to the user, and not to you]"
+"""Stands in place of what the model must not see."""
 
 NOBODY_TO_ASK: Final = (
     "Nobody can be asked for consent here, so only tools that read are called, and nothing is "
@@ -16,14 +26,9 @@ NOBODY_TO_ASK: Final = (
 
 
 def instructions(
-    toolbox: Toolbox,
-    form: Form,
-    system_prompt: str = "",
-    earlier: str = "",
-    *,
-    nobody: bool = False,
+    toolbox: Toolbox, system_prompt: str, earlier: str, *, described: bool, nobody: bool
 ) -> str:
-    """Return the system message. In the prompt form it also describes the tools.
+    """Return the system message. If `described` is set, it also describes the tools.
 
     What is the same in each conversation comes first, since endpoints keep what they have read of a
     prompt up to the first difference.
@@ -34,10 +39,10 @@ def instructions(
     parts = ["You are a helpful assistant who acts for the user with tools."]
     if not toolbox.tools:
         parts = ["You are a helpful assistant. You have no tools."]
-    elif form == "prompt":
+    elif described:
         parts = [
             "You are a helpful assistant with access to these tools:",
-            toolbox.in_words(),
+            "\n\n".join(tool.in_words() for tool in toolbox.tools),
             f"Tool: {REPLY_TO_USER}\n"
             "Description: Answer the user, when the task is done, when it cannot be done, or when "
             "something has to be asked. This ends the task.\n"
@@ -151,3 +156,62 @@ def _plain(part: Any, root: Mapping[str, Any], depth: int = 0) -> dict[str, Any]
         "required": [name for name in required or () if name in properties],
         "additionalProperties": False,
     }
+
+
+def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
+    """Return a chain as one text for the model: the answer to the one call that it made (TC-C-32).
+
+    The text has the result of each step, under the name of its tool, and says of each follow-up
+    call what became of it (TC-C-33). The server's own words for a directive are left out, so that
+    this host alone tells the model of it (TC-C-35).
+
+    `names` maps the server's own name of a tool to the name that the model knows it by.
+    """
+    results = [
+        result_for_model(names.get(step.tool, step.tool), step.without_words())
+        for step in chain.steps
+    ]
+    if not results:
+        return f"No result came: {chain.detail}. Whether it took effect is not known."
+    parts = results[:1]
+    for number, follow_up in enumerate(chain.follow_ups, start=1):
+        told = replace(follow_up, first=names.get(follow_up.first, follow_up.first))
+        parts.append(told.in_words(names.get(follow_up.tool, follow_up.tool)))
+        if follow_up.status is FollowUpStatus.MADE:
+            parts.append(results[number])
+    if chain.outcome is Outcome.MALFORMED_DIRECTIVE:
+        parts.append(f"The server named a next step that cannot be read: {chain.detail}.")
+    return "\n".join(parts)
+
+
+def result_for_model(name: str, result: CallToolResult) -> str:
+    """Return one result as text for the model, under the name by which it knows the tool."""
+    seen = visible(result)
+    texts = [in_text(on_the_wire(item), note=": not shown to you") for item in seen.content]
+    if all(text == WITHHELD for text in texts) and seen.structured_content is not None:
+        # Text repeats the structured content; the model needs it only if there is no text for it.
+        texts.append(json.dumps(seen.structured_content, ensure_ascii=False))
+    heading = f"{name} failed" if result.is_error else f"Result of {name}"
+    return f"{heading}:\n{cut(chr(10).join(texts) or '[no content]', MAX_RESULT)}"
+
+
+def visible(result: CallToolResult) -> CallToolResult:
+    """Return a result without what is for the user alone.
+
+    Structured content has no audience of its own, and servers repeat in it what they say in text.
+    """
+    kept_back = [item for item in result.content if for_user_alone(on_the_wire(item))]
+    secrets = [one.text for one in kept_back if isinstance(one, TextContent) and one.text]
+    withheld = TextContent(type="text", text=WITHHELD)
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: clean(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [clean(item) for item in value]
+        told = isinstance(value, str) and any(secret in value for secret in secrets)
+        return WITHHELD if told else value
+
+    content = [withheld if item in kept_back else item for item in result.content]
+    structured = clean(result.structured_content)
+    return result.model_copy(update={"content": content, "structured_content": structured})

@@ -5,11 +5,11 @@ A reply asks for a **call** if it holds a JSON object of one of these shapes, an
     {"tool": "list_accounts", "arguments": {}}
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
-The object may stand in a Markdown code fence, as most small models write it. Words before the
-object are what the model says to the user with the call. Words after it, or a second object, make
-the intent doubtful: the model may be explaining a call, or inventing its result. Such a reply is
-neither executed nor shown to the user; the model is asked what it means. The same goes for what
-looks like a call and is not valid JSON: nothing is repaired by guessing.
+The object may stand in a Markdown code fence. Words before it are what the model says to the user
+with the call. Words after it, or a second object, make the intent doubtful: the model may be
+explaining a call, or inventing its result. Such a reply is neither executed nor shown to the user;
+the model is asked what it means. The same goes for what looks like a call and is not valid JSON:
+nothing is repaired by guessing.
 
 `{"name", "arguments"}` is read as well, since models trained on function calling fall back to it.
 `{"response": "..."}` without `mcp` is for the user. So is every other reply, word for word.
@@ -21,6 +21,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from pydantic_core import from_json
+
+from banking_server.agent.endpoint import Completion
 from banking_server.chaining.values import canonical
 
 REPLY_TO_USER: Final = "reply_to_user"
@@ -33,10 +36,6 @@ OURS: Final = (REPLY_TO_USER, "The user's request was:", "The calls for this req
 """What stands in reminders and corrections of this program, and in no answer to a user."""
 
 _THOUGHTS: Final = re.compile(r"\A.*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
-_BEGINS_AS_ANSWER: Final = re.compile(
-    rf'\A\s*\{{\s*"tool"\s*:\s*"{REPLY_TO_USER}"\s*,\s*"arguments"\s*:\s*\{{\s*"{MESSAGE}"\s*:\s*"'
-    r'((?:[^"\\]|\\(?:[^u]|u[0-9a-fA-F]{4}))*)'
-)
 _FENCE_BEFORE: Final = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_AFTER: Final = re.compile(r"\A\s*```")
 _MAY_BE_A_CALL: Final = re.compile(
@@ -75,6 +74,23 @@ Meaning = ForUser | CallRequest | Unreadable
 """What a reply means."""
 
 
+def read_completion(completion: Completion) -> list[Meaning]:
+    """Return what a reply means: its calls in the endpoint's own form, or what its text is."""
+    if not completion.calls:
+        return [read_reply(completion.text, cut_off=completion.cut_off)]
+    meanings: list[Meaning] = []
+    for call in completion.calls:
+        name, text = call["function"]["name"], call["function"]["arguments"].strip()
+        value, end, problem = _object_at(text, 0)
+        if problem or text[end:].strip():
+            problem = f"the arguments are not one JSON object: {problem or 'more follows it'}"
+            meanings.append(Unreadable(problem))
+        else:
+            said = "" if meanings else completion.text.strip()
+            meanings.append(CallRequest((name,), value, said))
+    return meanings
+
+
 def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
     """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
     text = without_thoughts(text)
@@ -82,15 +98,13 @@ def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
         return Unreadable("the reply was empty")
     for found in islice(_MAY_BE_A_CALL.finditer(text), 50):
         at = found.start("first") if found["first"] else found.start()
-        before = _FENCE_BEFORE.sub("", text[:at]).strip()
         value, end, problem = _object_at(text, at)
         if problem and cut_off:
             return Unreadable("the reply was cut off before its JSON object was complete")
         if problem:
             return Unreadable(f"the JSON object in the reply is not valid: {problem}")
-        rest = _FENCE_AFTER.sub("", text[end:]).strip()
-        reading = _read_object(value, before)
-        if isinstance(reading, CallRequest) and rest:
+        reading = _read_object(value, said=_FENCE_BEFORE.sub("", text[:at]).strip())
+        if isinstance(reading, CallRequest) and _FENCE_AFTER.sub("", text[end:]).strip():
             return Unreadable(
                 "the reply goes on after the JSON object of its call, so that it is not clear "
                 "whether the call is meant; make one call in a reply, and write nothing after "
@@ -119,30 +133,17 @@ def without_thoughts(text: str) -> str:
     return text.strip() if text.lstrip().startswith("{") else _THOUGHTS.sub("", text).strip()
 
 
-def read_arguments(text: str) -> dict[str, Any] | Unreadable:
-    """Read the arguments of a call in the endpoint's own form: JSON text; empty means `{}`."""
-    text = text.strip() or "{}"
-    value, end, problem = _object_at(text, 0)
-    if problem or text[end:].strip():
-        return Unreadable(f"the arguments are not one JSON object: {problem or 'more follows it'}")
-    return value
-
-
 def certain_text(text: str) -> str:
-    """Return the start of an unfinished reply that is for the user, whatever follows it."""
-    answer = _BEGINS_AS_ANSWER.match(text)
-    if answer is not None:
-        # Half a character at the end waits for its other half.
-        text = re.sub("[\ud800-\udbff]\\Z", "", json.loads(f'"{answer[1]}"', strict=False))
-    else:
-        text = re.split(r"\[\s*\{|\{|`|<|\[\s*\Z", text.lstrip(), maxsplit=1)[0]
-    # What begins like words of this program's own waits for the rest.
-    for words in OURS:
-        begins = [text[-n:] == words[:n] for n in range(1, min(len(words), len(text)) + 1)]
-        if words in text or any(begins):
-            held = text.find(words) if words in text else len(text) - begins.index(True) - 1
-            text = text[:held]
-    return text.rstrip()
+    """Return what of an unfinished reply is for the user, whatever follows it."""
+    if text.lstrip().startswith("{"):
+        try:
+            value = from_json(text.strip(), allow_partial="trailing-strings")
+        except ValueError:
+            return ""
+        reading = _read_object(value, said="") if value.get("tool") == REPLY_TO_USER else None
+        return reading.text if isinstance(reading, ForUser) else ""
+    begins = re.split(r"[{\[`<]", text, maxsplit=1)[0]
+    return re.split("|".join(OURS), begins, maxsplit=1)[0].strip()
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:

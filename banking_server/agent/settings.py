@@ -1,14 +1,22 @@
-"""The settings of the model, from the environment: `BANKING_MODEL_NAME=qwen3`.
+"""Which model, from the environment, and which agent, from a file.
 
-Each setting is described once, here. Everything else in this project works without a model. The
-client that asks it comes with the extra `model` of this package.
+Each setting of the model is described once, here: `BANKING_MODEL_NAME=qwen3`. The client that asks
+it comes with the extra `model` of this package. An agent is what the model is told, and which of
+the servers' tools it may use:
+
+    agents:
+      - id: teller
+        system_prompt: Be brief.
+        tools: [list_accounts, get_account_balance]
 """
 
 import importlib.util
 import os
 import re
-from typing import Final, Literal
+from pathlib import Path
+from typing import Any, Final, Literal
 
+import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -20,6 +28,7 @@ from pydantic import (
 )
 
 from banking_server.chaining.bearer import http_url, stays_private
+from banking_server.text import one_line
 
 PREFIX: Final = "BANKING_MODEL_"
 
@@ -65,20 +74,17 @@ class ModelSettings(BaseModel):
 
     @field_validator("key")
     @classmethod
-    def _can_be_sent(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if value is not None and not re.fullmatch("[!-~]*", value.get_secret_value()):
+    def _can_be_sent(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        if not re.fullmatch("[!-~]*", value.get_secret_value()):
             raise ValueError("holds a character that no key has: a space, say, or a line break")
-        if value is not None and "url" in info.data:
+        if "url" in info.data:
             _stays_private(info.data["url"])
         return value
 
 
 def _stays_private(url: str) -> None:
     if not stays_private(url):
-        raise ValueError(
-            "is a secret, and would go to another computer over http, where anybody on the way "
-            "can read it; use https"
-        )
+        raise ValueError("is a secret, and would go to another computer over http; use https")
 
 
 FROM_ENVIRONMENT: Final = tuple(ModelSettings.model_fields)
@@ -108,11 +114,66 @@ def load_model_settings() -> ModelSettings:
         name = str(problem["loc"][0])
         variable = PREFIX + name.upper()
         if problem["type"] == "missing":
-            raise ModelNotConfigured(
-                f"No model is configured: set {variable}. "
-                f"{ModelSettings.model_fields[name].description}"
-            ) from None
+            about = ModelSettings.model_fields[name].description
+            raise ModelNotConfigured(f"No model is configured: set {variable}. {about}") from None
+        # The value is not repeated: a key is a secret, and a URL can hold a password.
         words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        # Neither a key nor a URL is repeated: a URL can hold a password.
-        shown = "" if name in ("key", "url") else f", not {str(problem['input'])[:60]!r}"
-        raise ModelNotConfigured(f"{variable}: {words}{shown}") from None
+        raise ModelNotConfigured(f"{variable}: {words}") from None
+
+
+class ConfigurationMistake(Exception):
+    """The file cannot be used; the message is one line that names the file and the place."""
+
+
+class AgentConfiguration(BaseModel):
+    """One agent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    system_prompt: str = ""
+    """What the model is told first."""
+    tools: tuple[str, ...] | None = None
+    """The tools that are allowed, by their servers' own names, or the names of servers; all, if
+    left out."""
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _allows_something(cls, value: Any) -> Any:
+        if value is None:  # Nothing behind the name is rather forgotten than meant.
+            raise ValueError("must be a list; leave it out to allow all tools, or [] for none")
+        return value
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    agents: list[AgentConfiguration] = Field(min_length=1)
+
+
+def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
+    """Return an agent of a file: the one with this id, or the only one.
+
+    Raises ConfigurationMistake.
+    """
+    try:
+        agents = _File.model_validate(yaml.safe_load(path.read_bytes())).agents
+    except OSError as error:
+        raise ConfigurationMistake(f"{path}: cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        words = one_line(f"{place}: {first['msg'].removeprefix('Value error, ')}", 200)
+        raise ConfigurationMistake(f"{path}: {words}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigurationMistake(f"{path}: is no YAML: {one_line(str(error), 200)}") from None
+    names = [agent.id for agent in agents]
+    found = [agent for agent in agents if agent_id in (None, agent.id)]
+    if len(found) != 1:
+        asked = "choose one" if agent_id is None else f"{len(found)} have the id {agent_id!r}"
+        raise ConfigurationMistake(f"{path}: {asked} of the agents {', '.join(names)}")
+    return found[0]
+
+
+ANY_AGENT: Final = AgentConfiguration(id="any")
+"""An agent that may use whatever the servers have."""

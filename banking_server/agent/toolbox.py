@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 import anyio
@@ -16,22 +15,13 @@ from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
 from banking_server.chaining.values import follow, pointer_parts
 from banking_server.host.names import stem
-from banking_server.text import cut, one_line
+from banking_server.text import one_line
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""
 
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
-
-MAX_DESCRIPTION: Final = 10_000
-"""Characters of a description that a model is given."""
-
-MAX_INSTRUCTIONS: Final = 20_000
-"""Characters of a server's instructions that a model is given."""
-
-MAX_LINES: Final = 200
-"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
 
 _LISTS: Final = re.compile(r"(?:list|search|find)(?![a-z])")
 _GETS: Final = re.compile(r"(?:get|show|read|query)(?![a-z])")
@@ -74,10 +64,9 @@ class OfferedTool:
         """Describe the tool as text for the model."""
         lines = [f"Tool: {self.name}"]
         if self.tool.title:
-            lines.append(f"Title: {one_line(self.tool.title, MAX_DESCRIPTION)}")
-        lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
-        described = _properties(self.tool.input_schema, self.tool.input_schema)
-        arguments = list(islice(described, MAX_LINES))
+            lines.append(f"Title: {one_line(self.tool.title)}")
+        lines.append("Description: " + one_line(self.tool.description or "none"))
+        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
@@ -100,11 +89,9 @@ class Toolbox:
         self.tools = tools
         self.instructions = instructions
         """The instructions of the servers that have any, by the server's name."""
-        self._by_name = {offered.name: offered for offered in tools}
-        own: dict[str, list[OfferedTool]] = {}
-        for offered in tools:
-            own.setdefault(offered.tool.name, []).append(offered)
-        self._by_own_name = {name: found[0] for name, found in own.items() if len(found) == 1}
+        own = Counter(offered.tool.name for offered in tools)
+        self._known = {one.tool.name: one for one in tools if own[one.tool.name] == 1}
+        self._known |= {offered.name: offered for offered in tools}
 
     @classmethod
     async def gather(
@@ -117,31 +104,23 @@ class Toolbox:
     ) -> "Toolbox":
         """List the tools of connected servers, all pages of each.
 
-        Tools that are hidden from the model are left out.
+        Tools that are hidden from the model are left out. The keys of `clients` are names that the
+        caller chooses for the servers. The annotations of those in `trusted` are believed: no tool
+        of another server counts as read-only. `allowed` are the tools that may be used, by their
+        servers' names for them; the name of a server stands for all its tools. By default all may.
+        A server may take `call_timeout` seconds to list its tools.
 
-        Args:
-            clients: The servers' clients, by names that the caller chooses for the servers.
-            trusted: The names of those whose annotations are believed. No tool of another one
-                counts as read-only.
-            call_timeout: Seconds that each server may take to list its tools.
-            allowed: The tools that may be used, by their servers' names for them; the name of a
-                server stands for all its tools. By default all.
-
-        Raises:
-            ToolsUnavailable: Tools are not listed, or one that is allowed is not there.
+        Raises ToolsUnavailable, also if a tool that is allowed is not there.
         """
         found: list[tuple[str, Tool, Client, bool]] = []
-        there = set(clients)
+        missing = set(allowed or ()) - set(clients)
         for server, client in clients.items():
-            listed = await _listed(server, client, call_timeout)
-            there |= {tool.name for tool in listed}
-            found += [
-                (server, tool, client, server in trusted)
-                for tool in listed
-                if not hidden_from_model(tool.meta)
-                and (allowed is None or {tool.name, server} & {*allowed})
-            ]
-        if missing := set(allowed or ()) - there:
+            for tool in await _listed(server, client, call_timeout):
+                may = allowed is None or bool({tool.name, server} & {*allowed})
+                if may and not hidden_from_model(tool.meta):
+                    found.append((server, tool, client, server in trusted))
+                missing.discard(tool.name)
+        if missing:
             raise ToolsUnavailable(
                 "No tool and no server has these names, which are allowed: "
                 f"{', '.join(sorted(missing))[:200]}. The servers are: {', '.join(clients)}"
@@ -149,19 +128,13 @@ class Toolbox:
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
         instructions = {
-            server: cut(client.instructions, MAX_INSTRUCTIONS)
-            for server, client in clients.items()
-            if client.instructions
+            server: client.instructions for server, client in clients.items() if client.instructions
         }
         return cls(offered, instructions)
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
-        for known in (self._by_name, self._by_own_name):
-            for name in names:
-                if name in known:
-                    return known[name]
-        return None
+        return next((self._known[name] for name in names if name in self._known), None)
 
     def lists(self, server: str, of: str) -> OfferedTool | None:
         """Return a tool of a server that most likely lists its ids of a kind, such as `account`.
@@ -177,14 +150,6 @@ class Toolbox:
             if one.server == server and reads and (about or lists) and not takes_one:
                 found.append((not about, bool(needed), one))
         return min(found, key=lambda each: each[:2], default=(None, None, None))[2]
-
-    def in_words(self) -> str:
-        """Describe all tools as text for the model."""
-        return "\n\n".join(offered.in_words() for offered in self.tools)
-
-    def functions(self) -> list[dict[str, Any]]:
-        """Describe all tools for an endpoint's own tool calling."""
-        return [offered.as_function() for offered in self.tools]
 
 
 async def _listed(server: str, client: Client, seconds: float | None) -> list[Tool]:
@@ -238,7 +203,7 @@ def _properties(
         if schema.get("default") is not None:
             notes.append(f"default {_json(schema['default'])}")
         about = str(schema.get("description") or schema.get("title") or "no description")
-        yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about, MAX_DESCRIPTION)}"
+        yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about)}"
         for nested in (schema, resolved(schema.get("items"), root)):
             yield from _properties(nested, root, indent + "  ")
 
@@ -275,4 +240,4 @@ def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return cut(json.dumps(value, ensure_ascii=False), MAX_DESCRIPTION)
+    return json.dumps(value, ensure_ascii=False)

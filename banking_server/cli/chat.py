@@ -74,7 +74,7 @@ def chat(
     person has seen which was not; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server import agent
-    from banking_server.cli.saving import Conversation
+    from banking_server.cli.saving import save
     from banking_server.cli.servers import connect_all, from_options
     from banking_server.host.markdown_stream import MarkdownStream, PlainStream
     from banking_server.host.printing import console
@@ -110,7 +110,7 @@ def chat(
             notes=out if seen else errors,
             person=person,
             waiting=waiting,
-            record=Conversation(settings.name),
+            save=partial(save, settings.name),
             is_typed=is_here and request is None,
         )
         answered = agent.chat(

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from mcp import Client
@@ -11,7 +12,6 @@ from banking_server.agent import (
     Bounds,
     CallPolicy,
     Endpoint,
-    Entry,
     ModelSettings,
     OfferedTool,
     Toolbox,
@@ -38,15 +38,17 @@ class Consent:
         return self.answer
 
 
+CONSENTS = Consent(True)
+
+
+@dataclass
 class Scene:
     """One agent at work."""
 
-    def __init__(self, model: ScriptedModel, agent: Agent, log: Log) -> None:
-        self.model = model
-        self.agent = agent
-        self.log = log
-        self.entries: list[Entry] = []
-        self.shown: list[str] = []
+    model: ScriptedModel
+    agent: Agent
+    log: Log
+    shown: list[str]
 
     @property
     def called(self) -> list[str]:
@@ -59,7 +61,7 @@ async def scene(
     script: Script,
     *,
     bounds: Mapping[str, Any] | None = None,
-    consent: CallPolicy | None = None,
+    consent: CallPolicy | None = CONSENTS,
     declare: bool = True,
     trust: bool = True,
     kept_back: Collection[str] = (),
@@ -77,16 +79,14 @@ async def scene(
             Endpoint(settings(model.url, **more)) as endpoint,
             Client(shop, extensions=[CLIENT_EXTENSION] if declare else None) as client,
         ):
-            made: Scene
             toolbox = await Toolbox.gather({"shop": client}, trusted=["shop"] if trust else ())
             offered = [tool for tool in toolbox.tools if tool.name not in kept_back]
+            shown: list[str] = []
             agent = Agent(
                 endpoint,
                 Toolbox(offered, toolbox.instructions),
                 bounds=Bounds(**(bounds or {})),
-                consent=consent or Consent(True),
-                on_entry=lambda entry: made.entries.append(entry),
-                on_text=(lambda piece: made.shown.append(piece)) if stream else None,
+                consent=consent,
+                on_text=shown.append if stream else None,
             )
-            made = Scene(model, agent, log)
-            yield made
+            yield Scene(model, agent, log, shown)

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -43,42 +43,28 @@ def settings(model: ScriptedModel, folder: Path) -> dict[str, str]:
     }
 
 
-class Piped:
-    """Holds a conversation in this process, without a terminal."""
+class Piped(Protocol):
+    """Holds a conversation without a terminal; returns the exit code, and what was written."""
 
-    model: ScriptedModel
-
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
-        self._calls = folder / "calls"
-        self.shop = ("--", sys.executable, shop_server.__file__, str(self._calls))
-
-    def __call__(self, script: Script, *command: str, stdin: str = "") -> tuple[Any, str, str]:
-        """Return the exit code, and what was written."""
-        patch = self._monkeypatch
-        patch.setattr(sys, "argv", ["banking-server", "chat", *command])
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1"))))
-        with scripted_model(script) as self.model:
-            for name, value in settings(self.model, self.folder).items():
-                patch.setenv(name, value)
-            with pytest.raises(SystemExit) as ended:
-                main()
-        return ended.value.code, *self._capsys.readouterr()
-
-    @property
-    def called(self) -> list[str]:
-        """The tools of the shop that were called."""
-        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
-        return [json.loads(line)[0] for line in lines]
+    def __call__(
+        self, model: ScriptedModel, *command: str, stdin: str = ""
+    ) -> tuple[Any, str, str]: ...
 
 
 @pytest.fixture
 def piped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Piped:
-    return Piped(tmp_path, monkeypatch, capsys)
+    def run(model: ScriptedModel, *command: str, stdin: str = "") -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["banking-server", "chat", *command])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1"))))
+        for name, value in settings(model, tmp_path).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
 
 
 def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
@@ -152,15 +138,19 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
     assert "Traceback" not in terminal.screen
 
 
-def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: Piped) -> None:
+def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
+    tmp_path: Path, piped: Piped
+) -> None:
     script: Script = [
         Reply(calls=[("price", {"door": "oak"}), ("buy", {"door": "oak"})]),
         "**Nobody** agreed.\n\n1. So.",
         "Et \u00e9.",
     ]
-    file = piped.folder / "chat.md"
+    file, calls = tmp_path / "chat.md", tmp_path / "calls"
     stdin = f"Buy an oak door.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
-    code, out, err = piped(script, "--trust-hints", *piped.shop, stdin=stdin)
+    shop = ["--", sys.executable, shop_server.__file__, str(calls)]
+    with scripted_model(script) as model:
+        code, out, err = piped(model, "--trust-hints", *shop, stdin=stdin)
     assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
     assert err.count("Nobody can be asked here") == 2
     assert "(Not called: buy. Nobody can be asked here.)" in err
@@ -168,9 +158,9 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: P
     assert "   buy: Buy a door. (not called here)\n" in err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in out + err
-    assert piped.model.last_message() == "\ufffd?"
+    assert model.last_message() == "\ufffd?"
     assert file.read_text("utf-8").count("## Request") == 2
-    assert piped.called == ["price"]
+    assert [json.loads(line)[0] for line in calls.read_text().splitlines()] == ["price"]
 
 
 @pytest.mark.parametrize(
@@ -185,42 +175,36 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: P
 def test_one_request(
     piped: Piped, elsewhere: str, prompt: str, stdin: str, reply: Action, code: int, out: str
 ) -> None:
-    ended, shown, err = piped([reply], "--prompt", prompt, "--url", elsewhere, stdin=stdin)
+    with scripted_model([reply]) as model:
+        ended, shown, err = piped(model, "--prompt", prompt, "--url", elsewhere, stdin=stdin)
     assert (ended, shown) == (code, out)
     if code == 2:
         assert err.startswith("banking-server: ")
-        assert err.count("\n") == 1
-        assert piped.model.requests == []
+        assert model.requests == []
     else:
         asked = stdin.strip() if prompt == "-" else prompt
-        assert piped.model.requests[0]["messages"][-1]["content"] == asked
+        assert model.requests[0]["messages"][-1]["content"] == asked
 
 
 def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewhere: str) -> None:
     lines = "/help\n/save\n/save /no/where\n/nothing at all\nHi\n"
-    code, out, err = piped(["Hello."], "--url", elsewhere, stdin=lines)
+    with scripted_model(["Hello."]) as model:
+        code, out, err = piped(model, "--url", elsewhere, "--url", elsewhere, stdin=lines)
     assert (code, out) == (1, "Hello.\n"), "not every command was carried out"
-    assert [request["messages"][-1]["content"] for request in piped.model.requests] == ["Hi"]
+    assert [request["messages"][-1]["content"] for request in model.requests] == ["Hi"]
     assert "   /save FILE  write the conversation to a new file, as Markdown\n" in err
     assert "/save needs the name of a file to write to.\n" in err
     assert "There is nothing to save yet.\n" in err
     assert "There is no /nothing at all: there are /help, /tools, /save FILE, /quit.\n" in err
     assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
-
-
-def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: str) -> None:
-    both = ("--prompt", "Hi", "--url", elsewhere, "--url", elsewhere)
-    code, out, _ = piped(["Hello."], *both)
-    assert (code, out) == (0, "Hello.\n")
-    names = [tool["function"]["name"] for tool in piped.model.requests[0]["tools"]]
-    assert "anything__count" in names
-    assert "anything_2__count" in names
+    # The tools of several servers are told apart.
+    names = [tool["function"]["name"] for tool in model.requests[0]["tools"]]
+    assert {"anything__count", "anything_2__count"} <= {*names}
 
 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["--url", "HERE", "--", "no-such-command"], "Server no. 2: Cannot talk to no-such"),
         (["--config", "missing"], "missing: cannot be read: No such file"),
         (["--agent", "x"], "--agent chooses one of the agents in the file"),
         (["--url", "http://a/mcp", "--url", "http://b/mcp"], "they have different hosts"),
@@ -228,10 +212,10 @@ def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: st
     ],
 )
 def test_what_cannot_work_is_said_at_once(
-    monkeypatch: pytest.MonkeyPatch, piped: Piped, elsewhere: str, command: list[str], told: str
+    monkeypatch: pytest.MonkeyPatch, piped: Piped, command: list[str], told: str
 ) -> None:
-    if told == "they have different hosts":
-        monkeypatch.setenv("BANKING_TOKEN", "for one of them")
-    code, out, err = piped([], *[elsewhere if one == "HERE" else one for one in command])
-    assert (code, out, piped.model.requests) == (2, "", [])
+    monkeypatch.setenv("BANKING_TOKEN", "for one of them")
+    with scripted_model([]) as model:
+        code, out, err = piped(model, *command)
+    assert (code, out, model.requests) == (2, "", [])
     assert told in " ".join(err.replace("\u2502", " ").split())

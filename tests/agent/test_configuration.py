@@ -1,19 +1,34 @@
-"""Agents in a file: what is read, and what each mistake is told in one line."""
+"""The model's settings and the agents in a file: what is read, and what a mistake is told."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from banking_server.agent.configuration import ConfigurationMistake, load_agent
+from banking_server import agent
+from banking_server.agent.settings import FROM_ENVIRONMENT
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.quick
+
+PAGE = Path(str(agent.__file__)).with_name("README.md").read_text(encoding="utf-8")
+KEY = "sk-secret-of-mine"
+
+
+def test_the_agents_of_the_page_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "agents.yaml"
+    found = re.search(r"<!-- agents.yaml -->\n```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert found is not None
+    file.write_text(found[1])
+    teller = agent.load_agent(file, "teller")
+    assert teller.system_prompt == "You work at the counter. Be brief."
+    assert teller.tools == ("list_accounts", "get_account_balance")
+
 
 MISTAKES = {
-    "agents: [": ": cannot be used: ",
-    "agents: [{id: a, tools: }]": "must be a list; leave it out to allow all tools",
-    "workflows: {}\nagents: [{id: a}]": "workflows: is not known here",
-    "agents: [{id: a}, {id: a}]": "two agents have the id 'a'",
-    "agents: [{id: a}, {id: b}]": "choose an agent: a, b",
+    "agents: [": "is no YAML: ",
+    "agents: [{id: a, tools: }]": "agents.0.tools: must be a list; leave it out to allow all",
+    "workflows: {}\nagents: [{id: a}]": "workflows: Extra inputs are not permitted",
+    "agents: [{id: a}, {id: b}]": "choose one of the agents a, b",
 }
 
 
@@ -21,9 +36,36 @@ MISTAKES = {
 def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
     file.write_text(text)
-    with pytest.raises(ConfigurationMistake) as mistake:
-        load_agent(file)
-    line = str(mistake.value)
-    assert line.startswith(str(file))
-    assert told in line
-    assert "\n" not in line
+    with pytest.raises(agent.ConfigurationMistake) as mistake:
+        agent.load_agent(file)
+    assert str(mistake.value).startswith(f"{file}: {told}")
+    assert "\n" not in str(mistake.value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({}, "set BANKING_MODEL_URL"),
+        ({"URL": "http://localhost:1/v1"}, "set BANKING_MODEL_NAME"),
+        ({"URL": "http://192.0.2.1/v1", "NAME": "m", "KEY": KEY}, "^BANKING_MODEL_KEY: .*http"),
+        ({"URL": "http://user:pass@192.0.2.1/v1"}, "^BANKING_MODEL_URL: .*http"),
+        ({"URL": "https://192.0.2.1/v1", "NAME": "m", "KEY": KEY}, None),
+        ({"URL": "http://[::1]:1/v1", "NAME": "m", "KEY": KEY}, None),
+    ],
+)
+def test_settings_come_from_the_environment_and_no_key_goes_away_in_the_clear(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], told: str | None
+) -> None:
+    for name in FROM_ENVIRONMENT:
+        monkeypatch.delenv(f"BANKING_MODEL_{name.upper()}", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
+    if told is None:
+        loaded = agent.load_model_settings()
+        assert (loaded.url, loaded.name) == (variables["URL"], "m")
+        assert KEY not in repr(loaded)
+        return
+    with pytest.raises(agent.ModelNotConfigured, match=told) as caught:
+        agent.load_model_settings()
+    assert KEY not in str(caught.value)
+    assert "pass@" not in str(caught.value)

@@ -1,25 +1,27 @@
-"""The endpoint: what it sends, how much it reads, and where its key may go."""
+"""The endpoint: what is sent, how much is read, where the key may go, and what hostile ones do."""
+
+import io
+import json
+import sys
+from typing import Any
 
 import pytest
 
-from banking_server.agent import (
-    Endpoint,
-    ModelNotConfigured,
-    ModelUnavailable,
-    load_model_settings,
-)
+from banking_server.agent import Endpoint, ModelUnavailable, RunOutcome
 from banking_server.agent import endpoint as module
 from banking_server.agent.endpoint import MAX_REPLY
-from banking_server.agent.settings import FROM_ENVIRONMENT
+from banking_server.cli import main
 
-from ..kit.model import Endless, error, scripted_model
-from .support import settings
+from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
+from ..kit.model import Action, Endless, Raw, call, error, scripted_model
+from .support import scene, settings
 
 pytestmark = pytest.mark.anyio
 
 HELLO = [{"role": "user", "content": "Hello"}]
 READY = {"type": "function", "function": {"name": "ready", "parameters": {"type": "object"}}}
-KEY = "sk-secret-of-mine"
+KEY = "sk-do-not-tell"
+EVENTS = "text/event-stream"
 
 
 async def test_what_is_sent() -> None:
@@ -28,29 +30,18 @@ async def test_what_is_sent() -> None:
             await endpoint.complete(HELLO, functions=[READY])
             await endpoint.complete(HELLO, on_text=lambda _: None)
     first, second = model.requests
-    assert first == {
-        "model": "scripted",
-        "messages": HELLO,
-        "tools": [READY],
-        "temperature": 0.5,
-    }
+    assert first == {"model": "scripted", "messages": HELLO, "tools": [READY], "temperature": 0.5}
     assert "tools" not in second
     assert second["stream"] is True
-    assert second["stream_options"] == {"include_usage": True}
     assert model.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
 async def test_a_reply_that_never_ends_is_cut_off() -> None:
-    shown: list[str] = []
     with scripted_model([Endless("x" * 1000)]) as model:
         async with Endpoint(settings(model.url)) as endpoint:
-            completion = await endpoint.complete(HELLO, on_text=shown.append)
-    assert "".join(shown) == completion.text
+            completion = await endpoint.complete(HELLO, on_text=lambda _: None)
     assert completion.cut_off
     assert len(completion.text) == MAX_REPLY + 1
-
-
-# --- failures -------------------------------------------------------------------------------------
 
 
 async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,49 +55,57 @@ async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(model.requests) == 3 + 3
 
 
-# --- settings -------------------------------------------------------------------------------------
+async def test_a_redirect_takes_neither_key_nor_conversation_elsewhere() -> None:
+    with scripted_model(["never"]) as other:
+        away = Raw(b"", status=307, headers={"location": f"{other.url}/chat/completions"})
+        async with scene([away, away], key=KEY) as at:
+            run = await at.agent.ask("My secret.")
+            assert run.outcome is RunOutcome.MODEL_UNAVAILABLE
+            assert "HTTP 307" in run.detail
+        assert other.requests == []
 
 
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for name in FROM_ENVIRONMENT:
-        monkeypatch.delenv(f"BANKING_MODEL_{name.upper()}", raising=False)
-    return monkeypatch
+def event(value: Any) -> str:
+    return f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n"
 
 
-def test_settings_come_from_the_environment(environment: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelNotConfigured, match="set BANKING_MODEL_URL"):
-        load_model_settings()
-    environment.setenv("BANKING_MODEL_URL", "http://localhost:1/v1")
-    with pytest.raises(ModelNotConfigured, match="set BANKING_MODEL_NAME"):
-        load_model_settings()
-    environment.setenv("BANKING_MODEL_NAME", "qwen")
-    environment.setenv("BANKING_MODEL_KEY", KEY)
-    environment.setenv("BANKING_MODEL_TIMEOUT", "3")
-    loaded = load_model_settings()
-    assert (loaded.url, loaded.name, loaded.timeout) == ("http://localhost:1/v1", "qwen", 3)
-    assert KEY not in repr(loaded)
+def chunk(reason: str | None = None, **delta: Any) -> str:
+    return event({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 
 
-@pytest.mark.parametrize(
-    ("url", "key", "refused"),
-    [
-        ("http://192.0.2.1/v1", KEY, "KEY"),
-        ("http://user:pass@192.0.2.1/v1", "", "URL"),
-        ("https://192.0.2.1/v1", KEY, None),
-        ("http://[::1]:1/v1", KEY, None),
-    ],
-)
-def test_no_key_goes_to_another_computer_in_the_clear(
-    environment: pytest.MonkeyPatch, url: str, key: str, refused: str | None
+ATTACKS: list[Action] = [
+    MISCHIEF,
+    error(404, MISCHIEF),
+    Raw(event({"error": {"message": f"{MISCHIEF} {KEY}"}}), content_type=EVENTS),
+    Raw(b"data: " + b"x" * 20_000_000, content_type=EVENTS),
+    Raw(event("[" * 100_000), content_type=EVENTS),
+    Raw(chunk(content=[MISCHIEF]) + chunk("stop"), content_type=EVENTS),
+    Raw(chunk(content="half"), content_type=EVENTS),
+    call(MISCHIEF),
+    call("second", **{MISCHIEF: MISCHIEF}),
+    "That is all.\nCall it? [y/N] y",
+]
+
+
+def test_whatever_the_models_endpoint_says_steers_no_terminal_and_ends_no_conversation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environment.setenv("BANKING_MODEL_NAME", "qwen")
-    environment.setenv("BANKING_MODEL_URL", url)
-    environment.setenv("BANKING_MODEL_KEY", key)
-    if refused is None:
-        assert load_model_settings().url == url
-        return
-    with pytest.raises(ModelNotConfigured, match=f"^BANKING_MODEL_{refused}: .*http") as caught:
-        load_model_settings()
-    assert KEY not in str(caught.value)
-    assert "pass@" not in str(caught.value)
+    with scripted_model(ATTACKS) as model, hostile_server() as origin:
+        command = ["banking-server", "chat", "--url", f"{origin}/escapes_in_names"]
+        monkeypatch.setattr(sys, "argv", command)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("Go on.\n" * len(ATTACKS)))
+        given = {"URL": model.url, "NAME": "scripted", "TOOLS": "native", "KEY": KEY}
+        for name, value in given.items():
+            monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    shown = capsys.readouterr()
+    assert ended.value.code == 1
+    assert not STEERS.search(shown.out + shown.err)
+    assert (shown.out + shown.err).count(SAID) >= 3
+    assert KEY not in shown.out + shown.err
+    assert KEY not in model.told
+    # After each attack the conversation goes on, to the last of them.
+    assert shown.err.count("[0 calls by the model, 0 calls by directive;") == len(ATTACKS)
+    assert shown.out.endswith("That is all.\nCall it? [y/N] y\n")
+    assert len(shown.out + shown.err) < 2 * MAX_REPLY

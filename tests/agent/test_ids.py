@@ -1,18 +1,18 @@
 """An id that nobody has named goes back to the model once; then a person is asked."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from banking_server.agent import Agent, AllowReadOnly, Corrected, Declined, Endpoint, Run, Toolbox
+from banking_server.agent import Agent, Endpoint, Run, Toolbox
 from banking_server.agent.prompt import reminder
 
 from ..kit.model import call, scripted_model
 from .support import Consent, scene, settings
+from .test_loop import not_called
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -37,11 +37,10 @@ def pharmacy(refilled: list[str]) -> MCPServer[Any]:
     return mcp
 
 
-@asynccontextmanager
 async def asked(
     script: Sequence[str], request: str, consent: Consent
-) -> AsyncIterator[tuple[Run, list[str], list[str]]]:
-    """Make a request; yield the run, what was refilled, and what the model was told last."""
+) -> tuple[Run, list[str], list[str]]:
+    """Make a request; return the run, what was refilled, and what the model was told last."""
     refilled: list[str] = []
     with scripted_model(script) as model:
         async with (
@@ -50,8 +49,8 @@ async def asked(
         ):
             toolbox = await Toolbox.gather({"pharmacy": client})
             run = await Agent(endpoint, toolbox, consent=consent).ask(request)
-        told = [str(one["messages"][-1]["content"]) for one in model.requests]
-        yield run, refilled, told
+    told = [str(one["messages"][-1]["content"]) for one in model.requests]
+    return run, refilled, told
 
 
 async def test_an_invented_id_goes_back_with_the_tool_that_lists_them() -> None:
@@ -59,57 +58,43 @@ async def test_an_invented_id_goes_back_with_the_tool_that_lists_them() -> None:
     script = [
         call("refill", prescription_id="12345"),
         call("list_prescriptions"),
+        "I will order it.",
         call("refill", prescription_id="rx_200"),
         "It is ordered.",
     ]
-    async with asked(script, "More Lorazin, please.", consent) as (run, refilled, told):
-        assert NOT_NAMED in told[1]
-        assert "Call list_prescriptions first: it lists them." in told[1]
-        assert "Not called yet: refill." in told[2]
-        assert refilled == ["rx_200"]
-        # Nobody was asked about the invented id, and what stood in plain text is known.
-        assert [tool for tool, _ in consent.calls] == ["list_prescriptions", "refill"]
-        assert run.answer == "It is ordered."
+    run, refilled, told = await asked(script, "More Lorazin, please.", consent)
+    assert NOT_NAMED in told[1]
+    assert "Call list_prescriptions first: it lists them." in told[1]
+    # A call that was sent back is not forgotten.
+    assert "Not called yet: refill." in told[2]
+    assert "refill was not called yet. The ids are: rx_100 (Amoxiline" in told[3]
+    assert (refilled, run.answer) == (["rx_200"], "It is ordered.")
+    # Nobody was asked about the invented id, and what stood in plain text is known.
+    assert [tool for tool, _ in consent.calls] == ["list_prescriptions", "refill"]
 
 
 async def test_it_goes_back_once_with_the_ids_and_then_the_person_is_asked() -> None:
     consent = Consent(True)
     wrong = call("refill", prescription_id="rx_20")
     script = [call("list_prescriptions"), wrong, wrong, "No."]
-    async with asked(script, "Refill.", consent) as (run, refilled, told):
-        assert (
-            "The ids that the server has returned so far: rx_100 (Amoxiline, no refills)" in told[2]
-        )
-        assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
-        assert refilled == ["rx_20"]
-        assert sum(isinstance(entry, Corrected) for entry in run.transcript) == 1
+    run, refilled, told = await asked(script, "Refill.", consent)
+    assert "The ids that the server has returned so far: rx_100 (Amoxiline, no refills)" in told[2]
+    assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
+    assert refilled == ["rx_20"]
+    assert len(not_called(run)) == 1
 
 
 async def test_an_id_of_the_users_own_words_is_known() -> None:
     script = [call("refill", prescription_id="rx_777"), "Done."]
-    async with asked(script, "Refill rx_777.", Consent(True)) as (_, refilled, _told):
-        assert refilled == ["rx_777"]
+    _, refilled, _ = await asked(script, "Refill rx_777.", Consent(True))
+    assert refilled == ["rx_777"]
 
 
 async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
-    script = [call("code"), call("track", order_id="o_1"), "I do not know it."]
-    async with scene(script) as s:
+    async with scene([call("code"), call("track", order_id="o_1"), "I do not know it."]) as s:
         await s.agent.ask("Track it.")
-    assert "is no id that the server or the user has named" in s.model.told
+    assert NOT_NAMED in s.model.told
     assert "c_431" not in s.model.told
-
-
-async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
-    script = [
-        call("refill", prescription_id="12345"),
-        call("list_prescriptions"),
-        "I will order it.",
-        call("refill", prescription_id="rx_200"),
-        "It is ordered.",
-    ]
-    async with asked(script, "More Lorazin, please.", Consent(True)) as (run, refilled, told):
-        assert "refill was not called yet. The ids are: rx_100 (Amoxiline" in told[3]
-        assert (refilled, run.answer) == (["rx_200"], "It is ordered.")
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -121,16 +106,15 @@ async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
     assert "reply_to_user" not in "".join(s.shown)
-    assert "The user's request" not in "".join(s.shown)
 
 
 async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
-    async with scene([call("buy", door="oak"), "I cannot."], consent=AllowReadOnly()) as s:
+    async with scene([call("buy", door="oak"), "I cannot."], consent=None) as s:
         run = await s.agent.ask("Buy oak.")
     first, second = s.model.requests
     assert "Nobody can be asked for consent here" in first["messages"][0]["content"]
     assert "buy was not called. Nobody can be asked" in second["messages"][-1]["content"]
-    assert [entry.nobody for entry in run.transcript if isinstance(entry, Declined)] == [True]
+    assert not_called(run) == ["Not called: buy. Nobody can be asked here."]
     assert s.called == []
 
 
@@ -144,6 +128,7 @@ async def test_an_optional_date_of_which_nobody_spoke_goes_back_once(
     dated = call("deliver", door="oak", on="2030-01-02")
     async with scene([dated, dated, "Done."]) as s:
         run = await s.agent.ask(request_)
-    problems = [one.problem for one in run.transcript if isinstance(one, Corrected)]
-    assert ("The user named no on, and it is optional: leave it out" in problems) is sent_back
+    assert ("The user named no on, and it is optional: leave it out" in str(not_called(run))) is (
+        sent_back
+    )
     assert s.called == ["deliver"]

@@ -16,74 +16,44 @@ from banking_server.agent.reply import (
 
 BALANCE = CallRequest(("get_balance",), {"accountId": "a {1}", "deep": {"x": [1, None]}})
 BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments})
+ANSWER = '{"tool": "reply_to_user", "arguments": {"message": "Two.'
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "meaning"),
     [
-        "Your balance is 5.00.",
-        "```python\nprint({'a': 1})\n```",
-        '{"name": "Alice", "age": 3}',
+        (" Your balance is 5.00.\n", ForUser("Your balance is 5.00.")),
+        ('{"name": "Alice", "age": 3}', ForUser('{"name": "Alice", "age": 3}')),
+        (f'{ANSWER}"}}}}', ForUser("Two.")),
+        (BALANCE_JSON, BALANCE),
+        (f"```json\n{BALANCE_JSON}\n```", BALANCE),
+        (BALANCE_JSON.replace('"tool"', '"name"'), BALANCE),
+        (f"<think>I buy it.</think>{BALANCE_JSON}", BALANCE),
     ],
 )
-def test_an_answer_is_taken_word_for_word(text: str) -> None:
-    assert read_reply(f"  {text}\n") == ForUser(text)
+def test_an_answer_is_taken_word_for_word_and_a_call_is_read(text: str, meaning: object) -> None:
+    assert read_reply(text) == meaning
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "problem"),
     [
-        BALANCE_JSON,
-        f"```json\n{BALANCE_JSON}\n```",
-        BALANCE_JSON.replace('"tool"', '"name"'),
+        (f"You could send {BALANCE_JSON}\n\nThe balance is 500.", "goes on after"),
+        (f'```json\n{BALANCE_JSON}\n```\n```json\n{{"tool": "b"}}\n```', "goes on after"),
+        ('{"tool": "a", "arguments": {}', "not valid"),
+        ('{"tool": "a", "arguments": {"x": 1, "x": 5000}}', "not valid"),
+        ('{"tool": "a", "arguments": {"x": NaN}}', "not valid"),
+        ('{"tool": "a", "arguments": {"x": "\\ud800"}}', "not valid"),
+        ('{"tool": "a", "arguments": ' + '{"x":' * 5000, "not valid"),
+        ('{"tool": 5}', "must be the name of a tool"),
+        ('{"tool": "a", "arguments": "{}"}', "must be a JSON object"),
+        (f"<think>{BALANCE_JSON}", "was empty"),
     ],
 )
-def test_a_call_is_read_bare_or_fenced(text: str) -> None:
-    assert read_reply(text) == BALANCE
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        "\n\nThe balance is 500.",
-        '\n```\n```json\n{"tool": "b"}\n```',
-    ],
-)
-@pytest.mark.parametrize("before", ["", "You could send ", "```json\n"])
-def test_words_after_a_call_make_it_doubtful(before: str, after: str) -> None:
-    reading = read_reply(before + BALANCE_JSON + after)
-    assert isinstance(reading, Unreadable)
-    assert "goes on after" in reading.problem
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"tool": "a", "arguments": {}',
-        '{"tool": "a", "arguments": {"x": 1, "x": 5000}}',
-        '{"tool": "a", "arguments": {"x": NaN}}',
-        f'{{"tool": "a", "arguments": {{"x": 1{"0" * 400}}}}}',
-        '{"tool": "a", "arguments": {"x": "\\ud800"}}',
-        '{"tool": "a", "arguments": ' + '{"x":' * 5000,
-        "{",
-    ],
-)
-def test_what_looks_like_a_call_is_never_repaired(text: str) -> None:
+def test_what_is_doubtful_or_no_call_is_never_repaired(text: str, problem: str) -> None:
     reading = read_reply(text)
     assert isinstance(reading, Unreadable)
-    assert "not valid" in reading.problem
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"tool": 5},
-        {"tool": "a", "arguments": "{}"},
-        {"mcp": {"tool": "a", "method": "b", "params": []}},
-    ],
-)
-def test_a_call_of_the_wrong_shape_is_refused(value: object) -> None:
-    assert isinstance(read_reply(json.dumps(value)), Unreadable)
+    assert problem in reading.problem
 
 
 @settings(deadline=None)
@@ -91,13 +61,13 @@ def test_a_call_of_the_wrong_shape_is_refused(value: object) -> None:
 @example('x{"a":' * 20_000)
 @example("{" * 100_000)
 def test_any_text_can_be_read(text: str) -> None:
-    reading = read_reply(text)
-    assert isinstance(reading, ForUser | CallRequest | Unreadable)
-    assert text.lstrip().startswith(certain_text(text))
+    assert isinstance(read_reply(text), ForUser | CallRequest | Unreadable)
+    assert isinstance(certain_text(text), str)
 
 
-def test_a_call_is_not_made_of_a_thought() -> None:
-    assert isinstance(read_reply(f"<think>{BALANCE_JSON}"), Unreadable)
-    made = read_reply(f"<think>I buy it.</think>{BALANCE_JSON}")
-    assert made == BALANCE
-    assert certain_text("Hello <thi") == "Hello"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [(ANSWER, "Two."), ("Hello <thi", "Hello"), (BALANCE_JSON[:-2], ""), ('{"tool": "rep', "")],
+)
+def test_of_an_unfinished_reply_no_more_is_shown_than_is_certain(text: str, shown: str) -> None:
+    assert certain_text(text) == shown

@@ -18,26 +18,17 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 REPLIES = [
     """{
   "response": "I'll discover my permissions first",
-  "mcp": {
-    "tool": "smart_filesystem",
-    "method": "get_allowed_paths",
-    "params": {}
-  }
+  "mcp": {"tool": "smart_filesystem", "method": "get_allowed_paths", "params": {}}
 }""",
     """{
   "response": "Based on my permissions, I'll save to ~/workspace/",
   "mcp": {
     "tool": "smart_filesystem",
     "method": "write_file",
-    "params": {
-      "path": "~/workspace/report.json",
-      "content": "..."
-    }
+    "params": {"path": "~/workspace/report.json", "content": "..."}
   }
 }""",
-    """{
-  "response": "Report created successfully at ~/workspace/report.json!"
-}""",
+    '{"response": "Report created successfully at ~/workspace/report.json!"}',
 ]
 
 AGENTS = """

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.agent import Called, ChainStopped, Corrected, Run, RunOutcome, Said
-from banking_server.chaining import Outcome, Step
-from banking_server.cli.saving import Conversation
+from banking_server.agent import Called, Entry, NotCalled, Run, RunOutcome, Said
+from banking_server.chaining import Step
+from banking_server.cli.saving import save
 
 
 def called(tool: str, by: Any, text: str, *, failed: bool = False) -> Called:
@@ -42,8 +42,6 @@ Call of order, decided by a directive of the server:
 
 The chain ended: the host did not consent.
 
-No call was made: there is no tool 'sell'.
-
 ## Answer
 
 > Ordered.
@@ -55,24 +53,23 @@ No call was made: there is no tool 'sell'.
 
 
 def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) -> None:
-    conversation = Conversation("qwen\n[red]")
+    file = tmp_path / "my chat.md"
     with pytest.raises(ValueError, match=r"^There is nothing to save yet\.$"):
-        conversation.save(str(tmp_path / "chat.md"))
-    entries = (
+        save("qwen", [], str(file))
+    entries: list[Entry] = [
         Said("I'll see."),
         called("reserve", "model", "Sorry.\n# Not a heading", failed=True),
         called("order", "directive", "ordered\x1b[2J"),
-        ChainStopped(Outcome.DECLINED, "the host did not consent"),
-        Corrected("there is no tool 'sell'"),
-    )
+        NotCalled("The chain ended: the host did not consent."),
+    ]
     answer = "Ordered.\n\n[9 calls by the model]"
     run = Run(RunOutcome.ANSWERED, "", answer, entries, 1.25)
-    conversation.add("Buy an oak door.\r## Answer", run)
-    file = tmp_path / "my chat.md"
-    assert conversation.save(str(file)) == f"Saved to {file}, as Markdown: 1 request."
+    requests = [("Buy an oak door.\r## Answer", run)]
+    told = save("qwen\n[red]", requests, str(file))
+    assert told == f"Saved to {file}, as Markdown: 1 request."
     assert file.read_text(encoding="utf-8") == FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     for name, why in (("my chat.md", "exists already"), ("no/where.md", "No such file")):
         with pytest.raises(ValueError, match=rf"^Not saved: .*{why}.*\.$"):
-            conversation.save(str(tmp_path / name))
+            save("qwen", requests, str(tmp_path / name))
     assert file.read_text(encoding="utf-8") == FILE
