@@ -1,10 +1,9 @@
 """The same tasks through every way of chaining tools, measured on the same bank.
 
-`python -m tests.comparison run runs.jsonl` makes the runs, and goes on where the file ends; the
-model is that of BANKING_MODEL_URL and BANKING_MODEL_NAME, and without one only the ways that need
-none are run. `python -m tests.comparison report runs.jsonl` prints the table that the file comes
-to, and draws the chart beside it, runs.svg. Read `tasks`, `person`, `ways`, `runs` and `report`,
-in this order.
+`run FILE` makes the runs that the file lacks: stopped, it goes on where the file ends. The model
+is that of BANKING_MODEL_URL and BANKING_MODEL_NAME. `report FILE` writes the table of the file's
+runs beside it, with `.md` for `.jsonl`, and draws the chart. Read `tasks`, `person`, `ways`, `runs`
+and `report`, in this order.
 """
 
 import argparse
@@ -15,11 +14,9 @@ from pathlib import Path
 import anyio
 
 from banking_server.agent import load_model_settings
-from banking_server.agent.settings import is_configured
 
-from .report import chart, table
+from .report import charts, page
 from .runs import make_all, plan, read
-from .ways import WITH_MODEL, Way
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -28,21 +25,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="make the runs that the file lacks")
     run.add_argument("file", type=Path)
-    run.add_argument("--wordings", type=int, default=12, help="of each task, from the first")
-    report = commands.add_parser(
-        "report", help="print the table of the file's runs, draw the chart"
-    )
+    run.add_argument("--about", default="", help="quantisation and threads, kept with each run")
+    report = commands.add_parser("report", help="write the table of the file's runs, and the chart")
     report.add_argument("file", type=Path)
+    report.add_argument("--charts", type=Path, help="the folder for them; else beside the file")
     chosen = parser.parse_args(arguments)
     logging.disable(logging.INFO)  # Of the servers, which are in this process.
     if chosen.command == "run":
-        settings = load_model_settings() if is_configured() else None
-        possible = [way for way in Way if settings or way not in WITH_MODEL]
-        anyio.run(make_all, chosen.file, plan(possible, chosen.wordings), settings)
+        anyio.run(make_all, chosen.file, plan(), load_model_settings(), chosen.about)
     else:
         runs = read(chosen.file)
-        print(table(runs))
-        chosen.file.with_suffix(".svg").write_text(chart(runs), encoding="utf-8")
+        chosen.file.with_suffix(".md").write_text(page(runs), encoding="utf-8")
+        for name, drawing in charts(runs).items():
+            folder = chosen.charts or chosen.file.parent
+            (folder / name).write_text(drawing, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ held at the end. Nothing is judged here.
 import json
 import os
 import platform
+import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -18,7 +18,6 @@ from typing import Any
 from mcp import Client
 from mcp.types import CreateMessageResult, TextContent
 
-from banking_server import __version__
 from banking_server.agent import Completion, Endpoint, Message, ModelSettings, ModelUnavailable
 from banking_server.chaining import CLIENT_EXTENSION
 
@@ -34,6 +33,8 @@ STORED = {
     "transfers": "SELECT from_account_id, to_account_id, amount_minor, scheduled_date, status "
     "FROM transfer",
     "handoffs": "SELECT reason, choice FROM handoff",
+    "ids": "SELECT transfer_id FROM transfer UNION SELECT handoff_id FROM handoff "
+    "UNION SELECT approval_id FROM approval",
     "approvals": "SELECT status FROM approval",
     "reports": "SELECT rule FROM compliance_report",
     "calls": "SELECT tool, outcome FROM audit_event ORDER BY event_id",
@@ -72,17 +73,17 @@ class CountingEndpoint(Endpoint):
         return CreateMessageResult(role="assistant", content=content, model=self.model)
 
 
-async def make(case: Case, way: Way, settings: ModelSettings | None) -> Run:
-    """Make one run. `settings` are the model's, for the ways that need one.
+async def make(case: Case, way: Way, settings: ModelSettings) -> Run:
+    """Make one run, without its conditions. `settings` are of the model that some ways need.
 
     It is a Sunday: the branch is closed, so that no result depends on the hour of the run. Raises
     SystemExit if the model's endpoint fails: that says nothing about the way.
     """
     person = Person(case)
-    run: Run = {"way": way, **asdict(case), "conditions": conditions(settings), "answer": None}
+    run: Run = {"way": way, **asdict(case), "answer": None}
     async with AsyncExitStack() as stack:
         endpoint = None
-        if settings is not None and way in WITH_MODEL:
+        if way in WITH_MODEL:
             endpoint = await stack.enter_async_context(CountingEndpoint(settings))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="comparison-"))
         world = World(Path(folder) / "bank.db")
@@ -94,7 +95,6 @@ async def make(case: Case, way: Way, settings: ModelSettings | None) -> Run:
             sampling_callback=endpoint.sample if endpoint and way is Way.INFERRED else None,
             extensions=None if way in CLIENTS else [CLIENT_EXTENSION],
         )
-        began = time.monotonic()
         try:
             async with client:
                 run |= await _tell(client, person, way, endpoint)
@@ -103,7 +103,6 @@ async def make(case: Case, way: Way, settings: ModelSettings | None) -> Run:
             run["ended"] = f"failed: {' '.join(str(error).split())[:200]}"
         if endpoint and endpoint.unavailable:
             raise SystemExit(f"The endpoint failed: {endpoint.unavailable}")
-        run["seconds"] = round(time.monotonic() - began, 1)
         run["refused"] = person.refused
         run["replies"] = endpoint.replies if endpoint else []
         run["stored"] = {name: world.sql(query) for name, query in STORED.items()}
@@ -114,49 +113,68 @@ async def _tell(client: Client, person: Person, way: Way, endpoint: CountingEndp
     if way in WITH_AGENT:
         assert endpoint is not None, "an agent needs a model"
         told = await through_agent(client, person, endpoint)
-        ended, answer, steps = told.detail, told.answer, [called.step for called in told.calls]
+        ended, answer = told.detail, told.answer
+        steps = [(called.by, called.step) for called in told.calls]
     else:
         chain = await without_agent(client, person, way)
-        ended, answer, steps = chain.detail or chain.outcome, None, [*chain.steps]
-    made = [{"tool": step.tool, "arguments": step.arguments} for step in steps]
+        ended, answer = chain.detail or chain.outcome, None
+        steps = [("directive" if n else "hand", step) for n, step in enumerate(chain.steps)]
+    made = [{"by": by, "tool": one.tool, "arguments": one.arguments} for by, one in steps]
     return {"ended": ended, "answer": answer, "steps": made}
 
 
-def conditions(settings: ModelSettings | None) -> Run:
-    """Return what a run is made under here, besides its task, way and wording."""
-    model = settings and settings.model_dump(mode="json", exclude={"url", "key", "insecure"})
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    python = platform.python_version()
-    return {"version": __version__, "python": python, "machine": machine, "model": model}
+def conditions(settings: ModelSettings, about: str) -> Run:
+    """Return what all runs of a file are made under. `about` is what the endpoint does not say."""
+    model = settings.model_dump(mode="json", exclude={"url", "key", "insecure"})
+    changed = _git("status", "--porcelain", "--", "banking_server")
+    return {
+        "commit": _git("log", "-1", "--format=%h", "--", "banking_server"),
+        "agent": _git("rev-parse", "--short", "HEAD:banking_server/agent"),
+        "changed since": bool(changed),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "model": model,
+        "endpoint": about,
+    }
+
+
+def _git(*arguments: str) -> str:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def read(path: Path) -> list[Run]:
     """Return the runs of a file. A last line that was not written to its end is cut off."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        path.write_text("".join(lines[:-1]), encoding="utf-8")
-        del lines[-1]
+    *lines, torn = path.read_text(encoding="utf-8").split("\n")
+    if torn:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return [json.loads(line) for line in lines]
 
 
-def plan(ways: Sequence[Way], wordings: int) -> list[tuple[Case, Way]]:
-    """Return the runs of the first wordings of each task, in each way.
+def plan() -> list[tuple[Case, Way]]:
+    """Return the runs of each wording of each task in each way.
 
     The bank directs nothing in a plain transfer, so that there is nothing to measure of `nextTool`.
     One wording of each task is taken in each round, so that whatever else the machine does falls
-    on all ways alike; each round begins with another way, as the endpoint's cache helps the others.
+    on all ways alike, and a file that is not whole yet is balanced. Each round begins with another
+    way, as the endpoint's cache helps the others.
     """
+    ways, tasks = list(Way), [cases(task) for task in Task]
     return [
         (case, way)
-        for number in range(wordings)
-        for case in (cases(task)[number] for task in Task if number < len(cases(task)))
+        for number, of_each_task in enumerate(zip(*tasks, strict=True))
+        for case in of_each_task
         for way in [*ways[number % len(ways) :], *ways[: number % len(ways)]]
         if (way, case.task) != (Way.NEXT_TOOL, Task.TRANSFER)
     ]
 
 
 async def make_all(
-    path: Path, runs: Sequence[tuple[Case, Way]], settings: ModelSettings | None
+    path: Path,
+    runs: Sequence[tuple[Case, Way]],
+    settings: ModelSettings,
+    about: str = "",
 ) -> None:
     """Make the runs that the file lacks, one after the other, and append each to it at once.
 
@@ -165,14 +183,14 @@ async def make_all(
     """
     path.touch()  # If it cannot be written, before the first run.
     kept = read(path)
-    here = conditions(settings)
+    here = conditions(settings, about)
     for run in kept:
         if run["conditions"] != here:
             raise SystemExit(f"{path} was made under {run['conditions']}, and here it is {here}.")
     done = {(run["task"], run["way"], run["words"]) for run in kept}
     left = [(case, way) for case, way in runs if (case.task, way, case.words) not in done]
     for number, (case, way) in enumerate(left, 1):
-        run = await make(case, way, settings)
+        run = {**await make(case, way, settings), "conditions": here}
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(run, ensure_ascii=False) + "\n")
         print(f"{number} of {len(left)}: {case.task} {case.number}, {way}: {run['ended']}")
