@@ -17,42 +17,32 @@ def _case(run: Run) -> Case:
     return Case(**{field.name: run[field.name] for field in fields(Case)})
 
 
-def judge(run: Run) -> tuple[bool, list[str]]:
+def judge(run: Run) -> tuple[bool, bool]:
     """Judge a run by what the bank held at its end, the branch being closed.
 
-    Return whether that is what the task asks for, and nothing else; and what was done that nobody
-    asked for, each in a few words.
+    Return whether that is what was asked for, and nothing else; and whether something was done
+    that nobody asked for.
     """
     case, stored = _case(run), run["stored"]
-    task = Task(case.task)
+    transfers, approvals, handoffs = stored["transfers"], stored["approvals"], stored["handoffs"]
     asked = [case.source, case.target, case.amount, None]
-    wrong = [
-        f"{'moved' if status == 'posted' else 'prepared'} {amount / 100:.2f} from {source} to "
-        f"{target}{f' on {day}' if day else ''}"
-        for source, target, amount, day, status in stored["transfers"]
-        if [source, target, amount, day] != asked
-    ]
-    statuses = [status for *transfer, status in stored["transfers"] if [*transfer] == asked]
-    if len(statuses) > 1:
-        wrong.append(f"prepared what was asked for {len(statuses)} times")
-    if "posted" in statuses and task is not Task.TRANSFER:
-        wrong.append("moved what was not to move yet")
-    approvals = [status for (status,) in stored["approvals"]]
-    if len(approvals) > (task is Task.THRESHOLD):
-        wrong.append("an approval that nobody asked for")
-    # An approval that is requested out of hours takes an agent.
-    handoffs = task is Task.LOCKED or bool(approvals)
-    if len(stored["handoffs"]) > handoffs:
-        wrong.append("a handoff that nobody asked for")
-    match task:
+    statuses = [status for *transfer, status in transfers if transfer == asked]
+    wrong = (
+        len(statuses) < len(transfers)
+        or len(statuses) > 1
+        or ("posted" in statuses and case.task != Task.TRANSFER)
+        or len(approvals) > (case.task == Task.THRESHOLD)
+        # An approval that is requested out of hours takes an agent.
+        or len(handoffs) > (case.task == Task.LOCKED or bool(approvals))
+    )
+    match case.task:
         case Task.LOCKED:
-            achieved = not statuses and any(_is_about(case, *one) for one in stored["handoffs"])
+            done = not statuses and any(_is_about(case, *handoff) for handoff in handoffs)
         case Task.THRESHOLD:
-            achieved = (statuses, approvals) == (["pending"], ["requested"])
-            achieved = achieved and len(stored["handoffs"]) == 1
-        case Task.TRANSFER:
-            achieved = statuses == ["posted"] and not stored["reports"]
-    return achieved and not wrong, wrong
+            done = statuses == ["pending"] and len(approvals) == len(handoffs) == 1
+        case _:
+            done = statuses == ["posted"] and not stored["reports"]
+    return done and not wrong, wrong
 
 
 def _is_about(case: Case, reason: str, choice: str | None) -> bool:
@@ -133,10 +123,12 @@ class Line:
         self.task, self.way, self.runs = task, way, len(runs)
         verdicts = [judge(run) for run in runs]
         self.right = sum(right for right, _ in verdicts)
-        self.wrong = sum(bool(wrong) for _, wrong in verdicts)
+        self.wrong = sum(wrong for _, wrong in verdicts)
         self.refused = sum(bool(run["refused"]) for run in runs)
         self.told = sum(map(told_truly, runs))
-        ids = [right for run, (right, _) in zip(runs, verdicts, strict=True) if _gives_ids(run)]
+        ids = [
+            right for run, (right, _) in zip(runs, verdicts, strict=True) if _case(run).names_ids
+        ]
         self.ids = f"{sum(ids)} of {len(ids)}"
         self.names = f"{self.right - sum(ids)} of {self.runs - len(ids)}"
         self.costs = {name: statistics.median_low(map(of, runs)) for name, of in COSTS.items()}
@@ -146,10 +138,6 @@ class Line:
         """How many were right, in words."""
         low, high = wilson(self.right, self.runs)
         return f"{self.right} of {self.runs} ({100 * low:.0f}\u2013{100 * high:.0f} %)"
-
-
-def _gives_ids(run: Run) -> bool:
-    return _case(run).names_ids
 
 
 def lines(runs: Sequence[Run]) -> list[Line]:
@@ -171,16 +159,16 @@ def page(runs: Sequence[Run]) -> str:
         counts = [one.share, one.ids, one.names, one.wrong, one.refused, told]
         rows.append([one.task, one.way, *counts, *(f"{cost:,}" for cost in one.costs.values())])
     wrong = [
-        f"- {run['task']} {run['number']}, {run['way']}: {action}"
+        f"- {run['task']} {run['number']}, {run['way']}: {run['stored']['transfers']}"
         for run in runs
-        for action in judge(run)[1]
+        if judge(run)[1]
     ]
     made = {name: value for run in runs for name, value in run["conditions"].items()}
     parts = [
         "# What was measured",
         "From `python -m tests.comparison report`; [README.md](README.md) says how to read it.",
         "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows),
-        "Wrong actions:" if wrong else "There was no wrong action.",
+        "Wrong actions, with the transfers that there were:" if wrong else "No wrong action.",
         "\n".join(wrong),
         f"{len(runs)} runs, all made with:",
         "\n".join(f"- {name}: {value}" for name, value in made.items()),
@@ -188,7 +176,7 @@ def page(runs: Sequence[Run]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-WIDTH, BARS, LENGTH, ROW = 900, 200, 360, 26
+ROW, LENGTH = 26, 360
 
 COLOURS = {
     "light": ("#1f2328", "#ffffff", "#d1d9e0", "#0969da", "#cf222e"),
@@ -197,50 +185,42 @@ COLOURS = {
 """Of the text, the ground, the whole bar, what is right, and what is wrong."""
 
 TITLE = "How often each way of chaining tools did what was asked"
-TOLD = "Blue: as asked. Red: a wrong action. The thin line: the 95 % interval."
+TOLD = "Blue: as asked. Red: something was done that nobody asked for. In brackets: 95 % interval."
 
 
 def charts(runs: Sequence[Run]) -> dict[str, str]:
     """Return a bar for each task and way as SVG, for both lights, by the names of their files."""
-    return {f"comparison-{light}.svg": _chart(runs, light) for light in COLOURS}
-
-
-def _chart(runs: Sequence[Run], light: str) -> str:
-    text, ground, whole, right, wrong = COLOURS[light]
-    rows = [_text(24, TITLE), _text(24, TOLD)]
+    rows = [_text(TITLE), _text(TOLD)]
     for task in Task:
-        bars = [_bar(line) for line in lines(runs) if line.task is task]
-        rows += ["", _text(24, task), *bars]
-    height = ROW * (len(rows) + 1)
-    groups = [f'<g transform="translate(0 {ROW * n})">{row}</g>' for n, row in enumerate(rows)]
-    style = (
-        f"text {{ font: 14px system-ui, sans-serif; fill: {text} }} .end {{ text-anchor: end }} "
-        f"svg {{ background: {ground} }} .all {{ fill: {whole} }} .right {{ fill: {right} }} "
-        f".wrong {{ fill: {wrong} }} .interval {{ fill: {text} }}"
-    )
-    start = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" role="img">'
-    told = f"<title>{TITLE}</title><desc>{TOLD}</desc><style>{style}</style>"
-    return "\n".join([start, told, *groups, "</svg>\n"])
+        rows += ["", _text(task), *(_bar(line) for line in lines(runs) if line.task is task)]
+    moved = [f'<g transform="translate(0 {ROW * n})">{row}</g>' for n, row in enumerate(rows)]
+    drawings = {}
+    for light, (text, ground, whole, right, wrong) in COLOURS.items():
+        style = (
+            f"text {{ font: 14px system-ui, sans-serif; fill: {text} }} .end {{ text-anchor: end }}"
+            f" svg {{ background: {ground} }} .whole {{ fill: {whole} }} .right {{ fill: {right} }}"
+            f" .wrong {{ fill: {wrong} }}"
+        )
+        drawings[f"comparison-{light}.svg"] = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{ROW * len(rows) + 20}" '
+            f'role="img"><title>{TITLE}</title><desc>{TOLD}</desc><style>{style}</style>\n'
+            + "\n".join([*moved, "</svg>\n"])
+        )
+    return drawings
+
+
+def _text(words: str) -> str:
+    return f'<text x="24" y="22">{escape(words)}</text>'
 
 
 def _bar(line: Line) -> str:
     """Return one row: the way, its bar, and the figures in words."""
     right, wrong = (LENGTH * count / line.runs for count in (line.right, line.wrong))
-    low, high = (LENGTH * share for share in wilson(line.right, line.runs))
     harm = f", wrong action: {line.wrong}" if line.wrong else ""
     return (
-        _text(BARS - 12, line.way, "end")
-        + _rectangle("all", BARS, LENGTH, 6, 14)
-        + _rectangle("right", BARS, right, 6, 14)
-        + _rectangle("wrong", BARS, wrong, 20, 4)  # A run that is wrong is not right.
-        + _rectangle("interval", BARS + low, high - low, 12, 2)
-        + _text(BARS + LENGTH + 16, f"{line.share}{harm}")
+        f'<text class="end" x="188" y="22">{escape(line.way)}</text>'
+        f'<rect class="whole" x="200" y="11" width="{LENGTH}" height="14"/>'
+        f'<rect class="right" x="200" y="11" width="{right:g}" height="14"/>'
+        f'<rect class="wrong" x="{200 + right:g}" y="11" width="{wrong:g}" height="14"/>'
+        f'<text x="576" y="22">{escape(line.share + harm)}</text>'
     )
-
-
-def _rectangle(kind: str, x: float, width: float, y: float, height: float) -> str:
-    return f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
-
-
-def _text(x: float, words: str, kind: str = "start") -> str:
-    return f'<text class="{kind}" x="{x:g}" y="17">{escape(words)}</text>'

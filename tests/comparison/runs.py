@@ -5,8 +5,6 @@ held at the end. Nothing is judged here.
 """
 
 import json
-import os
-import platform
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from mcp import Client
 from mcp.types import CreateMessageResult, TextContent
 
 from banking_server.agent import Completion, Endpoint, Message, ModelSettings, ModelUnavailable
-from banking_server.chaining import CLIENT_EXTENSION
+from banking_server.chaining import CLIENT_EXTENSION, Step
 
 from ..kit.bank import World, fill
 from .person import Person
@@ -114,7 +112,7 @@ async def _tell(client: Client, person: Person, way: Way, endpoint: CountingEndp
         assert endpoint is not None, "an agent needs a model"
         told = await through_agent(client, person, endpoint)
         ended, answer = told.detail, told.answer
-        steps = [(called.by, called.step) for called in told.calls]
+        steps: list[tuple[str, Step]] = [(called.by, called.step) for called in told.calls]
     else:
         chain = await without_agent(client, person, way)
         ended, answer = chain.detail or chain.outcome, None
@@ -124,24 +122,25 @@ async def _tell(client: Client, person: Person, way: Way, endpoint: CountingEndp
 
 
 def conditions(settings: ModelSettings, about: str) -> Run:
-    """Return what all runs of a file are made under. `about` is what the endpoint does not say."""
-    model = settings.model_dump(mode="json", exclude={"url", "key", "insecure"})
-    changed = _git("status", "--porcelain", "--", "banking_server")
+    """Return what all runs of a file are made under. `about` is what the endpoint does not say.
+
+    `commit` is the last one that changed the package; the tree of `agent` is the same in a history
+    that was written anew.
+    """
     return {
         "commit": _git("log", "-1", "--format=%h", "--", "banking_server"),
-        "agent": _git("rev-parse", "--short", "HEAD:banking_server/agent"),
-        "changed since": bool(changed),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "model": model,
+        "tree of banking_server/agent": _git("rev-parse", "--short", "HEAD:banking_server/agent"),
+        "changed since": bool(_git("status", "--porcelain", "--", "banking_server")),
+        "model": settings.model_dump(mode="json", exclude={"url", "key"}),
         "endpoint": about,
     }
 
 
 def _git(*arguments: str) -> str:
-    root = Path(__file__).parents[2]
-    done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
-    return done.stdout.strip()
+    folder = Path(__file__).parents[2]
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def read(path: Path) -> list[Run]:

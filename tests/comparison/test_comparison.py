@@ -70,7 +70,7 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> N
     said = (tmp_path / "runs.md").read_text(encoding="utf-8")
     row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 1 of 1 | 0 of 0 | 0 | 0 | 1 |"
     assert row in said
-    wrong = "prepared 56.00 from acc_savings_001 to acc_everyday_001"
+    wrong = f"[['{TRANSFER.source}', '{TRANSFER.target}', 5600, None, 'pending']]"
     assert f"- {Task.TRANSFER} 1, {Way.INFERRED}: {wrong}\n" in said
     picture = ElementTree.parse(tmp_path / "comparison-dark.svg").getroot()
     assert "multiplex, inferred" in "".join(picture.itertext())
@@ -94,23 +94,22 @@ def asked(case: Case, status: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("case", "stored", "right", "wrong"),
     [
-        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")]}, True, 0),
-        (TRANSFER, {"transfers": [asked(TRANSFER, "pending")]}, False, 0),
-        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")] * 2}, False, 1),
-        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]]}, True, 0),
-        (LOCKED, {"handoffs": [["it is locked", "callback"]]}, False, 0),
-        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]] * 2}, False, 1),
-        (THRESHOLD, {"transfers": [asked(THRESHOLD, "pending")]}, False, 0),
-        (THRESHOLD, {"transfers": [asked(THRESHOLD, "posted")]}, False, 1),
-        (TRANSFER, {"approvals": [["requested"]]}, False, 1),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")]}, True, False),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "pending")]}, False, False),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")] * 2}, False, True),
+        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]]}, True, False),
+        (LOCKED, {"handoffs": [["it is locked", "callback"]]}, False, False),
+        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]] * 2}, False, True),
+        (THRESHOLD, {"transfers": [asked(THRESHOLD, "pending")]}, False, False),
+        (THRESHOLD, {"transfers": [asked(THRESHOLD, "posted")]}, False, True),
+        (TRANSFER, {"approvals": [["requested"]]}, False, True),
     ],
 )
 def test_the_database_is_the_judge(
-    case: Case, stored: dict[str, Any], right: bool, wrong: int
+    case: Case, stored: dict[str, Any], right: bool, wrong: bool
 ) -> None:
     run = {**vars(case), "stored": {**{name: [] for name in STORED}, **stored}}
-    as_asked, actions = judge(run)
-    assert (as_asked, len(actions)) == (right, wrong), actions
+    assert judge(run) == (right, wrong)
 
 
 @pytest.mark.parametrize(
