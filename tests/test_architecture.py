@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tools": {"bank", "chaining", "text"},
     "conformance": {"chaining", "packaged", "text"},
     "adapters": {"chaining"},
-    "agent": {"chaining", "lazily", "text"},
+    "agent": {"chaining", "host", "lazily", "text"},
     "host": {"chaining", "text"},
     "proxy": {"chaining", "log", "serving", "stdio", "text"},
     "server": {"agent", "bank", "chaining", "log", "packaged", "serving", "stdio", "tools"},
@@ -74,7 +74,7 @@ ONLY_IN: dict[str, set[str]] = {
     "starlette": {"proxy", "server", "serving"},
     "granian": {"serving"},
     "openai": {"agent"},
-    "rich": {"host", "cli", "conformance"},
+    "rich": {"agent", "host", "cli", "conformance"},
     "markdown_it": {"host"},
     "typer": {"cli", "conformance", "proxy"},
 }

@@ -4,13 +4,12 @@ This is the other way to chain tools. With `chaining`, a server decides on the n
 model decides on each call. Both work together, since the agent makes its calls through the chaining
 client. It works with any MCP servers and any OpenAI-compatible endpoint. Read in this order:
 
-- `settings`: which model, and the bounds;
+- `settings`: which model;
 - `configuration`: agents in a file: what each is told, and what it may use;
 - `endpoint`: ask the model, and what can go wrong;
 - `toolbox`: the servers' tools, as the model is told of them;
-- `prompt`: the system message;
 - `reply`: is a reply for the user, or does it ask for a call?
-- `constrained`: the JSON schema that an endpoint can hold a reply to;
+- `prompt`: the system message, and the JSON schema that an endpoint can hold a reply to;
 - `policy`: does the host allow a call, whether the model or a directive asks for it?
 - `audience`: what the model is told of a result, and what it never sees;
 - `transcript`: what happened in a request, and who decided on it;

@@ -1,7 +1,6 @@
 """Whom the content of a result is for: what the model is told, and what it never sees."""
 
 import json
-import re
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,22 +8,13 @@ from mcp.types import CallToolResult, TextContent
 
 from banking_server.chaining import ChainResult, FollowUpStatus, Outcome
 from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
+from banking_server.text import cut
 
-MAX_RESULT: Final = 100_000
-"""Characters of one result that the model is told; that is a quarter of what a request may take."""
+MAX_RESULT: Final = 20_000
+"""Characters of one result that the model is told."""
 
-WITHHELD = "[shown to the user, and not to you]"
+WITHHELD: Final = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
-
-
-_LATER: Final = re.compile(r"\b(?:re)?try\b.{0,20}\b(?:again|later)\b|\bretry\b", re.IGNORECASE)
-
-
-def may_be_repeated(result: CallToolResult) -> bool:
-    """Return whether an error says that the same call may succeed later."""
-    return any(
-        isinstance(block, TextContent) and _LATER.search(block.text) for block in result.content
-    )
 
 
 def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
@@ -32,7 +22,7 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
 
     The text has the result of each step, under the name of its tool, and says of each follow-up
     call what became of it (TC-C-33). The server's own words for a directive are left out, so that
-    this host alone tells the model of it.
+    this host alone tells the model of it (TC-C-35).
 
     `names` maps the server's own name of a tool to the name that the model knows it by.
     """
@@ -55,31 +45,23 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
 
 def result_for_model(name: str, result: CallToolResult) -> str:
     """Return one result as text for the model, under the name by which it knows the tool."""
-    texts = [
-        WITHHELD if for_user_alone(item) else in_text(item, note=": not shown to you")
-        for item in map(on_the_wire, result.content)
-    ]
-    if all(text == WITHHELD for text in texts) and result.structured_content is not None:
+    seen = visible(result)
+    texts = [in_text(on_the_wire(item), note=": not shown to you") for item in seen.content]
+    if all(text == WITHHELD for text in texts) and seen.structured_content is not None:
         # Text repeats the structured content; the model needs it only if there is no text for it.
-        structured = without_secrets(result.structured_content, result)
-        texts.append(json.dumps(structured, ensure_ascii=False))
+        texts.append(json.dumps(seen.structured_content, ensure_ascii=False))
     heading = f"{name} failed" if result.is_error else f"Result of {name}"
-    words = "\n".join(texts) or "[no content]"
-    if len(words) > MAX_RESULT:
-        words = f"{words[:MAX_RESULT]}\n[{len(words) - MAX_RESULT} characters more are not shown]"
-    return f"{heading}:\n{words}"
+    return f"{heading}:\n{cut(chr(10).join(texts) or '[no content]', MAX_RESULT)}"
 
 
-def without_secrets(structured: Any, result: CallToolResult) -> Any:
-    """Return structured content without the texts of the result that are for the user alone.
+def visible(result: CallToolResult) -> CallToolResult:
+    """Return a result without what is for the user alone.
 
     Structured content has no audience of its own, and servers repeat in it what they say in text.
     """
-    secrets = [
-        block.text
-        for block in result.content
-        if isinstance(block, TextContent) and block.text and for_user_alone(on_the_wire(block))
-    ]
+    kept_back = [item for item in result.content if for_user_alone(on_the_wire(item))]
+    secrets = [one.text for one in kept_back if isinstance(one, TextContent) and one.text]
+    withheld = TextContent(type="text", text=WITHHELD)
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
@@ -90,4 +72,6 @@ def without_secrets(structured: Any, result: CallToolResult) -> Any:
             return WITHHELD
         return value
 
-    return clean(structured)
+    content = [withheld if item in kept_back else item for item in result.content]
+    structured = clean(result.structured_content)
+    return result.model_copy(update={"content": content, "structured_content": structured})

@@ -4,18 +4,16 @@ The event loop runs in a thread of its own. The main thread reads the lines, so 
 own line editing works, and so that Ctrl-C reaches it and stops a request.
 """
 
-import json
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Protocol
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
-from mcp.types import CallToolResult
+from rich.console import Console
 
 from banking_server.agent.configuration import ANY_AGENT, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
@@ -32,12 +30,16 @@ from banking_server.agent.transcript import (
     ModelReplied,
     Run,
     RunOutcome,
-    Said,
 )
-from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal, Step
-from banking_server.text import one_line
-
-PROMPT: Final = "you> "
+from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
+from banking_server.host.narrator import Narrator
+from banking_server.host.plain import SHOWN
+from banking_server.host.printing import say
+from banking_server.host.questions import TerminalQuestions
+from banking_server.host.speech import MarkdownSpeech, PlainSpeech
+from banking_server.host.typed import read_line
+from banking_server.host.waiting import Waiting
+from banking_server.text import cut, one_line
 
 COMMANDS: Final = {
     "/help": "show this",
@@ -55,41 +57,10 @@ _LOOK: Final = 0.2
 _ABOUT: Final = 100
 """Characters that `/tools` shows of what a tool is about."""
 
-
-class Tell(Protocol):
-    """Writes whole lines."""
-
-    def __call__(self, text: str, *, indent: int = 0) -> None:
-        """Write a text and a line break."""
-        ...
-
-
-class Speech(Protocol):
-    """Shows what the model says to the user."""
-
-    def say(self, piece: str) -> None:
-        """Show a piece, as it comes."""
-        ...
-
-    def end(self) -> None:
-        """Show the rest: what is shown next is something else, on a line of its own."""
-        ...
-
-
-class Waiting(Protocol):
-    """Shows that something is going on while nothing else is shown."""
-
-    def on(self, what: str) -> None:
-        """Say what is waited for, until `over`, or until it is something else."""
-        ...
-
-    def retrying(self, seconds: float) -> None:
-        """Say that what was waited for failed, and in how many seconds it is tried again."""
-        ...
-
-    def over(self) -> None:
-        """Say that nothing is waited for."""
-        ...
+_IN_A_PIPE: Final = (
+    "Nobody can be asked here, so only tools that read are called, and nothing is changed. To be "
+    "asked, run it in a terminal."
+)
 
 
 class Record(Protocol):
@@ -104,38 +75,93 @@ class Record(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class Terminal:
-    """What a conversation needs of a terminal, or of what stands in its place."""
+    """Shows what happens in a conversation, and asks the user for consent."""
 
-    speech: Speech
-    tell: Tell
-    consents: Callable[[OfferedTool, dict[str, Any], bool], Awaitable[bool]] | None
-    """Asks the user whether a call that may change something is made. The last argument says
-    whether the same call was started before, with an effect that nobody knows. None means that
-    nobody can be asked, so that no such call is made."""
-    learns: Callable[[str, CallToolResult], None]
-    """Takes note of what a server has returned, so that the user can be told by name what a call is
-    about."""
-    read: Callable[[str], str]
-    """Returns the next line, asked for with this prompt. Called in the main thread; raises EOFError
-    if there are no more lines."""
+    speech: PlainSpeech | MarkdownSpeech
+    """Shows what the model says."""
+    notes: Console
+    """Shows everything else."""
+    person: TerminalQuestions | None
+    """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
     waiting: Waiting
     record: Record
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
+    interrupted: bool = False
+    """Whether Ctrl-C has ended the conversation."""
 
+    def __post_init__(self) -> None:
+        self._narrator = Narrator(self.notes, questions=None)
 
-class ChainNarrator(Protocol):
-    """Shows the results of a chain's calls, and the follow-up calls."""
+    def tell(self, text: str, *, indent: int = 0) -> None:
+        """Write a text and a line break, behind what the model has said."""
+        self.speech.end()
+        say(self.notes, cut(one_line(text), SHOWN), indent=indent)
 
-    def told(self, step: Step) -> None:
-        """Show the result of a call."""
-        ...
+    def interrupt(self) -> None:
+        """Take note of Ctrl-C: it ends a conversation that no person types."""
+        self.interrupted = not self.is_typed
 
-    def proposed(self, proposal: Proposal) -> None:
-        """Show a follow-up call and what the server says of it, before consent is asked for."""
-        ...
+    def show(self, entry: Entry) -> None:
+        """Show an entry of the transcript."""
+        if not isinstance(entry, ModelReplied):  # The rest of its text may follow.
+            self.speech.end()
+        match entry:
+            case Called():
+                if self.person is not None:
+                    self.person.names.learn(entry.server, entry.step.result)
+                self._narrator.told(entry.step)
+                self.waiting.on(_THINKING)
+            case ChainStopped():
+                self.tell(f"(The chain ended: {entry.detail}.)", indent=3)
+                self.waiting.on(_THINKING)
+            case Declined():
+                why = "Nobody can be asked here" if entry.nobody else "The model has been told"
+                self.tell(f"(Not called: {entry.tool.name}. {why}.)", indent=3)
+            case Corrected():
+                self.tell(f"(No call was made: {entry.problem}. The model has been told.)")
+            case Calling():
+                self.waiting.on(f"Waiting for {entry.tool.name}")
+
+    def end(self, request: str, run: Run) -> None:
+        """Show how a request ended."""
+        self.waiting.over()
+        self.speech.end()
+        if run.outcome is not RunOutcome.ANSWERED:
+            self.tell(run.report())
+        self.tell(footer(run))
+        self.notes.print()
+        self.record.add(request, run)
+
+    async def allows(
+        self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
+    ) -> bool:
+        """Return whether the user consents to a call that may change something, whoever asks."""
+        return self.person is not None and await self.person.consents(
+            tool.tool,
+            arguments,
+            trust_hints=tool.trusted,
+            name=tool.name,
+            server=tool.server,
+            again=again,
+        )
+
+    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Return the same of a call that was started before, and whose effect is unknown."""
+        return await self.allows(tool, arguments, again=True)
+
+    def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        """Show a call that the model asks for, the first of a chain, before consent is asked."""
+        self.speech.end()
+        self.notes.print()
+        self._narrator.begin(tool.name, arguments, "the model asked for it")
+
+    def propose(self, proposal: Proposal) -> None:
+        """Show a call that a directive asks for, before consent is asked for."""
+        self.speech.end()
+        self._narrator.proposed(proposal)
 
 
 Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
@@ -146,7 +172,6 @@ def chat(
     settings: ModelSettings,
     connect: Connect,
     terminal: Terminal,
-    narrator: ChainNarrator,
     *,
     prompt: str | None = None,
     configuration: AgentConfiguration = ANY_AGENT,
@@ -159,37 +184,58 @@ def chat(
     Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
     no line is read. Returns whether each request was answered, and each command carried out.
 
-    `configuration` is what the agent is told, and which tools it may use.
-    `trust_hints` says whether a tool that its server calls read-only is called without asking, and
-    `follow_unadvertised` whether directives are followed of a server that did not advertise the
-    extension. `call_timeout` is in seconds, as of `Agent`.
+    `configuration` is what the agent is told, and which tools it may use. `trust_hints` says
+    whether a tool that its server calls read-only is called without asking. The rest is as of
+    `Agent`.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
     request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises
     ToolsUnavailable, and what `connect` raises.
     """
-    view = _View(terminal, narrator)
+
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[tuple[Agent, Toolbox]]:
+        terminal.waiting.on("Connecting")
+        async with Endpoint(settings) as endpoint, connect() as clients:
+            toolbox = await Toolbox.gather(
+                clients,
+                trusted=clients if trust_hints else (),
+                call_timeout=call_timeout,
+                allowed=configuration.tools,
+            )
+            terminal.waiting.over()
+            yield (
+                Agent(
+                    endpoint,
+                    toolbox,
+                    consent=terminal if terminal.person else None,
+                    system_prompt=configuration.system_prompt,
+                    follow_unadvertised=follow_unadvertised,
+                    call_timeout=call_timeout,
+                    on_call=terminal.announce,
+                    on_proposal=terminal.propose,
+                    on_entry=terminal.show,
+                    on_text=terminal.speech.say,
+                ),
+                toolbox,
+            )
+
     try:
         with (
             start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(
-                _agent(
-                    settings,
-                    connect,
-                    view,
-                    configuration,
-                    trust_hints,
-                    follow_unadvertised,
-                    call_timeout,
-                )
-            ) as (agent, toolbox),
+            portal.wrap_async_context_manager(connected()) as (agent, toolbox),
         ):
+            if terminal.person is None:
+                terminal.tell(_IN_A_PIPE)
             if prompt is not None:
-                good = _ask(portal, agent, view, prompt)
+                good = _ask(portal, agent, terminal, prompt)
             else:
-                view.begin(settings.name, toolbox)
-                ask = partial(_ask, portal, agent, view)
-                good = _converse(terminal, view, toolbox, ask)
+                if terminal.is_typed:
+                    terminal.tell(f"Model: {settings.name}, with {len(toolbox.tools)} tools.")
+                    terminal.tell(
+                        "/help shows what you can type. Ctrl-C stops a request, /quit ends."
+                    )
+                good = _converse(portal, agent, terminal, toolbox)
     except BaseExceptionGroup as several:
         # A second Ctrl-C, as what was under way then has passed it on.
         if several.subgroup(KeyboardInterrupt) is None:
@@ -197,23 +243,21 @@ def chat(
         raise KeyboardInterrupt from None
     finally:
         terminal.waiting.over()
-    if view.interrupted:
+    if terminal.interrupted:
         raise KeyboardInterrupt
     return good
 
 
-def _converse(
-    terminal: Terminal, view: "_View", toolbox: Toolbox, ask: Callable[[str], bool]
-) -> bool:
+def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal, toolbox: Toolbox) -> bool:
     """Take line after line, to the last; return whether something was done about each."""
     good = True
-    while not view.interrupted:
+    while not terminal.interrupted:
         try:
-            line = terminal.read(PROMPT).strip()
+            line = read_line("you> ").strip()
         except EOFError:
             break
         except KeyboardInterrupt:
-            view.interrupt()
+            terminal.interrupt()
             if terminal.is_typed:
                 terminal.tell("(Ctrl-D or /quit ends the conversation.)")
             continue
@@ -221,35 +265,51 @@ def _converse(
         if line == "/quit":
             break
         if command == "/save":
-            good &= view.save(more.strip())
+            good &= _save(terminal, more.strip())
         elif line == "/help":
-            view.help()
+            for known, about in COMMANDS.items():
+                terminal.tell(f"{known:10}  {about}", indent=3)
+            terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
         elif line == "/tools":
-            view.list_tools(toolbox)
+            for tool in toolbox.tools:
+                about = one_line(tool.tool.title or tool.tool.description or "", _ABOUT)
+                asked = "" if tool.read_only else " (you are asked first)"
+                terminal.tell(f"{tool.name}: {about}{asked}", indent=3)
         elif line.startswith("/"):
-            *others, last = COMMANDS
-            terminal.tell(f"There is no {line}: there are {', '.join(others)} and {last}.")
+            terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
             good = False
         elif line:
-            good &= ask(line)
+            good &= _ask(portal, agent, terminal, line)
     return good
 
 
-def _ask(portal: BlockingPortal, agent: Agent, view: "_View", request: str) -> bool:
+def _save(terminal: Terminal, file: str) -> bool:
+    """Save the conversation, and say what came of it; return whether it was saved."""
+    try:
+        if not file:
+            raise ValueError("/save needs the name of a file to write to.")
+        terminal.tell(terminal.record.save(file))
+    except ValueError as error:
+        terminal.tell(str(error))
+        return False
+    return True
+
+
+def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str) -> bool:
     """Make a request of the agent, and show how it ends; return whether it was answered."""
 
     def stop() -> None:
-        view.interrupt()
+        terminal.interrupt()
         portal.start_task_soon(agent.stop)
 
     with _ctrl_c(stop):
-        view.waiting.on(_THINKING)
+        terminal.waiting.on(_THINKING)
         future = portal.start_task_soon(agent.ask, request)
         while not future.done():
             # Not without end: where another thread is given the signal, this one is not woken.
             wait([future], _LOOK)
         run = future.result()
-        view.end(request, run)
+        terminal.end(request, run)
     return run.outcome is RunOutcome.ANSWERED
 
 
@@ -273,161 +333,13 @@ def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-@asynccontextmanager
-async def _agent(
-    settings: ModelSettings,
-    connect: Connect,
-    view: "_View",
-    configuration: AgentConfiguration,
-    trust_hints: bool,
-    follow_unadvertised: bool,
-    call_timeout: float,
-) -> AsyncIterator[tuple[Agent, Toolbox]]:
-    waiting = view.waiting
-    waiting.on("Connecting")
-    async with (
-        Endpoint(settings, on_retry=waiting.retrying) as endpoint,
-        connect() as clients,
-    ):
-        toolbox = await Toolbox.gather(
-            clients,
-            trusted=clients if trust_hints else (),
-            call_timeout=call_timeout,
-            allowed=configuration.tools,
-        )
-        agent = Agent(
-            endpoint,
-            toolbox,
-            consent=view,
-            system_prompt=configuration.system_prompt,
-            follow_unadvertised=follow_unadvertised,
-            call_timeout=call_timeout,
-            on_call=view.announce,
-            on_proposal=view.propose,
-            on_entry=view.show,
-            on_text=view.speech.say,
-        )
-        waiting.over()
-        yield agent, toolbox
-
-
-class _View:
-    """Shows a request while it is worked on, and asks the user for consent."""
-
-    def __init__(self, terminal: Terminal, narrator: ChainNarrator) -> None:
-        self._terminal = terminal
-        self._narrator = narrator
-        self.speech = terminal.speech
-        self.waiting = terminal.waiting
-        self.interrupted = False
-        """Whether Ctrl-C has ended the conversation."""
-
-    def interrupt(self) -> None:
-        """Take note of Ctrl-C: it ends a conversation that no person types."""
-        self.interrupted = not self._terminal.is_typed
-
-    def begin(self, model: str, toolbox: Toolbox) -> None:
-        """Say to who types which model is talking, and what can be typed."""
-        if self._terminal.is_typed:
-            self._tell(f"Model: {model}, with {_many(len(toolbox.tools), 'tool')}.")
-            self._tell("/help shows what you can type. Ctrl-C stops a request, /quit ends.")
-
-    def help(self) -> None:
-        """Show what can be typed."""
-        width = max(map(len, COMMANDS))
-        for command, about in COMMANDS.items():
-            self._tell(f"{command:{width}}  {about}", indent=3)
-        self._tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
-
-    def list_tools(self, toolbox: Toolbox) -> None:
-        """Show the tools that the model has, and which are called only with the user's consent."""
-        for tool in toolbox.tools:
-            about = tool.tool.title or tool.tool.description or "no description"
-            asked = "" if tool.read_only else " (you are asked first)"
-            self._tell(f"{tool.name}: {one_line(about, _ABOUT)}{asked}", indent=3)
-        if not toolbox.tools:
-            self._tell("The model has no tools.", indent=3)
-
-    def save(self, file: str) -> bool:
-        """Save the conversation, and say what came of it; return whether it was saved."""
-        if not file:
-            self._tell("/save needs the name of a file to write to.")
-            return False
-        try:
-            self._tell(self._terminal.record.save(file))
-        except ValueError as error:
-            self._tell(str(error))
-            return False
-        return True
-
-    def show(self, entry: Entry) -> None:
-        """Show an entry of the transcript."""
-        match entry:
-            case Called():
-                self.speech.end()
-                self._terminal.learns(entry.server, entry.step.result)
-                self._narrator.told(entry.step)
-                self.waiting.on(_THINKING)
-            case ChainStopped():
-                self._tell(f"(The chain ended: {entry.detail}.)", indent=3)
-                self.waiting.on(_THINKING)
-            case Declined():
-                self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
-            case Corrected():
-                self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
-            case Calling():
-                self.speech.end()
-                self.waiting.on(f"Waiting for {entry.tool.name}")
-            case Said():
-                self.speech.end()
-            case ModelReplied():
-                pass  # The rest of its text may follow.
-
-    def end(self, request: str, run: Run) -> None:
-        """Show how a request ended."""
-        self.waiting.over()
-        self.speech.end()
-        if run.outcome is not RunOutcome.ANSWERED:
-            self._tell(run.report())
-        self._tell(footer(run))
-        self._tell("")
-        self._terminal.record.add(request, run)
-
-    async def allows(
-        self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
-    ) -> bool:
-        """Return whether the user consents to a call that may change something, whoever asks."""
-        consents = self._terminal.consents
-        return consents is not None and await consents(tool, arguments, again)
-
-    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return the same of a call that was started before, and whose effect is unknown."""
-        return await self.allows(tool, arguments, again=True)
-
-    def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Show a call that the model asks for, before consent is asked for."""
-        self._tell("")
-        self._tell(tool.name)
-        self._tell(f"with     {json.dumps(arguments, ensure_ascii=False)}", indent=3)
-        self._tell("because  the model asked for it", indent=3)
-
-    def propose(self, proposal: Proposal) -> None:
-        """Show a call that a directive asks for, before consent is asked for."""
-        self.speech.end()
-        self._narrator.proposed(proposal)
-
-    def _tell(self, text: str, *, indent: int = 0) -> None:
-        self.speech.end()
-        self._terminal.tell(text, indent=indent)
-
-
 def footer(run: Run) -> str:
     """Return who decided on the calls of a request, and what it cost, on one line."""
     mine = sum(called.by == "model" for called in run.calls)
     usage = run.usage
     return (
         f"[{_many(mine, 'call')} by the model, {_many(len(run.calls) - mine, 'call')} by "
-        f"directive; {_many(run.model_calls, 'reply', 'replies')}, "
+        f"directive; {_many(len(run.replies), 'reply', 'replies')}, "
         f"{'about ' if usage.estimated else ''}{usage.prompt_tokens} + "
         f"{usage.completion_tokens} tokens, {run.seconds:.1f} s]"
     )

@@ -11,33 +11,28 @@ model. The transcript says who decided on each call.
 
 import asyncio
 import inspect
+import json
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import anyio
 import anyio.lowlevel
 
-from banking_server.agent.audience import chain_for_model, may_be_repeated, result_for_model
-from banking_server.agent.constrained import ANSWER, fits, reply_schema
-from banking_server.agent.endpoint import (
-    Completion,
-    Endpoint,
-    Message,
-    ModelUnavailable,
-    OnText,
+from banking_server.agent.audience import chain_for_model, result_for_model, visible
+from banking_server.agent.endpoint import Completion, Endpoint, Message, ModelUnavailable, OnText
+from banking_server.agent.history import History
+from banking_server.agent.policy import AllowReadOnly, CallPolicy, consents
+from banking_server.agent.prompt import (
+    ANSWER,
+    NOBODY_TO_ASK,
+    answer_now,
+    instructions,
+    reminder,
+    reply_schema,
 )
-from banking_server.agent.history import Account, Earlier, account, newest, shorten, size
-from banking_server.agent.policy import (
-    AllowReadOnly,
-    CallPolicy,
-    call_key,
-    consents,
-    exact_key,
-    may_have_been_made,
-)
-from banking_server.agent.prompt import answer_now, instructions, reminder
 from banking_server.agent.reply import (
     CallRequest,
     ForUser,
@@ -72,13 +67,25 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.doubt import calls_in_doubt
+from banking_server.chaining.values import canonical
+from banking_server.host.names import Names, stem
 from banking_server.text import one_line
 
 LAST: Final = 1_000
 """Characters of the last result that the user is told where the model gives no answer."""
 
-CALLS_IN_A_REPLY: Final = 10
-"""Calls of one reply that are made at most; some endpoints let a model ask for many at once."""
+IDS_TOLD: Final = 20
+"""Ids that a model which invented one is told."""
+
+_MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+
+_SPEAKS_OF_TIME: Final = re.compile(
+    r"\b(?:today|tomorrow|tonight|next \w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day|in an? \w+"
+    rf"|in \d+ \w+|\d+(?:st|nd|rd|th)|\d+[./-]\d+[./-]|{_MONTH} \d+|\d+ {_MONTH})\b",
+    re.IGNORECASE,
+)
+"""Words by which a user can mean a day, in English; in other languages the model is asked back."""
 
 
 @dataclass(frozen=True)
@@ -89,18 +96,16 @@ class Bounds:
     """Replies of the model at most."""
     seconds: float = 600
     """Seconds that it may take, questions to the user included."""
-    tokens: int = 100_000
-    """Tokens, prompts and replies together, after which the model is asked no more."""
     corrections: int = 3
     """How often in a row the model may put right a call that could not be made."""
     history: int = 24_000
     """Characters of the conversation that go with a request beside what the model is told at the
-    start, about four to a token. The newest words of the user and the newest results are always
-    whole; what is older is told in short, and half of this is there for it."""
+    start, about four to a token. The newest message is always whole."""
 
 
 OnCall = Callable[[OfferedTool, dict[str, Any]], None]
 OnProposal = Callable[[Proposal], None]
+CallKey = tuple[str, str]
 
 
 class Agent:
@@ -112,14 +117,14 @@ class Agent:
         bounds: How far one request may go.
         consent: Asked before each call, whether the model or a directive asks for it, unless the
             tool is annotated as read-only by a server that the host trusts; by default
-            `AllowReadOnly`. It is not asked about a tool that is not in the toolbox: the model
-            could not call it, so a directive cannot either. Its `allows_again` is asked before a
-            call whose effect is unknown is made once more.
+            `AllowReadOnly`, and the model is told that nobody can be asked. It is not asked about a
+            tool that is not in the toolbox: the model could not call it, so a directive cannot
+            either. Its `allows_again` is asked before a call whose effect is unknown is made once
+            more.
         system_prompt: What the model is told first, beside what the tools need it to know.
         follow_unadvertised: Follow directives of a server that did not advertise the extension.
         call_timeout: Seconds that each call may take, as `call_tool_with_chaining` has it.
-        on_call: Told of each call that the model asks for and that can be made, before consent is
-            asked for.
+        on_call: Told of each call of the model's that can be made, before consent is asked for.
         on_proposal: The same for each call that a directive asks for.
         on_entry: Told of each entry of the transcript as it happens.
         on_text: Told what the model says to the user, piece by piece. If it is given, the model's
@@ -152,14 +157,21 @@ class Agent:
         self._on_entry = on_entry
         self._on_text = on_text
         self._system_prompt = system_prompt
-        self._schema = reply_schema(toolbox.tools)
+        self._native = endpoint.settings.tools == "native"
+        self._schema = None if self._native or not toolbox.tools else reply_schema(toolbox.tools)
+        self._history = History(bounds.history)
         self._under_way: _Work | None = None
-        self.messages: list[Message] = []
+        self._names = Names()
+        """The ids that servers have named where the model could read them, or the user has."""
+        for server, words in toolbox.instructions.items():
+            self._names.hear(server, words)
+        for tool in toolbox.tools:
+            self._names.hear(tool.server, tool.in_words())
+
+    @property
+    def messages(self) -> list[Message]:
         """The conversation so far, without the system message and what is told there in short."""
-        self._past: list[tuple[int, Account]] = []
-        """The requests in `messages`: how many messages each has, and the account of it."""
-        self._earlier = Earlier()
-        """The requests that are no longer in `messages`."""
+        return self._history.messages
 
     async def ask(self, request: str) -> Run:
         """Work on a request until the model answers, a bound is reached, or `stop` is called.
@@ -168,9 +180,10 @@ class Agent:
         happened by then. Requests to one agent are made one after the other.
         """
         began = time.monotonic()
-        asked = {"role": "user", "content": request}
-        work = self._under_way = _Work(asked, len(self.messages))
-        self.messages.append(asked)
+        work = self._under_way = _Work(request)
+        self._history.begin(request)
+        for tool in self._toolbox.tools:
+            self._names.hear(tool.server, request)
         timer = asyncio.get_running_loop().call_later(
             self._bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
         )
@@ -188,10 +201,7 @@ class Agent:
             self._under_way = None
             if answer is None:
                 self._close(f"[No answer: {outcome}. {what_happened(work.transcript)}]")
-            ended = answer or str(self.messages[-1]["content"])
-            self._past.append(
-                (len(self.messages) - work.begins, account(request, work.transcript, ended))
-            )
+            self._history.end(work.transcript)
         transcript = tuple(work.transcript)
         return Run(outcome, detail, answer, transcript, time.monotonic() - began)
 
@@ -205,144 +215,95 @@ class Agent:
             self._under_way.halt(RunOutcome.STOPPED)
 
     async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
-        bounds = self._bounds
-        form = await self._find_form(work)
-        for _ in range(bounds.turns):
-            if work.tokens >= bounds.tokens:
-                return (
-                    RunOutcome.TOKEN_LIMIT,
-                    f"This request has used {work.tokens} tokens, and may use {bounds.tokens}.",
-                    None,
-                )
-            streamed = self._stream(form)
-            self._trim(work)
-            completion = await self._complete(work, form, streamed)
+        corrections = 0
+        for _ in range(self._bounds.turns):
+            streamed = _StreamedText(self._on_text)
+            completion = await self._complete(work, streamed)
             if completion.calls:
                 fit = await self._make_native(work, completion, streamed)
             else:
-                reading = read_reply(completion.text, cut_off=completion.cut_off)
-                self.messages.append(_kept(completion.text, reading))
+                reading = self._read(completion)
                 if isinstance(reading, ForUser):
-                    return self._answered(completion, reading, streamed)
+                    undone = self._undone(work, reading.text)
+                    if undone is None:
+                        return _answered(completion, reading, streamed)
+                    streamed.finish(reading.text)
+                    reading = Unreadable(undone)
                 words, fit = await self._make(work, reading, streamed)
                 self.messages.append({"role": "user", "content": words})
+                if fit and corrections:
+                    # A mistake that was put right is an example to nobody.
+                    del self.messages[-2 - 2 * corrections : -2]
                 await work.go_on()
             if work.repeated:
-                return await self._answer_now(work, form)
-            work.corrections = 0 if fit else work.corrections + 1
-            if work.corrections > bounds.corrections:
-                return (
-                    RunOutcome.CORRECTION_LIMIT,
-                    f"The model asked {work.corrections} times in a row for a call that cannot be "
-                    "made.",
-                    None,
-                )
-        return RunOutcome.TURN_LIMIT, f"The model has replied {bounds.turns} times.", None
+                return await self._answer_now(work)
+            corrections = 0 if fit else corrections + 1
+            if corrections > self._bounds.corrections:
+                detail = f"The model's last {corrections} replies in a row could not be used."
+                return RunOutcome.CORRECTION_LIMIT, detail, None
+        detail = f"The model has replied {self._bounds.turns} times."
+        return RunOutcome.TURN_LIMIT, detail, None
 
-    def _answered(
-        self, completion: Completion, reading: ForUser, streamed: "_StreamedText"
-    ) -> tuple[RunOutcome, str, str]:
-        streamed.finish(reading.text)
-        detail = "The model answered."
-        if completion.cut_off:
-            detail = "The model answered, and was cut off at its length limit."
-        return RunOutcome.ANSWERED, detail, reading.text
-
-    async def _answer_now(
-        self, work: "_Work", form: Literal["native", "prompt"]
-    ) -> tuple[RunOutcome, str, str | None]:
+    async def _answer_now(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         """Ask the model for an answer, once and without tools: it has begun to repeat itself."""
-        if form == "prompt":
+        if not self._native:
             # The repetition tells it nothing, and would stand between it and what it asked for.
             del self.messages[-2:]
-        streamed = self._stream(form)
-        completion = await self._complete(work, form, streamed, answer=True)
-        reading = read_reply(completion.text, cut_off=completion.cut_off)
-        if completion.calls or not isinstance(reading, ForUser):
-            detail = "The model asked again for a call that was made before, and gave no answer."
-            last = next((e for e in reversed(work.transcript) if isinstance(e, Called)), None)
-            if last is not None:
-                words = result_for_model(last.step.tool, last.step.without_words())
-                detail += f" What it had last: {one_line(words, LAST)}"
-            return RunOutcome.CORRECTION_LIMIT, detail, None
-        self.messages.append(_kept(completion.text, reading))
-        return self._answered(completion, reading, streamed)
+        streamed = _StreamedText(self._on_text)
+        completion = await self._complete(work, streamed, answer=True)
+        reading = self._read(completion)
+        if isinstance(reading, ForUser) and not completion.calls:
+            return _answered(completion, reading, streamed)
+        detail = "The model asked again for a call that was made before, and gave no answer."
+        for last in [entry for entry in work.transcript if isinstance(entry, Called)][-1:]:
+            words = result_for_model(last.step.tool, last.step.without_words())
+            detail += f" What it had last: {one_line(words, LAST)}"
+        return RunOutcome.CORRECTION_LIMIT, detail, None
 
     # --- the model
 
-    async def _find_form(self, work: "_Work") -> Literal["native", "prompt"]:
-        """Return how the model is given tools; find out what the endpoint can, the first time."""
-        endpoint = self._endpoint
-        if not self._toolbox.tools:
-            return "prompt"
-        if endpoint.native is None:
-            probed = await endpoint.find_native()
-            if probed is not None:
-                form: Literal["native", "prompt"] = "native" if endpoint.native else "prompt"
-                await self._note_reply(work, "probe", form, probed)
-        if endpoint.native:
-            return "native"
-        if endpoint.format is None:
-            for completion in await endpoint.find_format(self._schema, fits(self._schema)):
-                await self._note_reply(work, "probe", "prompt", completion)
-        return "prompt"
-
     async def _complete(
-        self,
-        work: "_Work",
-        form: Literal["native", "prompt"],
-        streamed: "_StreamedText",
-        *,
-        answer: bool = False,
+        self, work: "_Work", streamed: "_StreamedText", *, answer: bool = False
     ) -> Completion:
         """Ask the model for its next reply; if `answer` is set, for one that makes no call."""
-        messages = [*self.messages]
-        if answer:
-            words = answer_now(work.asked["content"])
-            if messages[-1]["role"] == "user":
-                # Some models' templates refuse two messages of the user's in a row.
-                words = f"{messages.pop()['content']}\n\n{words}"
-            messages.append({"role": "user", "content": words})
-        earlier = "\n\n".join(
-            words for words in (self._earlier.in_words(), work.so_far.in_words()) if words
+        self._history.fit()
+        system = instructions(
+            self._toolbox,
+            "native" if self._native else "prompt",
+            self._system_prompt,
+            self._history.earlier(),
+            nobody=isinstance(self._consent, AllowReadOnly),
         )
-        words = instructions(self._toolbox, form, self._system_prompt, earlier)
-        system = {"role": "system", "content": words}
-        if form == "prompt" and messages[-1] is not work.asked and not answer:
-            # Not kept: it is for the end of the conversation alone.
-            last = messages[-1]
-            words = f"{last['content']}{reminder(work.asked['content'])}"
-            messages = [*messages[:-1], {**last, "content": words}]
+        messages = [{"role": "system", "content": system}, *self.messages]
+        # What is told below the last message is not kept. It is no message of its own, since some
+        # models' templates refuse two messages of the user's in a row.
+        below = ""
+        if answer:
+            below = f"\n\n{answer_now(work.request)}"
+        elif not self._native and work.transcript:
+            below = reminder(work.request, [*work.left])
+        if below and (messages[-1]["role"] == "user" or not answer):
+            messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
+        elif below:
+            messages.append({"role": "user", "content": below.strip()})
         completion = await self._endpoint.complete(
-            [system, *messages],
-            functions=self._toolbox.functions() if form == "native" and not answer else (),
-            schema=self._held_to(form, answer),
+            messages,
+            functions=self._toolbox.functions() if self._native and not answer else (),
+            schema=ANSWER if answer and self._schema else self._schema,
             on_text=streamed.show if self._on_text is not None else None,
         )
-        await self._note_reply(work, "turn", form, completion)
+        entry = ModelReplied(completion.text, completion.usage, completion.seconds)
+        await self._note(work, entry)
         return completion
 
-    def _held_to(self, form: Literal["native", "prompt"], answer: bool) -> Mapping[str, Any] | None:
-        if form == "native" or not self._toolbox.tools:
-            return None
-        return ANSWER if answer else self._schema
-
-    def _stream(self, form: Literal["native", "prompt"]) -> "_StreamedText":
-        constrained = form == "prompt" and self._endpoint.format in ("json_schema", "json_object")
-        return _StreamedText(self._on_text, constrained=constrained)
-
-    async def _note_reply(
-        self,
-        work: "_Work",
-        purpose: Literal["probe", "turn"],
-        form: Literal["native", "prompt"],
-        completion: Completion,
-    ) -> None:
-        work.tokens += completion.usage.total
-        await self._note(
-            work,
-            ModelReplied(purpose, form, completion.text, completion.usage, completion.seconds),
-        )
+    def _read(self, completion: Completion) -> Meaning:
+        """Read a reply, and keep it, without what the model thought aloud."""
+        reading = read_reply(completion.text, cut_off=completion.cut_off)
+        text = completion.text
+        if "think>" in text.lower():
+            text = reading.text if isinstance(reading, ForUser) else without_thoughts(text)
+        self.messages.append({"role": "assistant", "content": text or "(nothing)"})
+        return reading
 
     async def _note(self, work: "_Work", entry: Entry) -> None:
         work.transcript.append(entry)
@@ -358,35 +319,27 @@ class Agent:
     ) -> bool:
         """Make the calls of a reply in the endpoint's own form; return whether all were fit."""
         readings = [read_arguments(call.arguments) for call in completion.calls]
-        self.messages.append(
+        calls = [
             {
-                "role": "assistant",
-                "content": completion.text or None,
+                "id": call.call_id,
+                "type": "function",
                 # Endpoints reject a history with calls that they would not have accepted.
-                "tool_calls": [
-                    {
-                        "id": call.call_id,
-                        "type": "function",
-                        "function": {
-                            "name": legal_name(call.name),
-                            "arguments": "{}" if isinstance(read, Unreadable) else call.arguments,
-                        },
-                    }
-                    for call, read in zip(completion.calls, readings, strict=True)
-                ],
+                "function": {
+                    "name": legal_name(call.name),
+                    "arguments": "{}" if isinstance(read, Unreadable) else call.arguments,
+                },
             }
+            for call, read in zip(completion.calls, readings, strict=True)
+        ]
+        self.messages.append(
+            {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
         )
         fit = True
         said = completion.text.strip()
-        for number, (call, read) in enumerate(zip(completion.calls, readings, strict=True)):
-            if number >= CALLS_IN_A_REPLY:
-                words, good = f"Not made: at most {CALLS_IN_A_REPLY} calls in one reply.", False
-            elif isinstance(read, Unreadable):
-                words, good = await self._make(work, read, streamed)
-            else:
-                request = CallRequest((call.name,), read, said)
-                words, good = await self._make(work, request, streamed)
-                said = ""
+        for call, read in zip(completion.calls, readings, strict=True):
+            asked = read if isinstance(read, Unreadable) else CallRequest((call.name,), read, said)
+            words, good = await self._make(work, asked, streamed)
+            said = ""
             self.messages.append({"role": "tool", "tool_call_id": call.call_id, "content": words})
             await work.go_on()
             fit = fit and good
@@ -407,13 +360,15 @@ class Agent:
         problem = argument_problem(tool.tool.input_schema, arguments)
         if problem is not None:
             return await self._correct(work, f"{tool.name}: {problem}")
-        key = call_key(tool, arguments)
-        if key in work.made or key in work.failed:
+        key = _key(tool, arguments)
+        if key in work.read or key in work.changed:
             work.repeated = True
-            came = "its result stands above" if key in work.made else "failed as is said above"
             return await self._correct(
-                work, f"{tool.name} was called with these arguments before, and {came}"
+                work, f"{tool.name} was called with these arguments before; its result stands above"
             )
+        if key not in work.refused and (invented := self._invented(work, tool, arguments)):
+            work.left[tool.name] = tool
+            return await self._correct(work, invented)
         if request.said:
             streamed.finish(request.said)
             await self._note(work, Said(request.said))
@@ -426,13 +381,51 @@ class Agent:
                 f"the user has refused this call of {tool.name}, and is not asked again; do not "
                 "ask for it again in this request",
             )
-        again = may_have_been_made(tool, arguments)
-        agreed = not again and exact_key(tool, arguments) in work.agreed
-        if not (agreed or await consents(self._consent, tool, arguments, again=again)):
+        work.left.pop(tool.name, None)
+        in_doubt = (tool.tool.name, key[1]) in calls_in_doubt(tool.client)
+        again = in_doubt and not tool.repeatable
+        if not await consents(self._consent, tool, arguments, again=again):
             work.refused.add(key)
-            await self._note(work, Declined(tool, arguments))
-            return f"The user declined the call of {tool.name}: do not make it again.", True
+            nobody = isinstance(self._consent, AllowReadOnly)
+            await self._note(work, Declined(tool, arguments, nobody))
+            if nobody:
+                words = f"{tool.name} was not called. {NOBODY_TO_ASK} Tell the user so."
+            else:
+                words = f"The user declined the call of {tool.name}: do not make it again."
+            return words, True
         return await self._call(work, tool, arguments), True
+
+    def _invented(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str | None:
+        """Say what in a call neither the server nor the user has named; each is told once."""
+        schema, said = tool.tool.input_schema, dict[str, None]()
+        unnamed = self._names.unnamed(tool.server, arguments, schema)
+        for key, id_ in [one for one in unnamed if one not in work.told]:
+            said[f"{key} {json.dumps(id_)} is no id that the server or the user has named."] = None
+            returned = self._names.returned(tool.server, key)[:IDS_TOLD]
+            lists = self._toolbox.lists(tool.server, stem(key))
+            if returned:
+                ids = ", ".join(returned)
+                said[f"The ids that the server has returned so far: {ids}."] = None
+            elif lists not in (None, tool):
+                said[f"Call {lists.name} first: it lists them."] = None
+        dates = [(name, str(arguments[name])) for name in _optional_dates(schema, arguments)]
+        for name, value in [one for one in dates if one not in work.told]:
+            if value not in work.request and not _SPEAKS_OF_TIME.search(work.request):
+                said[f"The user named no {name}, and it is optional: leave it out."] = None
+        work.told.update(unnamed, dates)
+        return " ".join(said).rstrip(".") or None
+
+    def _undone(self, work: "_Work", answer: str) -> str | None:
+        """Say, once, which calls were sent back and never made, if there are any."""
+        left, work.left = work.left, {}
+        if not left or answer.rstrip().endswith("?"):
+            return None
+        ids = [one for tool in left.values() for one in self._names.returned(tool.server, "")]
+        known = f" The ids are: {', '.join(dict.fromkeys(ids[:IDS_TOLD]))}." if ids else ""
+        return (
+            f"{', '.join(left)} was not called yet.{known} If the user asked for it, call it now. "
+            "Otherwise say what was done, and what was not"
+        )
 
     async def _correct(self, work: "_Work", problem: str) -> tuple[str, bool]:
         await self._note(work, Corrected(problem))
@@ -451,68 +444,34 @@ class Agent:
             if offered.client is tool.client
         }
         following = _Following(self, work, same_server)
-        stop = work.chain = ChainStop()
-        try:
-            chain = await call_tool_with_chaining(
-                tool.client,
-                tool.tool.name,
-                arguments,
-                consent=following,
-                call_timeout=self._call_timeout,
-                on_step=following.told,
-                on_proposal=self._on_proposal,
-                follow_unadvertised=self._follow_unadvertised,
-                stop=stop,
-                in_doubt=tool.in_doubt,
-            )
-        finally:
-            work.chain = None
-        if chain.error is not None and not chain.steps:
+        work.chain = ChainStop()
+        chain = await call_tool_with_chaining(
+            tool.client,
+            tool.tool.name,
+            arguments,
+            consent=following,
+            call_timeout=self._call_timeout,
+            on_step=following.told,
+            on_proposal=self._on_proposal,
+            follow_unadvertised=self._follow_unadvertised,
+            stop=work.chain,
+        )
+        work.chain = None
+        if chain.error is not None and not chain.steps and not tool.repeatable:
             # What may have taken effect is not made twice, unless that does no harm.
-            if tool.repeatable:
-                work.agreed.add(exact_key(tool, arguments))
-            else:
-                work.failed.add(call_key(tool, arguments))
+            work.changed.add(_key(tool, arguments))
         if chain.outcome is not Outcome.COMPLETED:
             await self._note(work, ChainStopped(chain.outcome, chain.detail))
         names = {own: offered.name for own, offered in same_server.items()}
         return chain_for_model(chain, names)
 
-    def _trim(self, work: "_Work") -> None:
-        """Hold the conversation to its bound, the oldest first."""
-        if work.corrections > 1 and _same_corrections(self.messages[-4:]):
-            # Once is enough.
-            del self.messages[-4:-2]
-        bound = self._bounds.history
-        reminded = len(reminder(work.asked["content"]))
-        # What is newest is kept whole, and what is older has half of the bound at least.
-        own = reminded + size(newest(self.messages[work.begins :]))
-        characters = max(bound, own + bound // 2) - reminded
-        while self._past and size(self.messages) + len(self._earlier.in_words()) > characters:
-            length, in_short = self._past.pop(0)
-            del self.messages[:length]
-            work.begins -= length
-            self._earlier.add(in_short)
-            self._earlier.hold(bound // 2)
-        under_way = self.messages[work.begins :]
-        left = characters - len(self._earlier.in_words())
-        if shorten(under_way, left):
-            work.so_far = Earlier("Done so far in this request, in short:")
-            work.so_far.add_calls(work.transcript)
-            work.so_far.hold(bound // 4)
-            shorten(under_way, left - len(work.so_far.in_words()))
-        self.messages[work.begins :] = under_way
-
     def _close(self, words: str) -> None:
         """End a run that has no answer, so that the conversation can go on from here."""
         answered = {message.get("tool_call_id") for message in self.messages}
-        asked = [message for message in self.messages if message.get("tool_calls")][-1:]
-        for message in asked:
-            for call in message["tool_calls"]:
-                if call["id"] not in answered:
-                    self.messages.append(
-                        {"role": "tool", "tool_call_id": call["id"], "content": words}
-                    )
+        asked = [call for message in self.messages for call in message.get("tool_calls", ())]
+        for call in asked:
+            if call["id"] not in answered:
+                self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": words})
         self.messages.append({"role": "assistant", "content": words})
 
 
@@ -520,28 +479,20 @@ class Agent:
 class _Work:
     """One request under way."""
 
-    asked: Message
-    """The user's words."""
-    begins: int
-    """The place of these words in the conversation."""
+    request: str
     transcript: list[Entry] = field(default_factory=list[Entry])
-    tokens: int = 0
-    corrections: int = 0
-    made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The calls that would bring nothing new. A model that does not know when to stop repeats one:
-    paying twice is not what was asked, and reading twice is in vain as long as nothing changed."""
-    read: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Those that changed nothing."""
-    failed: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The calls that failed for good: they would only fail again."""
-    agreed: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The calls that failed for now: made again, they need no second consent."""
+    changed: set[CallKey] = field(default_factory=set[CallKey])
+    """The calls that are not made again in this request: paying twice is not what was asked."""
+    read: set[CallKey] = field(default_factory=set[CallKey])
+    """The calls that are in vain as long as nothing was changed, since they only read."""
     repeated: bool = False
     """The model has asked again for a call that brings nothing new."""
-    refused: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    refused: set[CallKey] = field(default_factory=set[CallKey])
     """The calls that the host did not consent to, whoever asked: it is not asked again."""
-    so_far: Earlier = field(default_factory=Earlier)
-    """What was done in turns that the conversation no longer has."""
+    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The arguments that the model was told it has invented, each with its name."""
+    left: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
+    """The tools whose calls were sent back for that, and that were not called since."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     chain: ChainStop | None = None
     """Stops the chain that is under way, if there is one."""
@@ -572,76 +523,80 @@ class _Following:
     offered: Mapping[str, OfferedTool]
     """What the model is offered of this server's tools, by the server's names."""
 
-    async def allows(self, proposal: Proposal) -> bool:
-        """Return whether a follow-up call is made."""
-        return await self._agreed(proposal, again=False)
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether a follow-up call is made once more, though its effect is unknown."""
-        return await self._agreed(proposal, again=True)
-
-    async def _agreed(self, proposal: Proposal, *, again: bool) -> bool:
+    async def allows(self, proposal: Proposal, *, again: bool = False) -> bool:
+        """Return whether a follow-up call is made; `again` says that its effect is unknown."""
         offered = self.offered.get(proposal.tool.name)
         if offered is None:
             return False  # What the model may not call, a directive may not either (TC-C-42).
         # As the server lists it now: what it says of the tool may have changed.
         tool = replace(offered, tool=proposal.tool)
-        call = call_key(tool, proposal.arguments)
-        if call not in self.work.refused and await consents(
-            self.agent._consent, tool, proposal.arguments, again=again
+        key = _key(tool, proposal.arguments)
+        policy = self.agent._consent
+        if key in self.work.refused or not await consents(
+            policy, tool, proposal.arguments, again=again
         ):
-            made = Calling(offered, proposal.arguments, by="directive")
-            await self.agent._note(self.work, made)
-            return True
-        self.work.refused.add(call)
-        return False
+            self.work.refused.add(key)
+            return False
+        made = Calling(offered, proposal.arguments, by="directive")
+        await self.agent._note(self.work, made)
+        return True
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return whether a follow-up call is made once more, though its effect is unknown."""
+        return await self.allows(proposal, again=True)
 
     async def told(self, step: Step) -> None:
         """Take note of a result."""
         tool = self.offered[step.tool]
-        key = call_key(tool, step.arguments)
-        if not step.result.is_error:
-            if not tool.says_read_only:
-                # What was read before may be otherwise now.
-                self.work.made -= self.work.read
-            else:
-                self.work.read.add(key)
-            self.work.made.add(key)
-        elif may_be_repeated(step.result):
-            self.work.agreed.add(exact_key(tool, step.arguments))
+        key = _key(tool, step.arguments)
+        if tool.says_read_only or step.result.is_error:
+            self.work.read.add(key)
         else:
-            self.work.failed.add(key)
+            # What was read before may be otherwise now, and what failed may succeed.
+            self.work.read.clear()
+            self.work.changed.add(key)
+        self.agent._names.learn(tool.server, visible(step.result))
         by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
         await self.agent._note(self.work, Called(by, tool.server, step))
 
 
-def _same_corrections(messages: Sequence[Message]) -> bool:
-    """Return whether these are two replies that were corrected in the same words."""
-    reply, first, again, second = messages
-    replies = reply["role"] == again["role"] == "assistant"
-    return replies and bool(first["content"] == second["content"])
+def _key(tool: OfferedTool, arguments: dict[str, Any]) -> CallKey:
+    """Return what two equal calls have in common."""
+    return tool.name, canonical(arguments)
 
 
-def _kept(text: str, reading: Meaning) -> Message:
-    """Return a reply as it is kept: without what the model thought aloud."""
-    if "<think" in text.lower() or "</think" in text.lower():
-        text = reading.text if isinstance(reading, ForUser) else without_thoughts(text)
-    return {"role": "assistant", "content": text or "(nothing)"}
+def _optional_dates(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that are dates and that a call can do without."""
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    return [
+        name
+        for name, value in arguments.items()
+        if isinstance(value, str)
+        and name not in required
+        and '"format": "date' in json.dumps(properties.get(name))
+    ]
+
+
+def _answered(
+    completion: Completion, reading: ForUser, streamed: "_StreamedText"
+) -> tuple[RunOutcome, str, str]:
+    streamed.finish(reading.text)
+    cut_off = ", and was cut off at its length limit" if completion.cut_off else ""
+    return RunOutcome.ANSWERED, f"The model answered{cut_off}.", reading.text
 
 
 class _StreamedText:
     """Passes on what the model says to the user, but nothing that may turn out to be a call."""
 
-    def __init__(self, on_text: OnText | None, *, constrained: bool) -> None:
+    def __init__(self, on_text: OnText | None) -> None:
         self._on_text = on_text
-        self._constrained = constrained
         self._came = ""
         self._shown = ""
 
     def show(self, piece: str) -> None:
         """Take the next piece of a reply."""
         self._came += piece
-        self._pass_on(certain_text(self._came, constrained=self._constrained))
+        self._pass_on(certain_text(self._came))
 
     def finish(self, text: str) -> None:
         """Pass on the rest of what turned out to be the text for the user.

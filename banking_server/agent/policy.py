@@ -3,7 +3,6 @@
 from typing import Any, Protocol
 
 from banking_server.agent.toolbox import OfferedTool
-from banking_server.chaining.values import canonical
 
 
 class CallPolicy(Protocol):
@@ -21,7 +20,7 @@ class CallPolicy(Protocol):
 
 
 class AllowReadOnly:
-    """Allows calls of tools annotated as read-only, and no others, since nobody can be asked.
+    """Allows calls of tools that only read, and no others, since nobody can be asked.
 
     The annotations of a server that the host does not trust decide nothing.
     """
@@ -34,36 +33,12 @@ class AllowReadOnly:
 async def consents(
     policy: CallPolicy, tool: OfferedTool, arguments: dict[str, Any], *, again: bool
 ) -> bool:
-    """Return what the host says to a call, whoever asks for it.
+    """Return what the host says to a call, whoever asks for it (TC-C-20).
 
-    One policy holds for the model's calls and for the same calls by a directive (TC-C-20). Of a
-    tool that is read-only it is asked only `again`: about a call whose effect is unknown.
+    Of a tool that is read-only the policy is asked only `again`: about a call whose effect is
+    unknown.
     """
     if again:
         asked = getattr(policy, "allows_again", None)
         return asked is not None and bool(await asked(tool, arguments))
     return tool.read_only or await policy.allows(tool, arguments)
-
-
-def may_have_been_made(tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-    """Return whether an equal call has an unknown effect, and a second one may do harm."""
-    return not tool.repeatable and (tool.tool.name, canonical(arguments)) in tool.in_doubt
-
-
-def call_key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
-    """Return what two equal calls have in common, whether or not they write out a default."""
-    properties = tool.tool.input_schema.get("properties")
-    defaults = {
-        name: schema["default"]
-        for name, schema in (properties.items() if isinstance(properties, dict) else ())
-        if isinstance(schema, dict) and "default" in schema
-    }
-    try:
-        return tool.name, canonical({**defaults, **arguments})
-    except ValueError:  # A default that nobody can send.
-        return exact_key(tool, arguments)
-
-
-def exact_key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
-    """Return what two calls have in common that say the same: the one is agreed to as the other."""
-    return tool.name, canonical(arguments)

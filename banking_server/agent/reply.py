@@ -5,29 +5,23 @@ A reply asks for a **call** if it holds a JSON object of one of these shapes, an
     {"tool": "list_accounts", "arguments": {}}
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
-The object may stand in a Markdown code fence, as most small models write it. Words *before* the
-object are what the model says to the user with the call ("Let me look that up:"). Words *after* it,
-or a second object, make the intent doubtful: the model may be explaining a call, or inventing its
-result. Such a reply is neither executed nor shown to the user; the model is asked what it means.
-The same goes for what looks like a call and is not valid JSON: nothing is repaired by guessing.
+The object may stand in a Markdown code fence, as most small models write it. Words before the
+object are what the model says to the user with the call. Words after it, or a second object, make
+the intent doubtful: the model may be explaining a call, or inventing its result. Such a reply is
+neither executed nor shown to the user; the model is asked what it means. The same goes for what
+looks like a call and is not valid JSON: nothing is repaired by guessing.
 
 `{"name", "arguments"}` is read as well, since models trained on function calling fall back to it.
-`{"response": "..."}` without `mcp`, or `{"answer": "..."}`, is for the user. So is every other
-reply, word for word.
+`{"response": "..."}` without `mcp` is for the user. So is every other reply, word for word.
 """
 
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from banking_server.chaining.values import canonical
-
-OBJECTS_LOOKED_AT: Final = 50
-"""Places in one reply where a JSON object is looked for."""
-
-NESTING: Final = 100
-"""Levels of nesting at which a JSON object is still accepted."""
 
 REPLY_TO_USER: Final = "reply_to_user"
 """The tool that is none: calling it is the prompt form's way to say that the task is done."""
@@ -35,21 +29,20 @@ REPLY_TO_USER: Final = "reply_to_user"
 MESSAGE: Final = "message"
 """Its one argument: the text for the user."""
 
-_THOUGHTS = re.compile(
-    r"<(think(?:ing)?)(?:\s[^<>]{0,200})?>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
-)
-_THOUGHT_BEGINS = re.compile(r"<think(?:ing)?(?:\s[^<>]{0,200})?>", re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_MAY_BECOME_A_TAG = re.compile(r"</?\w{0,8}(?:(?<=think|nking)\s[^<>]{0,200})?\Z", re.IGNORECASE)
-_REST_OF_THOUGHTS = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_BEGINS_AS_ANSWER = re.compile(
+OURS: Final = (REPLY_TO_USER, "The user's request was:", "The calls for this request are over")
+"""What stands in reminders and corrections of this program, and in no answer to a user."""
+
+_THOUGHTS: Final = re.compile(r"\A.*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_BEGINS_AS_ANSWER: Final = re.compile(
     rf'\A\s*\{{\s*"tool"\s*:\s*"{REPLY_TO_USER}"\s*,\s*"arguments"\s*:\s*\{{\s*"{MESSAGE}"\s*:\s*"'
     r'((?:[^"\\]|\\(?:[^u]|u[0-9a-fA-F]{4}))*)'
 )
-_FENCE_BEFORE = re.compile(r"```[\w-]*\s*\Z")
-_FENCE_AFTER = re.compile(r"\A\s*```")
-_LIKE_A_CALL = re.compile(r"""\{\s*["'“]?(?:tool|mcp|response|arguments)["'”]?\s*:""")
-_NO_METHOD = frozenset({"", "call", "call_tool", "tools/call"})
+_FENCE_BEFORE: Final = re.compile(r"```[\w-]*\s*\Z")
+_FENCE_AFTER: Final = re.compile(r"\A\s*```")
+_MAY_BE_A_CALL: Final = re.compile(
+    r"""\A(?:```[\w-]*\s*)?(?P<first>\{)|\{\s*["'“]?(?:tool|mcp|response|arguments)["'”]?\s*:"""
+    r"""|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"arguments"\s*:"""
+)
 
 
 @dataclass(frozen=True)
@@ -82,84 +75,74 @@ Meaning = ForUser | CallRequest | Unreadable
 """What a reply means."""
 
 
+def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
+    """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
+    text = without_thoughts(text)
+    if not text:
+        return Unreadable("the reply was empty")
+    for found in islice(_MAY_BE_A_CALL.finditer(text), 50):
+        at = found.start("first") if found["first"] else found.start()
+        before = _FENCE_BEFORE.sub("", text[:at]).strip()
+        value, end, problem = _object_at(text, at)
+        if problem and cut_off:
+            return Unreadable("the reply was cut off before its JSON object was complete")
+        if problem:
+            return Unreadable(f"the JSON object in the reply is not valid: {problem}")
+        rest = _FENCE_AFTER.sub("", text[end:]).strip()
+        reading = _read_object(value, before)
+        if isinstance(reading, CallRequest) and rest:
+            return Unreadable(
+                "the reply goes on after the JSON object of its call, so that it is not clear "
+                "whether the call is meant; make one call in a reply, and write nothing after "
+                "it, since its result comes in the next message"
+            )
+        if reading is not None:
+            return reading
+    return _for_user(text)
+
+
+def _for_user(text: str) -> Meaning:
+    """Return an answer; a model that repeats what this program reminded it of gives none."""
+    if any(words in text for words in OURS):
+        return Unreadable(
+            "that repeats the instructions; say to the user in your own words what "
+            "was done, and what was not"
+        )
+    return ForUser(text)
+
+
 def without_thoughts(text: str) -> str:
     """Return a reply without what a model thinks aloud, in `<think>` blocks, closed or not.
 
     Some chat templates open the block themselves, so that a reply has only its end.
     """
-    if text.lstrip().startswith("{"):
-        return text  # A tag in it stands in an argument.
-    return _REST_OF_THOUGHTS.sub("", _THOUGHTS.sub("", text)).strip()
-
-
-def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
-    """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
-    text = without_thoughts(text).strip()
-    if not text:
-        return Unreadable("the reply was empty")
-    at = -1
-    for _ in range(OBJECTS_LOOKED_AT):
-        at = text.find("{", at + 1)
-        if at < 0:
-            break
-        before = _FENCE_BEFORE.sub("", text[:at]).strip()
-        value, end, problem = _object_at(text, at)
-        if problem:
-            if not before or _LIKE_A_CALL.match(text, at):
-                if cut_off:
-                    return Unreadable("the reply was cut off before its JSON object was complete")
-                return Unreadable(f"the JSON object in the reply is not valid: {problem}")
-            continue
-        rest = _FENCE_AFTER.sub("", text[end:]).strip()
-        if _is_call(value):
-            if rest:
-                return Unreadable(
-                    "the reply goes on after the JSON object of its call, so that it is not clear "
-                    "whether the call is meant; make one call in a reply, and write nothing after "
-                    "it, since its result comes in the next message"
-                )
-            return _call(value, before)
-        words = value.get("response") or (len(value) == 1 and value.get("answer"))
-        if not before and not rest and isinstance(words, str):
-            return ForUser(without_thoughts(words))
-        at = end - 1
-    return ForUser(text)
+    return text.strip() if text.lstrip().startswith("{") else _THOUGHTS.sub("", text).strip()
 
 
 def read_arguments(text: str) -> dict[str, Any] | Unreadable:
     """Read the arguments of a call in the endpoint's own form: JSON text; empty means `{}`."""
-    text = text.strip()
-    if not text:
-        return {}
-    value, end, problem = _object_at(text, 0) if text[0] == "{" else ({}, 0, "")
-    if problem:
-        return Unreadable(f"the arguments are not valid JSON: {problem}")
-    if text[end:].strip():
-        return Unreadable("the arguments are not one JSON object")
+    text = text.strip() or "{}"
+    value, end, problem = _object_at(text, 0)
+    if problem or text[end:].strip():
+        return Unreadable(f"the arguments are not one JSON object: {problem or 'more follows it'}")
     return value
 
 
-def certain_text(text: str, *, constrained: bool = False) -> str:
-    """Return the start of an unfinished reply that is for the user, whatever follows it.
-
-    One thing can still follow: the end of a thought that was never begun.
-    `constrained` says that the endpoint lets nothing come after a JSON object.
-    """
-    answer = _BEGINS_AS_ANSWER.match(text) if constrained else None
+def certain_text(text: str) -> str:
+    """Return the start of an unfinished reply that is for the user, whatever follows it."""
+    answer = _BEGINS_AS_ANSWER.match(text)
     if answer is not None:
-        # A half character at the end waits for its other half.
+        # Half a character at the end waits for its other half.
         text = re.sub("[\ud800-\udbff]\\Z", "", json.loads(f'"{answer[1]}"', strict=False))
-        return _certain(without_thoughts(text))
-    begins = [found.start() for found in _THOUGHT_BEGINS.finditer(text)]
-    if len(begins) > len(_THOUGHT_ENDS.findall(text)):
-        text = text[: begins[0]]  # A thought may stand in a thought.
-    certain = _certain(without_thoughts(text))
-    return re.split(r"\[\s*\{|\{|```|`{1,2}\Z|\[\s*\Z", certain, maxsplit=1)[0].rstrip()
-
-
-def _certain(text: str) -> str:
-    """Return a text without an end that may become a tag, or go away as white space."""
-    return _MAY_BECOME_A_TAG.sub("", text).strip()
+    else:
+        text = re.split(r"\[\s*\{|\{|`|<|\[\s*\Z", text.lstrip(), maxsplit=1)[0]
+    # What begins like words of this program's own waits for the rest.
+    for words in OURS:
+        begins = [text[-n:] == words[:n] for n in range(1, min(len(words), len(text)) + 1)]
+        if words in text or any(begins):
+            held = text.find(words) if words in text else len(text) - begins.index(True) - 1
+            text = text[:held]
+    return text.rstrip()
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
@@ -167,86 +150,49 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
     try:
         value, end = json.JSONDecoder(object_pairs_hook=_once).raw_decode(text, at)
         # What not everybody can write as JSON (NaN, 1e999, half a character) is not sent either.
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-        canonical(value)
-        if _deeper_than(NESTING, value):
-            raise RecursionError
+        canonical(value).encode()
+        return (value, end, "") if isinstance(value, dict) else ({}, at, "it is no object")
     except json.JSONDecodeError as error:
         return {}, at, f"{error.msg} at line {error.lineno} column {error.colno}"
-    except _Twice as error:
-        return {}, at, f"{str(error)!r} stands twice in it"
-    except UnicodeEncodeError:
-        return {}, at, "it holds half a character (an unpaired surrogate)"
-    except (ValueError, RecursionError):
-        return {}, at, "it holds a number that JSON has not, or is nested too deeply"
-    return value, end, ""
-
-
-class _Twice(Exception):
-    """A name stands twice in one object, so that it is not clear which of the values is meant."""
+    except (ValueError, RecursionError) as error:
+        return {}, at, f"it holds what JSON has not, or is nested too deeply ({error})"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for name, item in pairs:
-        if name in value:
-            raise _Twice(name[:80])
-        value[name] = item
-    return value
+    """Return an object. Raises ValueError if a name stands twice: it is not clear what is meant."""
+    names = [name for name, _ in pairs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{twice[0][:80]!r} stands twice in it")
+    return dict(pairs)
 
 
-def _deeper_than(levels: int, value: Any) -> bool:
-    layer = [value]
-    for _ in range(levels):
-        layer = [
-            inner
-            for outer in layer
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not layer:
-            return False
-    return True
+def _read_object(value: dict[str, Any], said: str) -> Meaning | None:
+    """Return what an object means; None if it is only part of a text.
 
-
-def _is_call(value: dict[str, Any]) -> bool:
-    if value.get("mcp") is not None or "tool" in value:
-        return True
-    return isinstance(value.get("name"), str) and "arguments" in value
-
-
-def _call(value: dict[str, Any], before: str) -> Meaning:
-    if value.get("mcp") is not None:
-        return _mcp_call(value, before)
-    name = value.get("tool", value.get("name"))
+    In the `mcp` shape, `tool` is a server and `method` its tool, or `tool` is the tool.
+    """
+    mcp, response = value.get("mcp"), value.get("response")
+    if mcp is None and isinstance(response, str) and not said:
+        return _for_user(without_thoughts(response))
+    if isinstance(mcp, dict):
+        said = response if isinstance(response, str) else said
+        name, arguments = mcp.get("tool"), mcp.get("params", {})
+    elif "tool" in value or ("name" in value and "arguments" in value):
+        name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
+    else:
+        return None
     if not isinstance(name, str) or not name:
         return Unreadable('"tool" must be the name of a tool')
-    arguments = value.get("arguments", {})
     if not isinstance(arguments, dict):
-        return Unreadable('"arguments" must be a JSON object')
-    if name == REPLY_TO_USER:
-        message = arguments.get(MESSAGE)
-        if len(arguments) == 1:
-            [message] = arguments.values()  # Small models call it "text", or "answer".
-        message = without_thoughts(message).strip() if isinstance(message, str) else ""
-        if not message:
-            return Unreadable(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')
-        return ForUser(f"{before}\n{message}" if before else message)
-    return CallRequest((name,), arguments, before)
-
-
-def _mcp_call(value: dict[str, Any], before: str) -> Meaning:
-    """Read the `mcp` shape, in which `tool` is a server and `method` its tool, or `tool` a tool."""
-    mcp = value["mcp"]
-    if not isinstance(mcp, dict) or not isinstance(mcp.get("tool"), str):
-        return Unreadable('"mcp" must be an object with "tool", "method" and "params"')
-    tool, method, params = mcp["tool"], mcp.get("method"), mcp.get("params", {})
-    if not isinstance(params, dict):
-        return Unreadable('"mcp.params" must be a JSON object')
-    if method is not None and not isinstance(method, str):
-        return Unreadable('"mcp.method" must be the name of a tool')
-    response = value.get("response")
-    said = response if isinstance(response, str) else before
-    if method is None or method in _NO_METHOD:
-        return CallRequest((tool,), params, said)
-    return CallRequest((f"{tool}__{method}", method), params, said)
+        return Unreadable("the arguments of a call must be a JSON object")
+    method = mcp.get("method") if isinstance(mcp, dict) else None
+    if isinstance(method, str) and method not in ("", "call", "call_tool", "tools/call"):
+        return CallRequest((f"{name}__{method}", method), arguments, said)
+    if name != REPLY_TO_USER:
+        return CallRequest((name,), arguments, said)
+    # Small models call the one argument "text", or "answer".
+    texts = [arguments[MESSAGE]] if MESSAGE in arguments else [*arguments.values()]
+    message = without_thoughts(texts[0]) if len(texts) == 1 and isinstance(texts[0], str) else ""
+    if not message:
+        return Unreadable(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')
+    return _for_user(f"{said}\n{message}" if said else message)

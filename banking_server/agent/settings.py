@@ -6,6 +6,7 @@ client that asks it comes with the extra `model` of this package.
 
 import importlib.util
 import os
+import re
 from typing import Final, Literal
 
 from pydantic import (
@@ -40,10 +41,10 @@ class ModelSettings(BaseModel):
     key: SecretStr | None = Field(
         default=None, description="The endpoint's API key, if it asks for one. A secret."
     )
-    tools: Literal["auto", "native", "prompt"] = Field(
-        default="auto",
-        description="How the model is given tools: by the endpoint's own tool calling, or in the "
-        "prompt. `auto` asks the model once to call a harmless tool, and goes by whether it does.",
+    tools: Literal["prompt", "native"] = Field(
+        default="prompt",
+        description="How the model is given tools: `prompt` describes them in the prompt, which "
+        "works with any model; `native` uses the endpoint's own tool calling.",
     )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Passed on if given. By default the endpoint's own."
@@ -54,41 +55,34 @@ class ModelSettings(BaseModel):
         allow_inf_nan=False,
         description="Seconds that the endpoint may be silent in a reply.",
     )
-    format: Literal["auto", "json_schema", "json_object", "none"] = "auto"
-    """How the endpoint is asked to hold replies in the prompt form to the JSON of a call or an
-    answer: `response_format` of that type, or `none`. `auto` tries them, and goes by what comes
-    back. It is no variable: `auto` is right for people, and the rest is for tests."""
 
     @field_validator("url")
     @classmethod
     def _http_url(cls, value: str) -> str:
-        if http_url(value, "http://localhost:11434/v1").password and not stays_private(value):
-            raise ValueError(f"has a password, {_IN_THE_CLEAR}")
+        if http_url(value, "http://localhost:11434/v1").password:
+            _stays_private(value)
         return value
 
     @field_validator("key")
     @classmethod
     def _can_be_sent(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if value is None:
-            return None
-        text = value.get_secret_value()
-        if not text.isascii() or not text.isprintable() or " " in text:
+        if value is not None and not re.fullmatch("[!-~]*", value.get_secret_value()):
             raise ValueError("holds a character that no key has: a space, say, or a line break")
-        url = info.data.get("url")
-        if url is not None and not stays_private(url):
-            raise ValueError(f"is a secret, {_IN_THE_CLEAR}")
+        if value is not None and "url" in info.data:
+            _stays_private(info.data["url"])
         return value
 
 
-FROM_ENVIRONMENT: Final = ("url", "name", "key", "tools", "temperature", "timeout")
+def _stays_private(url: str) -> None:
+    if not stays_private(url):
+        raise ValueError(
+            "is a secret, and would go to another computer over http, where anybody on the way "
+            "can read it; use https"
+        )
+
+
+FROM_ENVIRONMENT: Final = tuple(ModelSettings.model_fields)
 """The settings that are variables."""
-
-_IN_THE_CLEAR: Final = (
-    "and would go to another computer over http, where anybody on the way can read it; use https"
-)
-
-_IN_WORDS: Final = {"int_parsing": "must be a whole number", "float_parsing": "must be a number"}
-"""What a setting must be, by pydantic's type of the mistake."""
 
 
 def is_configured() -> bool:
@@ -118,9 +112,7 @@ def load_model_settings() -> ModelSettings:
                 f"No model is configured: set {variable}. "
                 f"{ModelSettings.model_fields[name].description}"
             ) from None
-        words = _IN_WORDS.get(problem["type"]) or (
-            problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        )
+        words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
         # Neither a key nor a URL is repeated: a URL can hold a password.
         shown = "" if name in ("key", "url") else f", not {str(problem['input'])[:60]!r}"
         raise ModelNotConfigured(f"{variable}: {words}{shown}") from None

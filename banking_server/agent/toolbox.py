@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 import anyio
@@ -14,7 +13,6 @@ from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
-from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.chaining.values import follow, pointer_parts
 from banking_server.text import cut, one_line
 
@@ -24,17 +22,13 @@ NAME_LENGTH: Final = 64
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
 
-MAX_LINES: Final = 200
-"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
-
-MAX_CHOICES: Final = 50
-"""Values, or kinds of value, of one argument that are described."""
-
 MAX_DESCRIPTION: Final = 10_000
 """Characters of a description that a model is given."""
 
 MAX_INSTRUCTIONS: Final = 20_000
 """Characters of a server's instructions that a model is given."""
+
+_LISTING: Final = re.compile(r"(?:list|get|find|search|show|read|query)(?![a-z])", re.IGNORECASE)
 
 
 class ToolsUnavailable(Exception):
@@ -51,51 +45,40 @@ class OfferedTool:
     tool: Tool
     """The tool as its server lists it, under the server's own name."""
     client: Client
-    in_doubt: CallsInDoubt
-    """The calls to its server whose effect is unknown."""
     trusted: bool = False
     """Whether the host believes what the server says of its tools (their annotations)."""
 
     @property
     def read_only(self) -> bool:
         """Whether a server that the host trusts says that the tool changes nothing."""
-        return self._hint("read_only_hint")
+        return self.trusted and self.says_read_only
 
     @property
     def repeatable(self) -> bool:
         """Whether a server that the host trusts says that a second equal call changes nothing."""
-        return self.read_only or self._hint("idempotent_hint")
+        hint = getattr(self.tool.annotations, "idempotent_hint", None)
+        return self.read_only or (self.trusted and hint is True)
 
     @property
     def says_read_only(self) -> bool:
         """Whether its server says so, trusted or not: for what only repetitions hang on."""
         return getattr(self.tool.annotations, "read_only_hint", None) is True
 
-    def _hint(self, name: str) -> bool:
-        return self.trusted and getattr(self.tool.annotations, name, None) is True
-
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
         lines = [f"Tool: {self.name}"]
-        title = self.tool.title or (self.tool.annotations and self.tool.annotations.title)
-        if title:
-            lines.append(f"Title: {one_line(title, MAX_DESCRIPTION)}")
+        if self.tool.title:
+            lines.append(f"Title: {one_line(self.tool.title, MAX_DESCRIPTION)}")
         lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
-        described = _properties(self.tool.input_schema, self.tool.input_schema)
-        arguments = list(islice(described, MAX_LINES))
+        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
     def as_function(self) -> dict[str, Any]:
         """Describe the tool for an endpoint's own tool calling."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.tool.description or self.tool.title or "",
-                "parameters": self.tool.input_schema,
-            },
-        }
+        about = self.tool.description or self.tool.title or ""
+        function = {"name": self.name, "description": about, "parameters": self.tool.input_schema}
+        return {"type": "function", "function": function}
 
 
 class Toolbox:
@@ -134,26 +117,27 @@ class Toolbox:
             trusted: The names of those whose annotations are believed. No tool of another one
                 counts as read-only.
             call_timeout: Seconds that each server may take to list its tools.
-            allowed: The tools that may be used, by their servers' names for them; by default all.
+            allowed: The tools that may be used, by their servers' names for them; the name of a
+                server stands for all its tools. By default all.
 
         Raises:
             ToolsUnavailable: Tools are not listed, or one that is allowed is not there.
         """
-        found: list[tuple[str, Tool, Client, CallsInDoubt, bool]] = []
-        there: set[str] = set()
+        found: list[tuple[str, Tool, Client, bool]] = []
+        there = set(clients)
         for server, client in clients.items():
-            in_doubt = CallsInDoubt()
-            tools = await _listed(server, client, call_timeout)
+            listed = await _listed(server, client, call_timeout)
+            there |= {tool.name for tool in listed}
             found += [
-                (server, tool, client, in_doubt, server in trusted)
-                for tool in tools
-                if not hidden_from_model(tool.meta) and (allowed is None or tool.name in allowed)
+                (server, tool, client, server in trusted)
+                for tool in listed
+                if not hidden_from_model(tool.meta)
+                and (allowed is None or {tool.name, server} & {*allowed})
             ]
-            there |= {tool.name for tool in tools}
         if missing := set(allowed or ()) - there:
-            listed = ", ".join(sorted(missing))[:200]
             raise ToolsUnavailable(
-                f"The servers have no tool of these names, which are allowed: {listed}"
+                "No tool and no server has these names, which are allowed: "
+                f"{', '.join(sorted(missing))[:200]}. The servers are: {', '.join(clients)}"
             )
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
@@ -171,6 +155,22 @@ class Toolbox:
                 if name in known:
                     return known[name]
         return None
+
+    def lists(self, server: str, of: str) -> OfferedTool | None:
+        """Return a tool of a server that most likely lists its ids of a kind, such as `account`.
+
+        It needs no argument, and its server says that it only reads, or its name says so.
+        """
+        found = [
+            tool
+            for tool in self.tools
+            if tool.server == server
+            and not tool.tool.input_schema.get("required")
+            and (tool.says_read_only or _LISTING.match(tool.tool.name))
+        ]
+        named = [one for one in found if _is_about(one.tool.name, of)]
+        by_name = [one for one in named or found if _LISTING.match(one.tool.name)]
+        return next(iter(by_name or named or found), None)
 
     def in_words(self) -> str:
         """Describe all tools as text for the model."""
@@ -192,6 +192,12 @@ async def _listed(server: str, client: Client, seconds: float | None) -> list[To
     raise ToolsUnavailable(f"The server {server!r} does not list its tools: {reason}")
 
 
+def _is_about(name: str, of: str) -> bool:
+    """Return whether a tool's name has the word for a kind of thing in it, plural or not."""
+    words = [word.lower().removesuffix("s") for word in re.findall("[A-Z]?[a-z]+", name)]
+    return any(len(word) > 3 and of.removesuffix("s").endswith(word) for word in words)
+
+
 def legal_name(name: str) -> str:
     """Return `name` in a form that the tool calling of endpoints allows."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
@@ -200,18 +206,14 @@ def legal_name(name: str) -> str:
 def _names(tools: list[tuple[str, str]]) -> list[str]:
     wanted = Counter(legal_name(name) for _, name in tools)
     names: list[str] = []
-    taken = {REPLY_TO_USER}
-    numbers: dict[str, int] = {}
     for server, own in tools:
         name = legal_name(own)
         if wanted[name] > 1:
             name = legal_name(f"{server}__{own}")
-        unique, number = name, numbers.get(name, 2)
-        while unique in taken or (unique != legal_name(own) and unique in wanted):
+        unique, number = name, 2
+        while unique in (REPLY_TO_USER, *names) or (unique != legal_name(own) and unique in wanted):
             unique = f"{name[: NAME_LENGTH - 1 - len(str(number))]}_{number}"
             number += 1
-        numbers[name] = number
-        taken.add(unique)
         names.append(unique)
     return names
 
@@ -220,45 +222,35 @@ def _properties(
     part: Mapping[str, Any], root: Mapping[str, Any], indent: str = ""
 ) -> Iterator[str]:
     """Yield a line for each property of an object's schema, nested properties indented."""
-    properties = part.get("properties")
+    properties, required = part.get("properties"), part.get("required")
     if not isinstance(properties, dict) or len(indent) // 2 >= DEPTH:
         return
-    required = part.get("required")
-    required = required if isinstance(required, list) else []
     for name, given in properties.items():
         schema = resolved(given, root)
-        notes = [_type(schema, root), "required" if name in required else "optional"]
-        if "default" in schema and schema["default"] is not None:
+        needed = isinstance(required, list) and name in required
+        notes = [_type(schema, root), "required" if needed else "optional"]
+        if schema.get("default") is not None:
             notes.append(f"default {_json(schema['default'])}")
         about = str(schema.get("description") or schema.get("title") or "no description")
         yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about, MAX_DESCRIPTION)}"
-        items = resolved(schema.get("items"), root)
-        for nested in (schema, items):
+        for nested in (schema, resolved(schema.get("items"), root)):
             yield from _properties(nested, root, indent + "  ")
 
 
 def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Say what a value must be: `number, at least 0.01`; `one of "confirm", "cancel"`."""
-    if isinstance(schema.get("enum"), list):
-        return "one of " + ", ".join(map(_json, schema["enum"][:MAX_CHOICES]))
-    if "const" in schema:
-        return _json(schema["const"])
     options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list) and depth < 2:
-        listed = options[:MAX_CHOICES]
-        words = [_type(resolved(option, root), root, depth + 1) for option in listed]
+    if isinstance(schema.get("enum"), list):
+        return "one of " + ", ".join(map(_json, schema["enum"]))
+    if isinstance(options, list) and depth < DEPTH:
+        words = [_type(resolved(option, root), root, depth + 1) for option in options]
         return " or ".join(dict.fromkeys(words))
     kind = schema.get("type", "any value")
-    if isinstance(kind, list):
-        return " or ".join(map(str, kind))
     if kind == "array" and depth < DEPTH:
         return f"list of {_type(resolved(schema.get('items'), root), root, depth + 1)}"
-    bounds = [
-        f"{words} {schema[rule]}"
-        for rule, words in (("minimum", "at least"), ("maximum", "at most"), ("format", "as"))
-        if rule in schema
-    ]
-    return ", ".join([str(kind), *bounds])
+    rules = (("minimum", "at least"), ("maximum", "at most"), ("format", "as"), ("const", "always"))
+    bounds = [f"{words} {schema[rule]}" for rule, words in rules if rule in schema]
+    return ", ".join([" or ".join(kind) if isinstance(kind, list) else str(kind), *bounds])
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:

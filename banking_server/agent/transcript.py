@@ -19,10 +19,8 @@ class RunOutcome(StrEnum):
     """The model has replied as often as it may."""
     TIME_LIMIT = "time_limit"
     """The time for the request has run out."""
-    TOKEN_LIMIT = "token_limit"  # noqa: S105 - not a password
-    """The tokens for the request are used up."""
     CORRECTION_LIMIT = "correction_limit"
-    """The model asked too often in a row for calls that cannot be made."""
+    """The model replied too often in a row with what could not be used, or repeated itself."""
     MODEL_UNAVAILABLE = "model_unavailable"
     """The endpoint gave no usable reply."""
     STOPPED = "stopped"
@@ -33,10 +31,6 @@ class RunOutcome(StrEnum):
 class ModelReplied:
     """The model was asked, and replied."""
 
-    purpose: Literal["probe", "turn"]
-    """A probe finds out whether the model calls tools in the endpoint's own form."""
-    form: Literal["native", "prompt"]
-    """How the model was given the tools."""
     text: str
     """The text of the reply, unchanged."""
     usage: Usage
@@ -84,11 +78,13 @@ class Declined:
 
     tool: OfferedTool
     arguments: dict[str, Any]
+    nobody: bool = False
+    """Whether there was nobody to ask."""
 
 
 @dataclass(frozen=True)
 class Corrected:
-    """The model asked for a call that cannot be made, and was told why."""
+    """A reply of the model could not be used, and the model was told why."""
 
     problem: str
 
@@ -110,11 +106,6 @@ class Run:
     """The model's last reply, for the user; None unless the outcome is `answered`."""
     transcript: tuple[Entry, ...]
     seconds: float
-
-    @property
-    def model_calls(self) -> int:
-        """How often the model was asked."""
-        return len(self.replies)
 
     @property
     def replies(self) -> tuple[ModelReplied, ...]:
@@ -145,18 +136,16 @@ def what_happened(transcript: Sequence[Entry]) -> str:
     done: list[str] = []
     under_way: Calling | None = None
     for entry in transcript:
-        match entry:
-            case Calling():
-                under_way = entry
-            case Called():
-                under_way = None
-                whose = "model" if entry.by == "model" else "server's directive"
-                done.append(_in_words(entry, f"by the {whose}"))
-            case ChainStopped(outcome=Outcome.FAILED):
-                under_way = None
-                done.append(entry.detail)
-            case _:
-                pass
+        if isinstance(entry, Calling):
+            under_way = entry
+        elif isinstance(entry, Called):
+            under_way = None
+            whose = "model" if entry.by == "model" else "server's directive"
+            failed = ", which failed" if entry.step.result.is_error else ""
+            done.append(f"{entry.step.tool} (by the {whose}){failed}")
+        elif isinstance(entry, ChainStopped) and entry.outcome is Outcome.FAILED:
+            under_way = None
+            done.append(entry.detail)
     report = f"Done so far: {'; '.join(done)}." if done else "No tool call was completed."
     if under_way is not None:
         report += (
@@ -164,8 +153,3 @@ def what_happened(transcript: Sequence[Entry]) -> str:
             "known."
         )
     return report
-
-
-def _in_words(called: Called, whose: str) -> str:
-    failed = ", which failed" if called.step.result.is_error else ""
-    return f"{called.step.tool} ({whose}){failed}"

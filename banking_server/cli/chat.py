@@ -4,7 +4,7 @@ import io
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -75,14 +75,10 @@ def chat(
     from banking_server import agent
     from banking_server.cli.saving import Conversation
     from banking_server.cli.servers import connect_all, from_options
-    from banking_server.host.narrator import Narrator
-    from banking_server.host.plain import SHOWN
-    from banking_server.host.printing import console, say
+    from banking_server.host.printing import console
     from banking_server.host.questions import TerminalQuestions
     from banking_server.host.speech import MarkdownSpeech, PlainSpeech
-    from banking_server.host.typed import read_line
     from banking_server.host.waiting import Waiting
-    from banking_server.text import cut, one_line
 
     if agent_id and not config:
         raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
@@ -95,25 +91,9 @@ def chat(
     out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
     # A program that reads the output gets the answers, and a person sees it all in its order.
     seen = sys.stdout.isatty()
-    notes = out if seen else errors
-    person, is_here = TerminalQuestions(errors, waiting.hidden), sys.stdin.isatty()
+    is_here = sys.stdin.isatty()
+    person = TerminalQuestions(errors, waiting.hidden) if is_here else None
     patience = patience_of(timeout)
-
-    def tell(text: str, *, indent: int = 0) -> None:
-        if text:
-            say(notes, cut(one_line(text), SHOWN), indent=indent)
-        else:
-            notes.print()
-
-    async def consents(tool: agent.OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
-        return await person.consents(
-            tool.tool,
-            arguments,
-            trust_hints=tool.trusted,
-            name=tool.name,
-            server=tool.server,
-            again=again,
-        )
 
     try:
         configuration = agent.load_agent(config, agent_id) if config else agent.ANY_AGENT
@@ -126,10 +106,8 @@ def chat(
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
             speech=MarkdownSpeech(out, waiting.says) if seen else PlainSpeech(out),
-            tell=tell,
-            consents=consents if is_here else None,
-            learns=person.names.learn,
-            read=read_line,
+            notes=out if seen else errors,
+            person=person,
             waiting=waiting,
             record=Conversation(settings.name),
             is_typed=is_here and request is None,
@@ -140,12 +118,11 @@ def chat(
                 connect_all,
                 wanted,
                 insecure=insecure,
-                person=person if is_here else None,
+                person=person,
                 progressed=waiting.progressed if waiting.seen else None,
                 patience=patience,
             ),
             terminal,
-            Narrator(notes, questions=None),
             prompt=request,
             configuration=configuration,
             trust_hints=trust_hints or not (urls or command),

@@ -2,18 +2,21 @@
 
 A question for consent shows each id of a call with the name that the same server gave it, in what
 it returned before: an object with an id and a name beside it (`accountId` and `accountName`, `id`
-and `name`). What one server says names nothing of another's. An id that the server has not named is
-shown as such: a model may have made it up.
+and `name`). An id that stands as a whole word in a text of the server is known too. What one server
+says names nothing of another's. An id that the server has not named is shown as such: a model may
+have made it up.
 """
 
 import json
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult
 
+from banking_server.chaining.content import in_text, on_the_wire
 from banking_server.host.plain import quoted_name
 
 MAX_IDS: Final = 2_000
@@ -23,7 +26,7 @@ MAX_VALUES: Final = 20_000
 """Values in one result that are looked through."""
 
 MAX_TEXT: Final = 200_000
-"""Characters of a text that are read as JSON."""
+"""Characters of a text that are read as JSON, and of a server's texts that are remembered."""
 
 MAX_SHOWN: Final = 10
 """Ids in lists and in parts of a call that are shown, fewer if the call itself has many."""
@@ -36,6 +39,13 @@ _NAMES: Final = 3
 
 _ID: Final = re.compile("(?:id|Id|ID)|(.+?)(?:Id|ID|_id)")
 _MANY: Final = re.compile("(.+?)(?:Ids|IDs|_ids)")
+_DESCRIBED: Final = re.compile(r"\b(?:[Ii]d|ID|[Ii]dentifier)s?\b")
+
+_IN_TEXT: Final = re.compile(
+    r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]{1,40}(?:[-_][A-Za-z0-9]{1,40}){1,5}(?![\w-])"
+    r"|(?<![\w-])[A-Za-z]{1,4}\d{2,12}(?![\w-])"
+)
+"""What looks like an id in a text: `rx_100`, `TRX-2026-1`, `RX100`."""
 
 _PLAIN_NAME: Final = re.compile(r"[^\W_](?:[\w.,'&+/-]| (?! )){0,59}")
 """A name in which nothing looks like words of ours, or like another id."""
@@ -45,11 +55,20 @@ _UNSEEN: Final = re.compile(r"^\s|\s\Z|(?<=\s)\s")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
+class _Thing:
+    """What an id stands for: the kind of thing, empty if nothing says it, and its names."""
+
+    def __init__(self, of: str = "", names: list[str] | None = None) -> None:
+        self.of = of
+        self.names = names or []
+
+
 class Names:
     """The ids and names that servers have returned, each server's by itself."""
 
     def __init__(self) -> None:
-        self._of: dict[str, dict[str, list[str]]] = {}
+        self._of: dict[str, dict[str, _Thing]] = {}
+        self._texts: dict[str, str] = {}
 
     def learn(self, server: str, said: CallToolResult) -> None:
         """Take note of what a server, by the host's name for it, has returned.
@@ -58,15 +77,67 @@ class Names:
         """
         if said.is_error:
             return
-        if said.structured_content is not None:
-            values = [said.structured_content]
-        else:
-            values = [_parsed(item.text) for item in said.content if isinstance(item, TextContent)]
         known = self._of.setdefault(server, {})
-        for each in _objects(values):
-            _note(known, each)
+        texts = [in_text(on_the_wire(item)) for item in said.content]
+        values = [said.structured_content]
+        if said.structured_content is None:
+            values = [_parsed(text) for text in texts]
+        as_data = False
+        for each in _parts(values):
+            if isinstance(each, dict):
+                as_data = _note(known, each) or as_data
+            else:
+                texts.append(each)
+        for found in () if as_data else _IN_TEXT.findall(" ".join(texts)[:MAX_TEXT]):
+            known.setdefault(found, _Thing())
+        self.hear(server, *texts)
         for oldest in list(known)[: max(0, len(known) - MAX_IDS)]:
             del known[oldest]
+
+    def hear(self, server: str, *texts: str) -> None:
+        """Take note of texts in which ids for this server may stand."""
+        self._texts[server] = "\n".join([self._texts.get(server, ""), *texts])[-MAX_TEXT:]
+
+    def knows(self, server: str, id_: str) -> bool:
+        """Return whether a server has named an id, as data or as a whole word in a text.
+
+        What has a blank in it is an id only as data: in a text it is rather a name.
+        """
+        if re.search(r"\s", id_):
+            return id_ in self._of.get(server, {})
+        word = rf"(?<![\w-]){re.escape(id_)}(?![\w-])"
+        return id_ in self._of.get(server, {}) or bool(re.search(word, self._texts.get(server, "")))
+
+    def unnamed(
+        self, server: str, arguments: Mapping[str, Any], input_schema: Mapping[str, Any]
+    ) -> list[tuple[str, str]]:
+        """Return the ids in a call that the server has not named, each with its argument's name.
+
+        An argument holds an id if its name says so, or its description; then it has no blank in it.
+        """
+        found: list[tuple[str, str]] = []
+        for thing in _objects([arguments]):
+            outermost = thing is arguments
+            for key, value in thing.items():
+                match = _ID.fullmatch(key) or _MANY.fullmatch(key)
+                is_id = match is not None and (match[1] is not None or outermost)
+                if not is_id and not (outermost and _is_described_as_id(input_schema, key)):
+                    continue
+                for each in value if isinstance(value, list) else [value]:
+                    id_ = _as_id(each)
+                    words = id_ and re.search(r"\s", id_) and not (is_id and outermost)
+                    if id_ and not words and not self.knows(server, id_):
+                        found.append((key, id_))
+        return found
+
+    def returned(self, server: str, key: str) -> list[str]:
+        """Return the ids that a server has returned and that an argument can mean, with names."""
+        of = stem(key)
+        return [
+            f"{id_} ({thing.names[-1]})" if thing.names else id_
+            for id_, thing in self._of.get(server, {}).items()
+            if of.endswith(thing.of) or not of
+        ]
 
     def shown(self, server: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return a line for each id in the arguments of a call: what it is of, its name, itself."""
@@ -74,11 +145,39 @@ class Names:
         own = {k: v for k, v in arguments.items() if not isinstance(v, dict | list)}
         others = {k: v for k, v in arguments.items() if k not in own}
         # Those that the call itself has stand first, so that none is hidden behind others.
-        first, then = list(_lines(known, own)), list(_lines(known, others))
+        first, then = (list(self._lines(server, known, part)) for part in (own, others))
         lines = first[:MAX_OWN]
         lines += then[: max(0, MAX_SHOWN - len(lines))]
         left_out = len(first) + len(then) - len(lines)
         return [*lines, f"and {left_out} more ids"] if left_out else lines
+
+    def _lines(
+        self, server: str, known: Mapping[str, _Thing], arguments: Mapping[str, Any]
+    ) -> Iterator[str]:
+        for thing in _objects([dict(arguments)]):
+            for key, value in thing.items():
+                match = _ID.fullmatch(key) or _MANY.fullmatch(key)
+                for each in value if isinstance(value, list) else [value]:
+                    id_ = _as_id(each) or ""
+                    is_id = match is not None and match[1] is not None and type(each) is str
+                    if id_ in known or is_id:
+                        named = id_ in known or self.knows(server, id_)
+                        words = _named(str(each), known[id_].names if id_ in known else [], known)
+                        note = "" if named else ", which this server has not named"
+                        yield f"{_label(key, match)}: {words}{note}"
+
+
+def stem(key: str) -> str:
+    """Return what an id is of, by the name of its argument: `prescription` of `prescription_id`."""
+    match = _ID.fullmatch(key) or _MANY.fullmatch(key)
+    return (match[1] or "" if match else key).replace("_", "").lower()
+
+
+def _is_described_as_id(input_schema: Mapping[str, Any], key: str) -> bool:
+    properties = input_schema.get("properties")
+    schema = properties.get(key) if isinstance(properties, dict) else None
+    about = schema.get("description") if isinstance(schema, dict) else None
+    return isinstance(about, str) and bool(_DESCRIBED.search(about))
 
 
 def _parsed(text: str) -> Any:
@@ -88,21 +187,27 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _objects(values: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the objects in some values, however deep, as long as there are not too many."""
-    waiting, seen = list(values), 0
+def _parts(values: list[Any]) -> Iterator[dict[str, Any] | str]:
+    """Yield the objects and texts in some values, however deep, if there are not too many."""
+    waiting, seen = deque(values), 0
     while waiting and seen < MAX_VALUES:
-        value = waiting.pop()
+        value = waiting.popleft()
         seen += 1
         if isinstance(value, dict):
             yield value
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
+        elif isinstance(value, str):
+            yield value
 
 
-def _note(known: dict[str, list[str]], thing: dict[str, Any]) -> None:
-    """Take note of the ids in an object, and of the names beside them."""
+def _objects(values: list[Any]) -> Iterator[dict[str, Any]]:
+    return (part for part in _parts(values) if isinstance(part, dict))
+
+
+def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> bool:
+    """Take note of the ids in an object, and of the names beside them; return if there are any."""
     ids = {key: match for key in thing if (match := _ID.fullmatch(key))}
     for key, match in ids.items():
         id_ = _as_id(thing[key])
@@ -113,11 +218,12 @@ def _note(known: dict[str, list[str]], thing: dict[str, Any]) -> None:
         if len(ids) == 1:
             wanted += ["name", "title"]
         name = next((thing[each] for each in wanted if isinstance(thing.get(each), str)), None)
-        names = known.pop(id_, [])  # To the end: the oldest is forgotten first.
+        names = known.pop(id_, _Thing()).names  # To the end: the oldest is forgotten first.
         if name and name not in names:
             # The first and the newest: what it was called before, and what it is called now.
             names = [*names[:1], *names[1:][-_NAMES + 2 :], name]
-        known[id_] = names
+        known[id_] = _Thing(stem(key), names)
+    return bool(ids)
 
 
 def _as_id(value: Any) -> str | None:
@@ -127,17 +233,6 @@ def _as_id(value: Any) -> str | None:
     return str(value) if type(value) is int and abs(value) < 10**18 else None
 
 
-def _lines(known: dict[str, list[str]], arguments: Mapping[str, Any]) -> Iterator[str]:
-    for thing in _objects([dict(arguments)]):
-        for key, value in thing.items():
-            match = _ID.fullmatch(key) or _MANY.fullmatch(key)
-            for each in value if isinstance(value, list) else [value]:
-                names = known.get(_as_id(each) or "")
-                if names is None and (match is None or match[1] is None or type(each) is not str):
-                    continue
-                yield f"{_label(key, match)}: {_named(str(each), names, known)}"
-
-
 def _label(key: str, match: re.Match[str] | None) -> str:
     of = match[1] if match and match[1] else key
     if not _PLAIN_ID.fullmatch(of):
@@ -145,11 +240,9 @@ def _label(key: str, match: re.Match[str] | None) -> str:
     return re.sub("([a-z0-9])([A-Z])", r"\1 \2", of).replace("_", " ").lower()
 
 
-def _named(id_: str, names: list[str] | None, known: Mapping[str, object]) -> str:
+def _named(id_: str, names: list[str], known: Mapping[str, object]) -> str:
     # A blank that would not be seen makes another id of it.
     shown = id_ if _PLAIN_ID.fullmatch(id_) else quoted_name(_UNSEEN.sub("\N{OPEN BOX}", id_))
-    if names is None:
-        return f"{shown}, which this server has not named"
     if not names:
         return shown
     words = [

@@ -46,9 +46,9 @@ class Narrator:
         self._trust_hints = trust_hints
         self._last: Step | None = None
 
-    def begin(self, tool: str, arguments: Mapping[str, Any]) -> None:
+    def begin(self, tool: str, arguments: Mapping[str, Any], why: str = "you asked for it") -> None:
         """Show the first call."""
-        self._announce(1, tool, arguments, "you asked for it")
+        self._announce(1, tool, arguments, why)
 
     def told(self, step: Step) -> None:
         """Show the result of a step; an `on_step` of the chain."""

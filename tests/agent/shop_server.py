@@ -5,6 +5,7 @@ As a script it serves over stdio: `python shop_server.py LOGFILE`.
 
 import json
 import sys
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -68,6 +69,12 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         """Buy a door."""
         log.note("buy", door=door)
         return f"bought {door}"
+
+    @mcp.tool(annotations=HARMLESS)
+    async def deliver(door: str, on: date | None = None) -> str:
+        """Deliver a door."""
+        log.note("deliver", door=door)
+        return "It is on its way."
 
     @mcp.tool(annotations=READ_ONLY)
     async def reserve(door: str) -> Annotated[CallToolResult, Found]:

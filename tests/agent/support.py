@@ -23,9 +23,7 @@ from .shop_server import Log, fresh_shop
 
 
 def settings(url: str, **more: Any) -> ModelSettings:
-    return ModelSettings(
-        **{"url": url, "name": "scripted", "tools": "prompt", "format": "none"} | more
-    )
+    return ModelSettings(**{"url": url, "name": "scripted", "tools": "prompt"} | more)
 
 
 class Consent:

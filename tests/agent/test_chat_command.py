@@ -106,8 +106,8 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
             terminal.wait_for("\x1b[94mx\x1b[0m (\x1b[4;34mhttp://a.example\x1b[0m)\n")
 
             terminal.wait_for("you> ")
-            terminal.type("Move 100 from checking to savings.")
-            terminal.wait_for("prepare_money_transfer")
+            terminal.type("Move 100 from acc_checking_001 to acc_savings_001.")
+            terminal.wait_for("1. prepare_money_transfer")
             terminal.wait_for("because  the model asked for it")
             terminal.wait_for('"prepare_money_transfer" may change something. Call it? [y/N] ')
             terminal.type("y")
@@ -203,7 +203,7 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
     assert "   /save FILE  write the conversation to a new file, as Markdown\n" in err
     assert "/save needs the name of a file to write to.\n" in err
     assert "There is nothing to save yet.\n" in err
-    assert "There is no /nothing at all: there are /help, /tools, /save FILE and /quit.\n" in err
+    assert "There is no /nothing at all: there are /help, /tools, /save FILE, /quit.\n" in err
     assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
 
 

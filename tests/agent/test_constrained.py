@@ -1,51 +1,32 @@
 """Replies that the endpoint holds to JSON: how that is found out, and what is shown of them."""
 
-from typing import Any
-
 import pytest
 
 from banking_server.agent.reply import CallRequest, Unreadable, certain_text, read_reply
 
-from ..kit.model import Action, call, error
+from ..kit.model import call, error
 from .support import scene
 
 pytestmark = pytest.mark.anyio
 
 
-def reply(message: str) -> str:
-    return call("reply_to_user", message=message)
+async def test_a_reply_is_held_to_the_tools_if_the_endpoint_can() -> None:
+    answer = call("reply_to_user", message="80 EUR.")
+    async with scene([call("price", door="oak"), answer], stream=True) as s:
+        assert (await s.agent.ask("What is oak?")).answer == "80 EUR."
+    assert "".join(s.shown) == "80 EUR."
+    held = s.model.requests[0]["response_format"]
+    assert held["type"] == "json_schema"
+    options = held["json_schema"]["schema"]["anyOf"]
+    price = next(one for one in options if one["properties"]["tool"] == {"const": "price"})
+    assert price["properties"]["arguments"]["properties"]["currency"] == {"enum": ["EUR", "USD"]}
 
 
-def format_of(request: dict[str, Any]) -> str | None:
-    kind = request.get("response_format", {}).get("type")
-    return kind if kind is None else str(kind)
-
-
-GOOD = reply("hello")
-
-
-@pytest.mark.parametrize(
-    ("probed", "found"),
-    [
-        ([GOOD], "json_schema"),
-        ([error(400, "no such type"), GOOD], "json_object"),
-        (['{"greeting": "hello"}', '{"tool": "hello"}'], "none"),
-    ],
-)
-async def test_auto_goes_by_what_comes_back_and_remembers(probed: list[Action], found: str) -> None:
-    answer = reply("One.") if found != "none" else "One."
-    async with scene([*probed, answer, answer], format="auto") as s:
+async def test_an_endpoint_that_rejects_the_schema_is_asked_without() -> None:
+    async with scene([error(400, "no such type"), "One.", "Two."]) as s:
         first, second = await s.agent.ask("1"), await s.agent.ask("2")
-    assert (first.answer, second.answer) == ("One.", "One.")
-    assert len(s.model.requests) == len(probed) + 2
-    assert [format_of(r) for r in s.model.requests[: len(probed)]] == [
-        "json_schema",
-        "json_object",
-    ][: len(probed)]
-    for request in s.model.requests[-2:]:
-        assert format_of(request) == (None if found == "none" else found)
-    # What it cost is counted, where there was a reply.
-    assert first.model_calls == 1 + sum(isinstance(one, str) for one in probed)
+    assert (first.answer, second.answer) == ("One.", "Two.")
+    assert ["response_format" in request for request in s.model.requests] == [True, False, False]
 
 
 @pytest.mark.parametrize(

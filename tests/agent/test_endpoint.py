@@ -9,7 +9,7 @@ from banking_server.agent import (
     load_model_settings,
 )
 from banking_server.agent import endpoint as module
-from banking_server.agent.endpoint import MAX_REPLY, READY
+from banking_server.agent.endpoint import MAX_REPLY
 from banking_server.agent.settings import FROM_ENVIRONMENT
 
 from ..kit.model import Endless, error, scripted_model
@@ -18,6 +18,7 @@ from .support import settings
 pytestmark = pytest.mark.anyio
 
 HELLO = [{"role": "user", "content": "Hello"}]
+READY = {"type": "function", "function": {"name": "ready", "parameters": {"type": "object"}}}
 KEY = "sk-secret-of-mine"
 
 

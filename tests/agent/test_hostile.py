@@ -10,7 +10,6 @@ import pytest
 
 from banking_server.agent import RunOutcome
 from banking_server.agent.endpoint import MAX_CALLS, MAX_REPLY
-from banking_server.agent.loop import CALLS_IN_A_REPLY
 from banking_server.cli import main
 
 from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
@@ -100,5 +99,5 @@ async def test_a_reply_with_thousands_of_calls_is_cut_off() -> None:
     async with scene([many, "Enough."], bounds={"corrections": 3}) as at:
         run = await at.agent.ask("Prices!")
         assert run.answer == "Enough."
-        assert at.called == ["price"] * CALLS_IN_A_REPLY
+        assert at.called == ["price"] * MAX_CALLS
         assert len(at.model.requests[1]["messages"]) == 3 + MAX_CALLS

@@ -21,11 +21,8 @@ from banking_server.agent.prompt import answer_now
 from banking_server.chaining import Outcome
 
 from ..kit.model import (
-    Action,
-    Raw,
     Reply,
     call,
-    error,
     native,
 )
 from .shop_server import SECRET, TITLE, Log
@@ -53,27 +50,6 @@ async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
     assert [oak["tool_call_id"], elm["tool_call_id"]] == ids
     assert (oak["role"], oak["content"]) == ("tool", "Result of price:\noak costs 80 EUR")
     assert "".join(s.shown) == "Looking.Both 80."
-
-
-@pytest.mark.parametrize(
-    ("probed", "form"),
-    [
-        (native("ready"), "native"),
-        ("I am ready.", "prompt"),
-        (error(400, "does not support tools"), "prompt"),
-    ],
-)
-async def test_auto_goes_by_what_the_model_does(probed: Action, form: str) -> None:
-    async with scene([probed, "One.", "Two."], tools="auto") as s:
-        first = await s.agent.ask("1")
-        second = await s.agent.ask("2")
-    assert (first.answer, second.answer) == ("One.", "Two.")
-    assert len(s.model.requests) == 3
-    assert ("tools" in s.model.requests[1]) is (form == "native")
-    assert [reply.form for reply in (*first.replies, *second.replies)][-2:] == [form, form]
-    # What the probe cost is counted, where there was a reply.
-    assert [reply.purpose for reply in first.replies][-1] == "turn"
-    assert first.model_calls == (1 if isinstance(probed, Raw) else 2)
 
 
 # --- calls that cannot be made --------------------------------------------------------------------
@@ -257,7 +233,7 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-def endless(request: dict[str, Any]) -> Action:
+def endless(request: dict[str, Any]) -> str:
     return call("price", door=str(len(request["messages"])))
 
 
@@ -265,7 +241,7 @@ async def test_turns_are_bounded() -> None:
     async with scene(endless, bounds={"turns": 4}) as s:
         run = await s.agent.ask("Go on for ever.")
         assert run.outcome is RunOutcome.TURN_LIMIT
-        assert run.model_calls == len(s.model.requests) == 4
+        assert len(run.replies) == len(s.model.requests) == 4
         assert run.report() == (
             "The model has replied 4 times. Done so far: "
             + "; ".join(["price (by the model)"] * 4)

@@ -20,7 +20,7 @@ def test_the_agents_of_the_page_are_read(tmp_path: Path) -> None:
     file.write_text(found[1])
     teller = agent.load_agent(file, "teller")
     assert teller.system_prompt == "You work at the counter. Be brief."
-    assert teller.tools == ["list_accounts", "get_account_balance"]
+    assert teller.tools == ("list_accounts", "get_account_balance")
 
 
 def test_the_bounds_are_those_of_the_code() -> None:

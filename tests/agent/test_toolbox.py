@@ -40,7 +40,7 @@ async def test_every_name_is_one_that_endpoints_allow() -> None:
 async def test_a_tool_in_words() -> None:
     async with Client(fresh_shop()[0]) as client:
         toolbox = await Toolbox.gather({"shop": client})
-        with pytest.raises(ToolsUnavailable, match="The servers have no tool of these names"):
+        with pytest.raises(ToolsUnavailable, match="No tool and no server has these"):
             await Toolbox.gather({"shop": client}, allowed=["none"])
     price, nothing = toolbox.find("price"), toolbox.find("code")
     assert price is not None

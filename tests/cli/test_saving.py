@@ -31,7 +31,7 @@ def called(tool: str, by: Any, text: str, *, failed: bool = False) -> Called:
     return Called(by, "shop", Step(1, tool, {"door": "o`ak"}, result))
 
 
-TOOL: Any = OfferedTool("burn", "shop", None, None, None, None)  # type: ignore[arg-type]
+TOOL: Any = OfferedTool("burn", "shop", None, None)  # type: ignore[arg-type]
 
 FILE = """\
 # A conversation with qwen [red]

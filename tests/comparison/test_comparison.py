@@ -41,7 +41,7 @@ def script(request: dict[str, Any]) -> str:
 
 
 def settings(url: str) -> ModelSettings:
-    return ModelSettings(url=url, name="scripted", tools="prompt", format="none")
+    return ModelSettings(url=url, name="scripted", tools="prompt")
 
 
 @pytest.mark.anyio

@@ -29,7 +29,7 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
         # Whose name it is would be a guess.
         ({"aId": "d1", "bId": "d2", "name": "Oak"}, {"aId": "d1"}, ["a: d1"]),
         # None of two names is preferred; the newest is among those that are shown.
-        ([{"id": "1", "name": n} for n in "DCBA"], {"xId": "1"}, ["x: A or C or D (1)"]),
+        ([{"id": "1", "name": n} for n in "DCBA"], {"xId": "1"}, ["x: D or B or A (1)"]),
         # What is called like another id, or could pass for another name, stands in quotes.
         ([{"id": "1", "name": "2"}, {"id": "2"}], {"xId": "1"}, ['x: "2" (1)']),
         ({"id": "1", "name": "\u0405avings"}, {"xId": "1"}, ['x: "\u0405avings" (1)']),
@@ -64,7 +64,7 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
     for first in range(0, 2 * MAX_IDS, 100):
         many = [{"id": f"d{n}", "name": f"Door {n}"} for n in range(first, first + 100)]
         names.learn("one", result({"doors": many}))
-    assert names.shown("one", {"doorId": "d0"}) == ["door: d0, which this server has not named"]
+    assert names.returned("one", "doorId")[0] == f"d{MAX_IDS} (Door {MAX_IDS})"
     newest = 2 * MAX_IDS - 1
     assert names.shown("one", {"doorId": f"d{newest}"}) == [f"door: Door {newest} (d{newest})"]
     # What one server says names nothing of another's.

@@ -1,0 +1,138 @@
+"""An id that nobody has named goes back to the model once; then a person is asked."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.server.mcpserver import MCPServer
+
+from banking_server.agent import Agent, AllowReadOnly, Corrected, Declined, Endpoint, Run, Toolbox
+from banking_server.agent.prompt import reminder
+
+from ..kit.model import call, scripted_model
+from .support import Consent, scene, settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+
+NOT_NAMED = "is no id that the server or the user has named"
+
+
+def pharmacy(refilled: list[str]) -> MCPServer[Any]:
+    """Return a server that answers in plain text, and says nothing of what its tools do."""
+    mcp: MCPServer[Any] = MCPServer("pharmacy")
+
+    @mcp.tool()
+    def list_prescriptions() -> str:
+        """List them."""
+        return "rx_100: Amoxiline, no refills.\nrx_200 (Lorazin), two refills."
+
+    @mcp.tool()
+    def refill(prescription_id: str, on: str | None = None) -> str:
+        """Order a refill."""
+        refilled.append(prescription_id)
+        return "Ordered."
+
+    return mcp
+
+
+@asynccontextmanager
+async def asked(
+    script: Sequence[str], request: str, consent: Consent
+) -> AsyncIterator[tuple[Run, list[str], list[str]]]:
+    """Make a request; yield the run, what was refilled, and what the model was told last."""
+    refilled: list[str] = []
+    with scripted_model(script) as model:
+        async with (
+            Endpoint(settings(model.url)) as endpoint,
+            Client(pharmacy(refilled)) as client,
+        ):
+            toolbox = await Toolbox.gather({"pharmacy": client})
+            run = await Agent(endpoint, toolbox, consent=consent).ask(request)
+        told = [str(one["messages"][-1]["content"]) for one in model.requests]
+        yield run, refilled, told
+
+
+async def test_an_invented_id_goes_back_with_the_tool_that_lists_them() -> None:
+    consent = Consent(True)
+    script = [
+        call("refill", prescription_id="12345"),
+        call("list_prescriptions"),
+        call("refill", prescription_id="rx_200"),
+        "It is ordered.",
+    ]
+    async with asked(script, "More Lorazin, please.", consent) as (run, refilled, told):
+        assert NOT_NAMED in told[1]
+        assert "Call list_prescriptions first: it lists them." in told[1]
+        assert "Not called yet: refill." in told[2]
+        assert refilled == ["rx_200"]
+        # Nobody was asked about the invented id, and what stood in plain text is known.
+        assert [tool for tool, _ in consent.calls] == ["list_prescriptions", "refill"]
+        assert run.answer == "It is ordered."
+
+
+async def test_it_goes_back_once_with_the_ids_and_then_the_person_is_asked() -> None:
+    consent = Consent(True)
+    wrong = call("refill", prescription_id="rx_20")
+    script = [call("list_prescriptions"), wrong, wrong, "No."]
+    async with asked(script, "Refill.", consent) as (run, refilled, told):
+        assert "The ids that the server has returned so far: rx_100, rx_200." in told[2]
+        assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
+        assert refilled == ["rx_20"]
+        assert sum(isinstance(entry, Corrected) for entry in run.transcript) == 1
+
+
+async def test_an_id_of_the_users_own_words_is_known() -> None:
+    script = [call("refill", prescription_id="rx_777"), "Done."]
+    async with asked(script, "Refill rx_777.", Consent(True)) as (_, refilled, _told):
+        assert refilled == ["rx_777"]
+
+
+async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
+    script = [
+        call("refill", prescription_id="12345"),
+        call("list_prescriptions"),
+        "I will order it.",
+        call("refill", prescription_id="rx_200"),
+        "It is ordered.",
+    ]
+    async with asked(script, "More Lorazin, please.", Consent(True)) as (run, refilled, told):
+        assert "refill was not called yet. The ids are: rx_100, rx_200." in told[3]
+        assert (refilled, run.answer) == (["rx_200"], "It is ordered.")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
+    leak = f"All right.{reminder('Price?')}"
+    script = [call("price", door="oak"), leak, call("reply_to_user", message=leak), "80 EUR."]
+    async with scene(script, stream=stream) as s:
+        run = await s.agent.ask("Price?")
+    assert run.answer == "80 EUR."
+    assert "reply_to_user" not in "".join(s.shown)
+    assert "The user's request" not in "".join(s.shown)
+
+
+async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
+    async with scene([call("buy", door="oak"), "I cannot."], consent=AllowReadOnly()) as s:
+        run = await s.agent.ask("Buy oak.")
+    first, second = s.model.requests
+    assert "Nobody can be asked for consent here" in first["messages"][0]["content"]
+    assert "buy was not called. Nobody can be asked" in second["messages"][-1]["content"]
+    assert [entry.nobody for entry in run.transcript if isinstance(entry, Declined)] == [True]
+    assert s.called == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "sent_back"),
+    [("From Everyday Checking, please.", True), ("On Friday.", False), ("2030-01-02!", False)],
+)
+async def test_an_optional_date_of_which_nobody_spoke_goes_back_once(
+    request_: str, sent_back: bool
+) -> None:
+    dated = call("deliver", door="oak", on="2030-01-02")
+    async with scene([dated, dated, "Done."]) as s:
+        run = await s.agent.ask(request_)
+    problems = [one.problem for one in run.transcript if isinstance(one, Corrected)]
+    assert ("The user named no on, and it is optional: leave it out" in problems) is sent_back
+    assert s.called == ["deliver"]
