@@ -64,7 +64,4 @@ def cases(task: Task) -> tuple[Case, ...]:
     """Return the wordings of a task, always in the same order."""
     text = Path(__file__).with_name("wordings.yaml").read_text(encoding="utf-8")
     wordings = yaml.safe_load(text)[task]
-    return tuple(
-        Case(task, number, one["by"], one["words"], **one["means"])
-        for number, one in enumerate(wordings, 1)
-    )
+    return tuple(Case(task, number, **one) for number, one in enumerate(wordings, 1))

@@ -12,7 +12,7 @@ from banking_server.agent import ModelSettings
 
 from ..kit.model import call, error, scripted_model
 from ..kit.words import HANDOFF, PREPARE
-from .__main__ import main
+from .__main__ import write
 from .report import ALL, judge, lines, told_truly, wilson
 from .runs import STORED, make_all, plan, read
 from .tasks import Case, Task, cases
@@ -66,7 +66,7 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> N
     line = found[ALL, Way.INFERRED]
     assert (line.runs, line.right, line.wrong, line.refused) == (2, 1, 1, 1)
 
-    main(["report", str(file)])
+    write(file)
     said = (tmp_path / "runs.md").read_text(encoding="utf-8")
     row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 1 of 1 | 0 of 0 | 0 | 0 | 1 |"
     assert row in said
