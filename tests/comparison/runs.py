@@ -8,7 +8,6 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,12 @@ from mcp import Client
 from mcp.types import CreateMessageResult, TextContent
 
 from banking_server.agent import Completion, Endpoint, Message, ModelSettings, ModelUnavailable
-from banking_server.chaining import CLIENT_EXTENSION, Step
+from banking_server.chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, fill
 from .person import Person
 from .tasks import Case, Task, cases
-from .ways import CLIENTS, WITH_AGENT, WITH_MODEL, Way, through_agent, without_agent
+from .ways import CLIENTS, Way, take
 
 Run = dict[str, Any]
 """One run, as its line holds it."""
@@ -71,54 +70,35 @@ class CountingEndpoint(Endpoint):
         return CreateMessageResult(role="assistant", content=content, model=self.model)
 
 
-async def make(case: Case, way: Way, settings: ModelSettings) -> Run:
-    """Make one run, without its conditions. `settings` are of the model that some ways need.
+async def make(case: Case, way: Way, endpoint: CountingEndpoint) -> Run:
+    """Make one run, without its conditions.
 
     It is a Sunday: the branch is closed, so that no result depends on the hour of the run. Raises
     SystemExit if the model's endpoint fails: that says nothing about the way.
     """
-    person = Person(case)
+    person, endpoint.replies = Person(case), []
     run: Run = {"way": way, **asdict(case), "answer": None}
-    async with AsyncExitStack() as stack:
-        endpoint = None
-        if way in WITH_MODEL:
-            endpoint = await stack.enter_async_context(CountingEndpoint(settings))
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="comparison-"))
+    with tempfile.TemporaryDirectory(prefix="comparison-") as folder:
         world = World(Path(folder) / "bank.db")
         world.clock.move(days=-1)
         await fill(world.location, world.clock())
         client = CLIENTS.get(way, Client)(
             world.server(),
             elicitation_callback=person.on_question,
-            sampling_callback=endpoint.sample if endpoint and way is Way.INFERRED else None,
+            sampling_callback=endpoint.sample if way is Way.INFERRED else None,
             extensions=None if way in CLIENTS else [CLIENT_EXTENSION],
         )
         try:
             async with client:
-                run |= await _tell(client, person, way, endpoint)
+                run |= await take(way, client, person, endpoint)
         except Exception as error:
             # A run that breaks off is a result like any other: the database judges it.
             run["ended"] = f"failed: {' '.join(str(error).split())[:200]}"
-        if endpoint and endpoint.unavailable:
+        if endpoint.unavailable:
             raise SystemExit(f"The endpoint failed: {endpoint.unavailable}")
-        run["refused"] = person.refused
-        run["replies"] = endpoint.replies if endpoint else []
+        run["refused"], run["replies"] = person.refused, endpoint.replies
         run["stored"] = {name: world.sql(query) for name, query in STORED.items()}
     return run
-
-
-async def _tell(client: Client, person: Person, way: Way, endpoint: CountingEndpoint | None) -> Run:
-    if way in WITH_AGENT:
-        assert endpoint is not None, "an agent needs a model"
-        told = await through_agent(client, person, endpoint)
-        ended, answer = told.detail, told.answer
-        steps: list[tuple[str, Step]] = [(called.by, called.step) for called in told.calls]
-    else:
-        chain = await without_agent(client, person, way)
-        ended, answer = chain.detail or chain.outcome, None
-        steps = [("directive" if n else "hand", step) for n, step in enumerate(chain.steps)]
-    made = [{"by": by, "tool": one.tool, "arguments": one.arguments} for by, one in steps]
-    return {"ended": ended, "answer": answer, "steps": made}
 
 
 def conditions(settings: ModelSettings, about: str) -> Run:
@@ -128,19 +108,17 @@ def conditions(settings: ModelSettings, about: str) -> Run:
     that was written anew.
     """
     return {
-        "commit": _git("log", "-1", "--format=%h", "--", "banking_server"),
+        "commit": _git("log", "-1", "--format=%h", "--", ":/banking_server"),
         "tree of banking_server/agent": _git("rev-parse", "--short", "HEAD:banking_server/agent"),
-        "changed since": bool(_git("status", "--porcelain", "--", "banking_server")),
+        "changed since": bool(_git("status", "--porcelain", "--", ":/banking_server")),
         "model": settings.model_dump(mode="json", exclude={"url", "key"}),
         "endpoint": about,
     }
 
 
 def _git(*arguments: str) -> str:
-    folder = Path(__file__).parents[2]
-    return subprocess.run(
-        ["git", *arguments], cwd=folder, capture_output=True, text=True
-    ).stdout.strip()
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def read(path: Path) -> list[Run]:
@@ -188,8 +166,9 @@ async def make_all(
             raise SystemExit(f"{path} was made under {run['conditions']}, and here it is {here}.")
     done = {(run["task"], run["way"], run["words"]) for run in kept}
     left = [(case, way) for case, way in runs if (case.task, way, case.words) not in done]
-    for number, (case, way) in enumerate(left, 1):
-        run = {**await make(case, way, settings), "conditions": here}
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(run, ensure_ascii=False) + "\n")
-        print(f"{number} of {len(left)}: {case.task} {case.number}, {way}: {run['ended']}")
+    async with CountingEndpoint(settings) as endpoint:
+        for number, (case, way) in enumerate(left, 1):
+            run = {**await make(case, way, endpoint), "conditions": here}
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(run, ensure_ascii=False) + "\n")
+            print(f"{number} of {len(left)}: {case.task} {case.number}, {way}: {run['ended']}")
