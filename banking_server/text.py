@@ -53,6 +53,16 @@ def one_line(text: str, length: int | None = None) -> str:
     return line if length is None or len(line) <= length else f"{line[: length - 1]}\u2026"
 
 
+def server_ended(errors: str, how: str = "ended") -> str:
+    """Say that a server ended where an answer was awaited, as all three programs say it.
+
+    `errors` is what it wrote last to its standard error, and `how` what is known of its end.
+    """
+    words = one_line(errors, 400)
+    wrote = f"; what it wrote last to its standard error: {words}" if words else ""
+    return f"the server {how} instead of answering{wrote}"
+
+
 def quoted(said: object) -> str:
     """Return a value as JSON on one line, in which nothing can pass for the words around it."""
     return printable(json.dumps(said, ensure_ascii=False), lines=False)

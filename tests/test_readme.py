@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import shlex
 import sys
 import tempfile
@@ -29,16 +28,25 @@ __all__ = ["_nobodys_settings", "cli", "database"]
 README = "README.md"
 LIBRARY = "banking_server/chaining/README.md"
 COMMANDS = "banking_server/cli/README.md"
+CODE = "banking_server/README.md"
+PROXY = "banking_server/proxy/README.md"
+EXAMPLES = ROOT / "specs" / "examples"
 
 
-def test_the_examples_of_the_extension_run_as_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, page in (("orders.py", README), ("client.py", LIBRARY)):
-        (tmp_path / name).write_text(block(page, name, "python"), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    runpy.run_path("client.py", run_name="__main__")
-    assert capsys.readouterr().out == block(LIBRARY, "what it prints", "text")
+def test_the_front_page_has_no_more_than_150_lines() -> None:
+    assert len(PAGES[README].text.splitlines()) <= 150
+
+
+@pytest.mark.parametrize(
+    ("page", "marker", "file"),
+    [
+        (README, "in orders.py", EXAMPLES / "orders.py"),
+        (LIBRARY, "client.py", EXAMPLES / "client.py"),
+        (CODE, "in next_steps.py", ROOT / "banking_server" / "tools" / "next_steps.py"),
+    ],
+)
+def test_code_on_a_page_is_the_code_in_the_file(page: str, marker: str, file: Path) -> None:
+    assert block(page, marker, "python") in file.read_text(encoding="utf-8")
 
 
 def test_the_demo_prints_what_is_shown_and_leaves_nothing(
@@ -70,6 +78,9 @@ def test_the_result_on_the_first_screen_is_the_one_of_the_demo() -> None:
     said = block(COMMANDS, "demo", "text")
     for part in (json.dumps(named, ensure_ascii=False), text["text"]):
         assert re.search(".+".join(map(re.escape, part.split("…"))), said), part
+    lines = said.splitlines()
+    for line in block(README, "demo, in short", "text").splitlines():
+        assert line in lines
 
 
 def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
@@ -107,7 +118,7 @@ LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001",
 
 def rows_of_clients() -> list[str]:
     """Return the rows of the table of clients, without its head."""
-    after = PAGES[README].text.split("<!-- clients -->\n", 1)[1]
+    after = PAGES[PROXY].text.split("<!-- clients -->\n", 1)[1]
     return after.split("\n\n", 1)[0].splitlines()[2:]
 
 
@@ -115,7 +126,7 @@ def commands_of_clients() -> list[str]:
     """Return each command that the section on clients has a host start, once; the entry's first."""
     rows = "\n".join(rows_of_clients())
     commands = re.findall(r"`[^`]*?((?:tool-chaining-proxy|banking-server)[^`]* CUST001)`", rows)
-    bank = json.loads(block(README, "hosts", "json"))["mcpServers"]["bank"]
+    bank = json.loads(block(PROXY, "hosts", "json"))["mcpServers"]["bank"]
     return list(dict.fromkeys([shlex.join([bank["command"], *bank["args"]]), *commands]))
 
 
@@ -173,7 +184,7 @@ def test_every_row_of_the_table_says_what_to_do() -> None:
 @pytest.mark.anyio
 @pytest.mark.nightly
 async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
-    stdio, to_http, over_http = block(README, "proxy", "sh").splitlines()
+    stdio, to_http, over_http = block(PROXY, "proxy", "sh").splitlines()
     assert here(stdio) == here(commands_of_clients()[0])
     with http_server(tmp_path) as bank:
         line = here(to_http, **{"http://127.0.0.1:8000/mcp": bank.url})

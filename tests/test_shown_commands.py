@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,10 +21,8 @@ from banking_server import cli
 from banking_server.conformance import cli as suite
 from banking_server.proxy import cli as proxy
 
-from .conformance.small_server import SmallServer
-from .conformance.support import serving
 from .kit.command import environment
-from .kit.pages import PAGES, ROOT, Block, block
+from .kit.pages import PAGES, ROOT, Block
 from .kit.servers import free_port
 
 NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b")
@@ -59,12 +57,12 @@ ELSEWHERE = {
     ),
     "banking-server demo --multiplex": "tests/cli/test_demo.py",
     "banking-server call multiplex_tools --arguments @plan.json": (
-        "tests/multiplex/test_expressions.py"
+        "tests/multiplex/test_references.py"
     ),
     "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
     (
         "pytest -p banking_server.conformance.pytest_plugin "
-        '--chaining-server "python shop.py" --chaining-scenario shop.yaml'
+        '--chaining-server "python orders.py" --chaining-scenario orders.yaml'
     ): "tests/conformance/test_pytest_plugin.py",
     "tool-chaining-conformance client -- node client_under_test.js": (
         "tests/conformance/test_typescript_implementation.py"
@@ -76,9 +74,9 @@ ELSEWHERE = {
 """What another test runs, and sees more of."""
 
 SLOW = {
-    "banking-server tools -- python orders.py",
-    "tool-chaining-conformance scenario -o orders.yaml -- python orders.py",
-    "tool-chaining-conformance server --scenario orders.yaml -- python orders.py",
+    f"tool-chaining-conformance {command} -- python {folder}orders.py"
+    for command in ("scenario -o orders.yaml", "server --scenario orders.yaml")
+    for folder in ("", "specs/examples/")
 }
 """What starts the same server as `call cancel_order` does, once more; run with --ci."""
 
@@ -93,36 +91,12 @@ LESS = {
 }
 """How much of the suite is run, whose other tests run the whole of it."""
 
-BEGUN = "tool-chaining-conformance server --scenario orders.yaml -- python orders.py"
-INCONCLUSIVE = 4
-
-URL = "http://127.0.0.1:8000/mcp"
-SUITE = "specs/conformance/README.md"
-
-
-class Shop(SmallServer):
-    """The server that `shop.yaml` is about: nobody has to sign in."""
-
-    def lets_in(self, request: Any) -> bool:
-        return True
-
-
-SHOP = f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from tests.conformance.small_server import SmallServer, serve_stdio
-class Shop(SmallServer):
-    def lets_in(self, request):
-        return True
-serve_stdio(Shop())
-"""
-
 
 class Shell:
-    """A folder with what the pages tell a reader to save there."""
+    """A folder with the examples, which the pages tell a reader to save there."""
 
-    def __init__(self, folder: Path, page: str, url: str, *, slow_ones: bool) -> None:
-        self.folder, self.page, self.url, self._slow_ones = folder, page, url, slow_ones
+    def __init__(self, folder: Path, page: str, *, slow_ones: bool) -> None:
+        self.folder, self.page, self._slow_ones = folder, page, slow_ones
         scripts = str(Path(sys.executable).parent)
         self.environment = environment(
             BANKING_DATABASE=str(folder / "bank.db"),
@@ -131,34 +105,26 @@ class Shell:
             XDG_DATA_HOME=str(folder / "data-home"),
             PATH=os.pathsep.join([scripts, os.environ["PATH"]]),
         )
-        orders = block("README.md", "orders.py", "python")
-        (folder / "orders.py").write_text(orders, encoding="utf-8")
-        (folder / "shop.py").write_text(SHOP, encoding="utf-8")
-        client = ROOT / "tests" / "conformance" / "small_client.py"
-        shutil.copy(client, folder / "client_under_test.py")
+        for place in (folder, folder / "specs" / "examples"):
+            shutil.copytree(ROOT / "specs" / "examples", place, dirs_exist_ok=True)
 
     def run(self, command: str) -> None:
         if command in ELSEWHERE or (command in SLOW and not self._slow_ones):
             return
-        expected = INCONCLUSIVE if command == BEGUN else 0
-        client = self.folder / "client_under_test.py"
-        if "program -o client_under_test.py" in command:
-            # The reader then puts a client in it: the one that stands there already.
-            ready = client.rename(self.folder / "ready.py")
-            self._run(*shlex.split(command), expected=expected)
-            ready.replace(client)
-            return
-        self._run(*shlex.split(command), expected=expected)
-        if "scenario -o shop.yaml" in command:
-            # What the reader then makes of it.
-            written = block(SUITE, "shop.yaml", "yaml")
-            (self.folder / "shop.yaml").write_text(written, encoding="utf-8")
+        if written := re.match(r"tool-chaining-conformance (?:scenario|program) -o (\S+)", command):
+            # The reader then completes the file: as it stands there already.
+            file = self.folder / written[1]
+            ready = file.rename(self.folder / "ready")
+            self._run(*shlex.split(command))
+            ready.replace(file)
+        else:
+            self._run(*shlex.split(command))
 
-    def _run(self, program: str, *words: str, expected: int) -> None:
+    def _run(self, program: str, *words: str) -> None:
         """Run a program in this process, for speed."""
         if program not in PROGRAMS:
             pytest.fail(f"{self.page}: no test runs {program}; say above the block what it needs")
-        arguments = [self.url if word == URL else word for word in words]
+        arguments = list(words)
         if program == "tool-chaining-conformance":
             arguments[1:1] = LESS.get(words[0], ())
         out, err = io.StringIO(), io.StringIO()
@@ -180,7 +146,7 @@ class Shell:
             finally:
                 signal.signal(signal.SIGTERM, handler)
         said = out.getvalue() + err.getvalue()
-        assert code == expected, f"{self.page}: {program} {shlex.join(words)}\n{said}"
+        assert code == 0, f"{self.page}: {program} {shlex.join(words)}\n{said}"
 
 
 _run_already: set[str] = set()
@@ -194,12 +160,11 @@ def test_the_commands_of_a_page_can_be_run_one_after_another(
     # The same commands on another page do the same.
     to_run = [one for one in to_run if not _run_already.issuperset(commands(one))]
     slow_ones = request.config.getoption("ci")
-    with serving(Shop()) if page == SUITE else nullcontext("") as url:
-        reader = Shell(tmp_path, page, url, slow_ones=slow_ones)
-        for one in to_run:
-            for command in commands(one):
-                reader.run(command)
-                _run_already.add(command)
+    reader = Shell(tmp_path, page, slow_ones=slow_ones)
+    for one in to_run:
+        for command in commands(one):
+            reader.run(command)
+            _run_already.add(command)
 
 
 def test_what_is_run_elsewhere_is_shown_and_the_test_is_there() -> None:

@@ -30,15 +30,16 @@ from banking_server.agent.transcript import (
     ModelReplied,
     Run,
     RunOutcome,
+    Said,
 )
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
+from banking_server.host.markdown_stream import MarkdownStream, PlainStream
 from banking_server.host.narrator import Narrator
 from banking_server.host.plain import SHOWN
 from banking_server.host.printing import say
 from banking_server.host.questions import TerminalQuestions
-from banking_server.host.speech import MarkdownSpeech, PlainSpeech
+from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
-from banking_server.host.waiting import Waiting
 from banking_server.text import cut, one_line
 
 COMMANDS: Final = {
@@ -79,13 +80,13 @@ class Record(Protocol):
 class Terminal:
     """Shows what happens in a conversation, and asks the user for consent."""
 
-    speech: PlainSpeech | MarkdownSpeech
+    speech: PlainStream | MarkdownStream
     """Shows what the model says."""
     notes: Console
     """Shows everything else."""
     person: TerminalQuestions | None
     """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
-    waiting: Waiting
+    waiting: StatusLine
     record: Record
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
@@ -93,6 +94,9 @@ class Terminal:
     """Whether Ctrl-C has ended the conversation."""
 
     def __post_init__(self) -> None:
+        self._plain = isinstance(self.speech, PlainStream)
+        """Whether nobody watches: a program gets the answers, and nothing else."""
+        self.on_text = None if self._plain else self.speech.say
         self._narrator = Narrator(self.notes, questions=None)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
@@ -114,6 +118,8 @@ class Terminal:
                     self.person.names.learn(entry.server, entry.step.result)
                 self._narrator.told(entry.step)
                 self.waiting.on(_THINKING)
+            case Said() if self._plain:
+                self.tell(f"(The model says: {entry.text})")
             case ChainStopped():
                 self.tell(f"(The chain ended: {entry.detail}.)", indent=3)
                 self.waiting.on(_THINKING)
@@ -128,6 +134,8 @@ class Terminal:
     def end(self, request: str, run: Run) -> None:
         """Show how a request ended."""
         self.waiting.over()
+        if self._plain and run.answer:
+            self.speech.say(run.answer)
         self.speech.end()
         if run.outcome is not RunOutcome.ANSWERED:
             self.tell(run.report())
@@ -215,7 +223,7 @@ def chat(
                     on_call=terminal.announce,
                     on_proposal=terminal.propose,
                     on_entry=terminal.show,
-                    on_text=terminal.speech.say,
+                    on_text=terminal.on_text,
                 ),
                 toolbox,
             )
@@ -273,8 +281,9 @@ def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal, toolbox:
         elif line == "/tools":
             for tool in toolbox.tools:
                 about = one_line(tool.tool.title or tool.tool.description or "", _ABOUT)
-                asked = "" if tool.read_only else " (you are asked first)"
-                terminal.tell(f"{tool.name}: {about}{asked}", indent=3)
+                asked = " (you are asked first)" if terminal.person else " (not called here)"
+                note = "" if tool.read_only else asked
+                terminal.tell(f"{tool.name}: {about}{note}", indent=3)
         elif line.startswith("/"):
             terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
             good = False

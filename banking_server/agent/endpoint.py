@@ -217,23 +217,11 @@ class Endpoint:
                 words = f"did not answer within {self.settings.timeout:g} seconds"
             case openai.APIConnectionError():
                 words = f"cannot be reached, or hung up: {error.__cause__ or error}"
-            case openai.APIStatusError(status_code=(401 | 403) as status):
-                words = f"refuses the key (HTTP {status}); set BANKING_MODEL_KEY: {error}"
-            case openai.RateLimitError():
-                words = f"has too much to do (HTTP 429); try again later: {error}"
-            case openai.NotFoundError():
-                words = (
-                    f"knows no such address or no model {self.model!r} (HTTP 404); "
-                    f"BANKING_MODEL_URL mostly ends in /v1: {error}"
-                )
-            case openai.APIStatusError():
-                kind = RequestRejected
-                words = f"answered HTTP {error.status_code}: {error}"
-            case openai.APIError():
-                words = f"broke off with an error: {error}"
-            case json.JSONDecodeError():
-                words = "answered with broken JSON"
-            case _NoCompletion() | httpx2.StreamError() | httpx2.SSEError():
+            case openai.APIStatusError(status_code=status):
+                advice = _ADVICE.get(status)
+                kind = ModelUnavailable if advice else RequestRejected
+                words = f"answered HTTP {status}: {error}{f'; {advice}' if advice else ''}"
+            case openai.APIError() | _NoCompletion() | httpx2.StreamError() | httpx2.SSEError():
                 words = f"gave no usable reply: {error}"
             case _:
                 words = "answered with something that is no chat completion"
@@ -241,6 +229,15 @@ class Endpoint:
         if self._key:
             line = line.replace(self._key, "***")
         return kind(line[:400].rstrip(".") + ".")
+
+
+_ADVICE: Final = {
+    401: "set BANKING_MODEL_KEY",
+    403: "set BANKING_MODEL_KEY",
+    404: "set BANKING_MODEL_NAME, and BANKING_MODEL_URL, which mostly ends in /v1",
+    429: "try again later",
+}
+"""What to do about an HTTP status that no other form of request would change."""
 
 
 class _NoCompletion(ValueError):

@@ -35,6 +35,10 @@ class History:
         self._begins = len(self.messages)
         self.messages.append({"role": "user", "content": request})
 
+    def forget(self, some: Sequence[Message]) -> None:
+        """Leave out some messages of the request under way."""
+        self.messages[:] = [one for one in self.messages if not any(one is it for it in some)]
+
     def end(self, transcript: Sequence[Entry]) -> None:
         """Take note that the request under way is over; its answer is the last message."""
         asked, ended = (str(self.messages[at]["content"]) for at in (self._begins, -1))

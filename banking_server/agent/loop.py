@@ -15,7 +15,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, Literal
 
 import anyio
@@ -103,69 +103,52 @@ class Bounds:
     start, about four to a token. The newest message is always whole."""
 
 
-OnCall = Callable[[OfferedTool, dict[str, Any]], None]
-OnProposal = Callable[[Proposal], None]
 CallKey = tuple[str, str]
 
 
+@dataclass(eq=False)
 class Agent:
-    """A model with tools, and the conversation with it.
+    """A model with tools, and the conversation with it."""
 
-    Args:
-        endpoint: The model.
-        toolbox: The tools it may call.
-        bounds: How far one request may go.
-        consent: Asked before each call, whether the model or a directive asks for it, unless the
-            tool is annotated as read-only by a server that the host trusts; by default
-            `AllowReadOnly`, and the model is told that nobody can be asked. It is not asked about a
-            tool that is not in the toolbox: the model could not call it, so a directive cannot
-            either. Its `allows_again` is asked before a call whose effect is unknown is made once
-            more.
-        system_prompt: What the model is told first, beside what the tools need it to know.
-        follow_unadvertised: Follow directives of a server that did not advertise the extension.
-        call_timeout: Seconds that each call may take, as `call_tool_with_chaining` has it.
-        on_call: Told of each call of the model's that can be made, before consent is asked for.
-        on_proposal: The same for each call that a directive asks for.
-        on_entry: Told of each entry of the transcript as it happens.
-        on_text: Told what the model says to the user, piece by piece. If it is given, the model's
-            replies are streamed.
-    """
+    endpoint: Endpoint
+    """The model."""
+    toolbox: Toolbox
+    """The tools that it may call, and that a directive may."""
+    _: KW_ONLY
+    bounds: Bounds = Bounds()
+    """How far one request may go."""
+    consent: CallPolicy | None = None
+    """Asked before each call, whether the model or a directive asks for it, unless a server that
+    the host trusts says that the tool only reads. Without it only such tools are called, and the
+    model is told that nobody can be asked."""
+    system_prompt: str = ""
+    """What the model is told first, beside what the tools need it to know."""
+    follow_unadvertised: bool = False
+    """Follow directives of a server that did not advertise the extension."""
+    call_timeout: float | None = DEFAULT_CALL_TIMEOUT
+    """Seconds that each call may take, as `call_tool_with_chaining` has it."""
+    on_call: Callable[[OfferedTool, dict[str, Any]], None] | None = None
+    """Told of each call of the model's that can be made, before consent is asked for."""
+    on_proposal: Callable[[Proposal], None] | None = None
+    """The same for each call that a directive asks for."""
+    on_entry: OnEntry | None = None
+    """Told of each entry of the transcript as it happens."""
+    on_text: OnText | None = None
+    """Told what the model says to the user, piece by piece; with it, replies are streamed."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        toolbox: Toolbox,
-        *,
-        bounds: Bounds = Bounds(),
-        consent: CallPolicy | None = None,
-        system_prompt: str = "",
-        follow_unadvertised: bool = False,
-        call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
-        on_call: OnCall | None = None,
-        on_proposal: OnProposal | None = None,
-        on_entry: OnEntry | None = None,
-        on_text: OnText | None = None,
-    ) -> None:
-        self._endpoint = endpoint
-        self._toolbox = toolbox
-        self._bounds = bounds
-        self._consent = consent or AllowReadOnly()
-        self._follow_unadvertised = follow_unadvertised
-        self._call_timeout = call_timeout
-        self._on_call = on_call
-        self._on_proposal = on_proposal
-        self._on_entry = on_entry
-        self._on_text = on_text
-        self._system_prompt = system_prompt
-        self._native = endpoint.settings.tools == "native"
-        self._schema = None if self._native or not toolbox.tools else reply_schema(toolbox.tools)
-        self._history = History(bounds.history)
+    def __post_init__(self) -> None:
+        self._native = self.endpoint.settings.tools == "native"
+        tools = self.toolbox.tools
+        self._schema = None if self._native or not tools else reply_schema(tools)
+        self._policy = self.consent or AllowReadOnly()
+        self._nobody = isinstance(self._policy, AllowReadOnly)
+        self._history = History(self.bounds.history)
         self._under_way: _Work | None = None
         self._names = Names()
         """The ids that servers have named where the model could read them, or the user has."""
-        for server, words in toolbox.instructions.items():
+        for server, words in self.toolbox.instructions.items():
             self._names.hear(server, words)
-        for tool in toolbox.tools:
+        for tool in tools:
             self._names.hear(tool.server, tool.in_words())
 
     @property
@@ -182,10 +165,10 @@ class Agent:
         began = time.monotonic()
         work = self._under_way = _Work(request)
         self._history.begin(request)
-        for tool in self._toolbox.tools:
-            self._names.hear(tool.server, request)
+        for server in {tool.server for tool in self.toolbox.tools}:
+            self._names.hear(server, request)
         timer = asyncio.get_running_loop().call_later(
-            self._bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
+            self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
         )
         outcome, detail, answer = RunOutcome.STOPPED, "This was stopped.", None
         try:
@@ -193,7 +176,7 @@ class Agent:
                 outcome, detail, answer = await self._work(work)
             if work.scope.cancelled_caught and work.halted is RunOutcome.TIME_LIMIT:
                 outcome = RunOutcome.TIME_LIMIT
-                detail = f"The {self._bounds.seconds:g} seconds for this request are over."
+                detail = f"The {self.bounds.seconds:g} seconds for this request are over."
         except ModelUnavailable as error:
             outcome, detail = RunOutcome.MODEL_UNAVAILABLE, str(error)
         finally:
@@ -216,32 +199,35 @@ class Agent:
 
     async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         corrections = 0
-        for _ in range(self._bounds.turns):
-            streamed = _StreamedText(self._on_text)
+        for _ in range(self.bounds.turns):
+            streamed = _StreamedText(self.on_text)
             completion = await self._complete(work, streamed)
             if completion.calls:
                 fit = await self._make_native(work, completion, streamed)
             else:
                 reading = self._read(completion)
                 if isinstance(reading, ForUser):
-                    undone = self._undone(work, reading.text)
-                    if undone is None:
+                    problem = self._answer_problem(work, reading.text)
+                    if problem is None:
                         return _answered(completion, reading, streamed)
                     streamed.finish(reading.text)
-                    reading = Unreadable(undone)
+                    reading = Unreadable(problem)
                 words, fit = await self._make(work, reading, streamed)
                 self.messages.append({"role": "user", "content": words})
-                if fit and corrections:
+                if fit:
                     # A mistake that was put right is an example to nobody.
-                    del self.messages[-2 - 2 * corrections : -2]
+                    self._history.forget(work.mistakes)
+                    work.mistakes = []
+                else:
+                    work.mistakes += self.messages[-2:]
                 await work.go_on()
             if work.repeated:
                 return await self._answer_now(work)
             corrections = 0 if fit else corrections + 1
-            if corrections > self._bounds.corrections:
+            if corrections > self.bounds.corrections:
                 detail = f"The model's last {corrections} replies in a row could not be used."
                 return RunOutcome.CORRECTION_LIMIT, detail, None
-        detail = f"The model has replied {self._bounds.turns} times."
+        detail = f"The model has replied {self.bounds.turns} times."
         return RunOutcome.TURN_LIMIT, detail, None
 
     async def _answer_now(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
@@ -249,7 +235,7 @@ class Agent:
         if not self._native:
             # The repetition tells it nothing, and would stand between it and what it asked for.
             del self.messages[-2:]
-        streamed = _StreamedText(self._on_text)
+        streamed = _StreamedText(self.on_text)
         completion = await self._complete(work, streamed, answer=True)
         reading = self._read(completion)
         if isinstance(reading, ForUser) and not completion.calls:
@@ -268,11 +254,11 @@ class Agent:
         """Ask the model for its next reply; if `answer` is set, for one that makes no call."""
         self._history.fit()
         system = instructions(
-            self._toolbox,
+            self.toolbox,
             "native" if self._native else "prompt",
-            self._system_prompt,
+            self.system_prompt,
             self._history.earlier(),
-            nobody=isinstance(self._consent, AllowReadOnly),
+            nobody=self._nobody,
         )
         messages = [{"role": "system", "content": system}, *self.messages]
         # What is told below the last message is not kept. It is no message of its own, since some
@@ -286,11 +272,11 @@ class Agent:
             messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
         elif below:
             messages.append({"role": "user", "content": below.strip()})
-        completion = await self._endpoint.complete(
+        completion = await self.endpoint.complete(
             messages,
-            functions=self._toolbox.functions() if self._native and not answer else (),
+            functions=self.toolbox.functions() if self._native and not answer else (),
             schema=ANSWER if answer and self._schema else self._schema,
-            on_text=streamed.show if self._on_text is not None else None,
+            on_text=streamed.show if self.on_text is not None else None,
         )
         entry = ModelReplied(completion.text, completion.usage, completion.seconds)
         await self._note(work, entry)
@@ -307,8 +293,8 @@ class Agent:
 
     async def _note(self, work: "_Work", entry: Entry) -> None:
         work.transcript.append(entry)
-        if self._on_entry is not None:
-            told = self._on_entry(entry)
+        if self.on_entry is not None:
+            told = self.on_entry(entry)
             if inspect.isawaitable(told):
                 await told
 
@@ -351,9 +337,9 @@ class Agent:
         """Make a call if it can be made; return what to tell the model, and whether it could."""
         if isinstance(request, Unreadable):
             return await self._correct(work, request.problem)
-        tool, arguments = self._toolbox.find(*request.names), request.arguments
+        tool, arguments = self.toolbox.find(*request.names), request.arguments
         if tool is None:
-            names = ", ".join(offered.name for offered in self._toolbox.tools) or "none"
+            names = ", ".join(offered.name for offered in self.toolbox.tools) or "none"
             return await self._correct(
                 work, f"there is no tool {request.names[0][:80]!r}; the tools are: {names}"
             )
@@ -372,8 +358,8 @@ class Agent:
         if request.said:
             streamed.finish(request.said)
             await self._note(work, Said(request.said))
-        if self._on_call is not None:
-            self._on_call(tool, arguments)
+        if self.on_call is not None:
+            self.on_call(tool, arguments)
         if key in work.refused:
             work.repeated = True
             return await self._correct(
@@ -384,11 +370,10 @@ class Agent:
         work.left.pop(tool.name, None)
         in_doubt = (tool.tool.name, key[1]) in calls_in_doubt(tool.client)
         again = in_doubt and not tool.repeatable
-        if not await consents(self._consent, tool, arguments, again=again):
+        if not await consents(self._policy, tool, arguments, again=again):
             work.refused.add(key)
-            nobody = isinstance(self._consent, AllowReadOnly)
-            await self._note(work, Declined(tool, arguments, nobody))
-            if nobody:
+            await self._note(work, Declined(tool, arguments, self._nobody))
+            if self._nobody:
                 words = f"{tool.name} was not called. {NOBODY_TO_ASK} Tell the user so."
             else:
                 words = f"The user declined the call of {tool.name}: do not make it again."
@@ -401,8 +386,10 @@ class Agent:
         unnamed = self._names.unnamed(tool.server, arguments, schema)
         for key, id_ in [one for one in unnamed if one not in work.told]:
             said[f"{key} {json.dumps(id_)} is no id that the server or the user has named."] = None
+            lists = self.toolbox.lists(tool.server, stem(key))
             returned = self._names.returned(tool.server, key)[:IDS_TOLD]
-            lists = self._toolbox.lists(tool.server, stem(key))
+            if lists is None:
+                returned = returned or self._names.returned(tool.server, "")[:IDS_TOLD]
             if returned:
                 ids = ", ".join(returned)
                 said[f"The ids that the server has returned so far: {ids}."] = None
@@ -415,8 +402,11 @@ class Agent:
         work.told.update(unnamed, dates)
         return " ".join(said).rstrip(".") or None
 
-    def _undone(self, work: "_Work", answer: str) -> str | None:
-        """Say, once, which calls were sent back and never made, if there are any."""
+    def _answer_problem(self, work: "_Work", answer: str) -> str | None:
+        """Say, once, what is wrong with an answer: it is the request, or a call was never made."""
+        if answer.strip() == work.request.strip() and ("answer", answer) not in work.told:
+            work.told.add(("answer", answer))
+            return "that repeats the request; say what was done, and what was not"
         left, work.left = work.left, {}
         if not left or answer.rstrip().endswith("?"):
             return None
@@ -440,7 +430,7 @@ class Agent:
         await self._note(work, Calling(tool, arguments))
         same_server = {
             offered.tool.name: offered
-            for offered in self._toolbox.tools
+            for offered in self.toolbox.tools
             if offered.client is tool.client
         }
         following = _Following(self, work, same_server)
@@ -450,10 +440,10 @@ class Agent:
             tool.tool.name,
             arguments,
             consent=following,
-            call_timeout=self._call_timeout,
+            call_timeout=self.call_timeout,
             on_step=following.told,
-            on_proposal=self._on_proposal,
-            follow_unadvertised=self._follow_unadvertised,
+            on_proposal=self.on_proposal,
+            follow_unadvertised=self.follow_unadvertised,
             stop=work.chain,
         )
         work.chain = None
@@ -485,6 +475,8 @@ class _Work:
     """The calls that are not made again in this request: paying twice is not what was asked."""
     read: set[CallKey] = field(default_factory=set[CallKey])
     """The calls that are in vain as long as nothing was changed, since they only read."""
+    mistakes: list[Message] = field(default_factory=list[Message])
+    """The replies that could not be used, and what the model was told of each."""
     repeated: bool = False
     """The model has asked again for a call that brings nothing new."""
     refused: set[CallKey] = field(default_factory=set[CallKey])
@@ -531,7 +523,7 @@ class _Following:
         # As the server lists it now: what it says of the tool may have changed.
         tool = replace(offered, tool=proposal.tool)
         key = _key(tool, proposal.arguments)
-        policy = self.agent._consent
+        policy = self.agent._policy
         if key in self.work.refused or not await consents(
             policy, tool, proposal.arguments, again=again
         ):
@@ -555,7 +547,7 @@ class _Following:
             # What was read before may be otherwise now, and what failed may succeed.
             self.work.read.clear()
             self.work.changed.add(key)
-        self.agent._names.learn(tool.server, visible(step.result))
+        self.agent._names.learn(tool.server, visible(step.without_words()))
         by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
         await self.agent._note(self.work, Called(by, tool.server, step))
 

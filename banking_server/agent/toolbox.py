@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import anyio
@@ -14,6 +15,7 @@ from mcp.types import Tool
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
 from banking_server.chaining.values import follow, pointer_parts
+from banking_server.host.names import stem
 from banking_server.text import cut, one_line
 
 NAME_LENGTH: Final = 64
@@ -28,7 +30,11 @@ MAX_DESCRIPTION: Final = 10_000
 MAX_INSTRUCTIONS: Final = 20_000
 """Characters of a server's instructions that a model is given."""
 
-_LISTING: Final = re.compile(r"(?:list|get|find|search|show|read|query)(?![a-z])", re.IGNORECASE)
+MAX_LINES: Final = 200
+"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
+
+_LISTS: Final = re.compile(r"(?:list|search|find)(?![a-z])")
+_GETS: Final = re.compile(r"(?:get|show|read|query)(?![a-z])")
 
 
 class ToolsUnavailable(Exception):
@@ -70,7 +76,8 @@ class OfferedTool:
         if self.tool.title:
             lines.append(f"Title: {one_line(self.tool.title, MAX_DESCRIPTION)}")
         lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
-        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
+        described = _properties(self.tool.input_schema, self.tool.input_schema)
+        arguments = list(islice(described, MAX_LINES))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
@@ -159,18 +166,17 @@ class Toolbox:
     def lists(self, server: str, of: str) -> OfferedTool | None:
         """Return a tool of a server that most likely lists its ids of a kind, such as `account`.
 
-        It needs no argument, and its server says that it only reads, or its name says so.
+        Its server says that it only reads, or its name says so. It does not take such an id itself.
         """
-        found = [
-            tool
-            for tool in self.tools
-            if tool.server == server
-            and not tool.tool.input_schema.get("required")
-            and (tool.says_read_only or _LISTING.match(tool.tool.name))
-        ]
-        named = [one for one in found if _is_about(one.tool.name, of)]
-        by_name = [one for one in named or found if _LISTING.match(one.tool.name)]
-        return next(iter(by_name or named or found), None)
+        found: list[tuple[bool, bool, OfferedTool]] = []
+        for one in self.tools:
+            needed = one.tool.input_schema.get("required") or []
+            about, lists = _is_about(one.tool.name, of), bool(_LISTS.match(one.tool.name))
+            reads = lists or one.says_read_only or bool(_GETS.match(one.tool.name))
+            takes_one = of in {stem(str(name)) for name in needed}
+            if one.server == server and reads and (about or lists) and not takes_one:
+                found.append((not about, bool(needed), one))
+        return min(found, key=lambda each: each[:2], default=(None, None, None))[2]
 
     def in_words(self) -> str:
         """Describe all tools as text for the model."""

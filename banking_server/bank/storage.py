@@ -45,12 +45,10 @@ class DatabaseMissing(DatabaseUnavailable):
 
     def __init__(self, where: Location) -> None:
         super().__init__(
-            f"There is no database at {where}. `banking-server database create` makes one, as does "
-            "the start of a server where there is no secret either; `banking-server database "
-            "restore FILE` brings a backup back."
+            f"There is no database at {where}. Create one with `banking-server database create`, "
+            "or restore a backup with `banking-server database restore FILE`."
             if isinstance(where, Path)
-            else f"The database {where} is empty; `banking-server database create` makes a bank in "
-            "it."
+            else f"The database {where} is empty. Fill it with `banking-server database create`."
         )
 
 
@@ -59,8 +57,8 @@ class OtherVersion(DatabaseUnavailable):
 
     def __init__(self, where: object) -> None:
         super().__init__(
-            f"{where} was made by another version of this program: use that version, or another "
-            "database."
+            f"{where} was made by another version of this program. Use that version, or choose "
+            "another database with --database or BANKING_DATABASE."
         )
 
 

@@ -183,9 +183,8 @@ def _read(model: type[_Model], returned: Wire, method: str) -> _Model:
     try:
         return model.model_validate(_json(returned, method), by_alias=True, by_name=False)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise ValueError(f"{method} returned no valid result: {place}: {problem['msg']}") from error
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise ValueError(f"{method} returned no valid result: {place} is not valid") from error
 
 
 def _json(returned: Wire, method: str) -> Mapping[str, Any]:

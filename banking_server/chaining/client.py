@@ -28,6 +28,7 @@ from typing import Any, Final
 import anyio
 import anyio.lowlevel
 from mcp_types import Tool
+from pydantic import ValidationError
 
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.caller import (
@@ -58,6 +59,11 @@ from banking_server.chaining.values import canonical
 
 REASON: Final = 200
 """Characters that are told, at most, of what a client's exception says."""
+
+NOT_ADVERTISED: Final = (
+    "the server does not advertise tool chaining, and this client was not told to follow it anyway"
+)
+"""The detail of a chain that ended as TC-C-03 has it."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
 """Seconds that one request may take, if nobody chose others."""
@@ -332,14 +338,16 @@ class _Chain:
         if hidden_from_model(tool.meta):
             return Outcome.DECLINED, f"{name} is not meant for the model to call"
         if not (self.follow_unadvertised or advertised(self.client)):
-            why = "and following it all the same was not allowed"
-            return Outcome.DECLINED, f"the server is not known to support tool chaining, {why}"
+            return Outcome.DECLINED, NOT_ADVERTISED
         return None
 
     def failed(self, error: Exception) -> ChainResult:
         """Return how the chain ended if a call, or what comes between two calls, raised."""
         if isinstance(error, TimeoutError):
             reason = "the time allowed for it ran out"
+        elif isinstance(error, ValidationError):
+            place = ".".join(map(str, error.errors()[0]["loc"]))
+            reason = f"what the server sent is not valid MCP, at {quoted(place)}"
         else:
             # Anybody can have written it: in quotes it cannot be taken for our own words.
             reason = json.dumps((str(error) or type(error).__name__)[:REASON], ensure_ascii=False)

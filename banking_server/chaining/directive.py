@@ -126,4 +126,14 @@ def is_title(value: object) -> bool:
 def _explain(error: ValidationError) -> str:
     """Return the first problem in one line, with its place and without the value."""
     problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"{'.'.join([META_KEY, *map(str, problem['loc'])])}: {problem['msg']}"
+    words = _RULES.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+    return f"{'.'.join([META_KEY, *map(str, problem['loc'])])}: {words}"
+
+
+_RULES: Final = {
+    "missing": "is missing",
+    "string_type": "must be a string",
+    "string_too_short": "must not be empty",
+    "dict_type": "must be an object",
+}
+"""What a member must be, by pydantic's type of the mistake."""

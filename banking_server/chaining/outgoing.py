@@ -91,10 +91,9 @@ async def check_outgoing(
     try:
         directive = await _fit(result, reading, meta[META_KEY], listed)
     except DirectiveDropped as problem:
-        message = f"Dropped the directive of tool {called!r}: {problem}"
         if strict:
-            raise DirectiveDropped(message) from None
-        logger.error("%s", message)
+            raise DirectiveDropped(f"Cannot send the directive of {called!r}: {problem}") from None
+        logger.error("Dropped the directive of tool %r: %s", called, problem)
         kept = {key: member for key, member in meta.items() if key != META_KEY}
         return _changed(result, kept or None, without_next_step(structured))
     # Only the defined members of the directive go out (TC-S-11).

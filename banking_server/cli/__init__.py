@@ -7,18 +7,16 @@ One module for each kind of command:
   `tools`; and `demo`, whose stories are in `demo`;
 - `chat`: talk to a model that has the tools of servers, which `servers` connects to, and
   save it, as `saving` writes it;
-- `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
+- `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement, tokens;
 - `database`: the database itself;
 - `doctor`: what a start would fail at;
-- `install`: print the entry that puts this server into a host;
-- `setup`: tokens for a trial.
+- `install`: print the entry that puts this server into a host.
 """
 
 import io
 import os
-import shutil
 import sys
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -26,25 +24,18 @@ from banking_server import __version__
 from banking_server.cli.chat import chat
 from banking_server.cli.client import WithCommand, call, demo, tools
 from banking_server.cli.database import database_app
-from banking_server.cli.desks import approvals_app, audit, codes, handoffs_app, settle
+from banking_server.cli.desks import approvals_app, audit, codes, handoffs_app, settle, token
 from banking_server.cli.doctor import doctor
 from banking_server.cli.install import install
 from banking_server.cli.messages import complain, for_people
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
-from banking_server.cli.setup import token
-
-FRAMED: Final = 60
-"""Columns from which on the help is framed; a narrow terminal has no room for it."""
-
-COLUMNS: Final = shutil.get_terminal_size().columns
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
     # The frames' colours know FORCE_COLOR and TERM=dumb, but not NO_COLOR.
-    rich_markup_mode=None if COLUMNS < FRAMED or os.environ.get("NO_COLOR") else "rich",
-    context_settings={"terminal_width": COLUMNS} if COLUMNS < FRAMED else {},
-    help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
+    rich_markup_mode=None if os.environ.get("NO_COLOR") else "markdown",
+    help="A personal bank as an MCP server whose results name the next tool to call. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
 for command in (*(serve, demo, doctor, install, call, tools, chat, codes, audit, settle, token),):
@@ -56,10 +47,7 @@ app.add_typer(database_app, name="database")
 
 
 def main() -> None:
-    """Run the command line: mistakes are one line on standard error, and exit code 2.
-
-    So is a full disk; a reader that has gone away is no mistake.
-    """
+    """Run the command line: a mistake, or a full disk, is one line and exit code 2."""
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is shown as an escape, not as a crash.

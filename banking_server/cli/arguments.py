@@ -11,21 +11,18 @@ MAX_SIZE: Final = 4 * 1024 * 1024
 """Bytes of a file or of standard input: as much as a message may have."""
 
 
-def read_arguments(given: str, tool: str) -> dict[str, Any]:
-    """Return the arguments for `tool`: `given` itself, `@FILE`, or `-` for standard input.
+def read_arguments(given: str) -> dict[str, Any]:
+    """Return arguments for a tool: `given` itself, `@FILE`, or `-` for standard input.
 
-    A whole `tools/call` request is taken for its arguments. Raises `CommandFailed` if there are
-    none to be had.
+    Raises `CommandFailed` if they cannot be read, or are no JSON object.
     """
     source, text = _text(given)
     try:
-        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_object)
+        value = json.loads(text, parse_constant=_refuse)
     except RecursionError:
         raise CommandFailed(f"{source} is nested too deeply.") from None
     except ValueError as error:
         raise CommandFailed(f"{source} is not JSON: {error}.") from None
-    if isinstance(value, dict) and value.get("method") == "tools/call" and "jsonrpc" in value:
-        source, value = f"The request in {source}", _of_request(source, value, tool)
     if not isinstance(value, dict):
         raise CommandFailed(f"{source} must be a JSON object, like '{{\"days\": 7}}'.")
     return value
@@ -61,24 +58,5 @@ def _decoded(source: str, data: bytes) -> str:
         raise CommandFailed(f"{source} is not UTF-8.") from None
 
 
-def _of_request(source: str, request: dict[str, Any], tool: str) -> Any:
-    """Return the arguments of a `tools/call` request; what else it has is this program's own."""
-    params = request.get("params")
-    name = params.get("name") if isinstance(params, dict) else None
-    if name != tool:
-        raise CommandFailed(
-            f"{source} is a request to call {one_line(json.dumps(name))[:80]}, and not {tool}."
-        )
-    return params.get("arguments", {}) if isinstance(params, dict) else {}
-
-
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
-
-
-def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Of a name that is there twice nobody can tell which value is meant."""
-    found = dict(members)
-    if len(found) < len(members):
-        raise ValueError("a name in it is there twice")
-    return found
+    raise ValueError(f"{constant} is not a JSON number")

@@ -17,8 +17,8 @@ from banking_server.cli.client import (
     TrustOption,
     UnadvertisedOption,
     chosen_server,
-    patience_of,
     silence_libraries,
+    timeouts_of,
 )
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
@@ -67,18 +67,18 @@ def chat(
     whoever asks for it, unless its server is believed to change nothing by it. Ctrl-C stops a
     request, /quit or Ctrl-D ends the conversation, /help shows what else can be typed.
 
-    Without a terminal each line of standard input is a request, or a command like /save. Where the
-    output is none, it has the answers alone; what was called stands on standard error. Exit code 0:
-    every request was answered, or a person has seen what was not; 1: one was not; 130: stopped by
-    Ctrl-C.
+    Without a terminal each line of standard input is a request, or a command like /save; nobody can
+    be asked then, and only what reads is called. Where the output is none, it has the answers
+    alone; what was called stands on standard error. Exit code 0: every request was answered, or a
+    person has seen what was not; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server import agent
     from banking_server.cli.saving import Conversation
     from banking_server.cli.servers import connect_all, from_options
+    from banking_server.host.markdown_stream import MarkdownStream, PlainStream
     from banking_server.host.printing import console
     from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.speech import MarkdownSpeech, PlainSpeech
-    from banking_server.host.waiting import Waiting
+    from banking_server.host.status_line import StatusLine
 
     if agent_id and not config:
         raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
@@ -87,13 +87,13 @@ def chat(
         # What is no text ends no conversation.
         sys.stdin.reconfigure(errors="replace")
     request = None if prompt is None else _request(prompt)
-    waiting = Waiting(sys.stderr)
+    waiting = StatusLine(sys.stderr)
     out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
     # A program that reads the output gets the answers, and a person sees it all in its order.
     seen = sys.stdout.isatty()
     is_here = sys.stdin.isatty()
     person = TerminalQuestions(errors, waiting.hidden) if is_here else None
-    patience = patience_of(timeout)
+    timeouts = timeouts_of(timeout)
 
     try:
         configuration = agent.load_agent(config, agent_id) if config else agent.ANY_AGENT
@@ -102,10 +102,10 @@ def chat(
                 raise typer.BadParameter("--database and --customer are for this server only")
             wanted = from_options(urls or [], command)
         else:
-            wanted = [(chosen_server(ctx, None, None, database, customer), None)]
+            wanted = [chosen_server(ctx, None, None, database, customer)]
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
-            speech=MarkdownSpeech(out, waiting.says) if seen else PlainSpeech(out),
+            speech=MarkdownStream(out, waiting.says) if seen else PlainStream(out),
             notes=out if seen else errors,
             person=person,
             waiting=waiting,
@@ -120,14 +120,14 @@ def chat(
                 insecure=insecure,
                 person=person,
                 progressed=waiting.progressed if waiting.seen else None,
-                patience=patience,
+                timeouts=timeouts,
             ),
             terminal,
             prompt=request,
             configuration=configuration,
             trust_hints=trust_hints or not (urls or command),
             follow_unadvertised=follow_unadvertised,
-            call_timeout=patience.call,
+            call_timeout=timeouts.call,
         )
     except (agent.ModelNotConfigured, agent.ToolsUnavailable, agent.ConfigurationMistake) as error:
         raise CommandFailed(str(error)) from None

@@ -5,8 +5,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import replace
+from difflib import get_close_matches
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,18 +19,23 @@ from banking_server.cli.arguments import read_arguments
 from banking_server.cli.options import CustomerOption, DatabaseOption
 
 if TYPE_CHECKING:
+    from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
     from banking_server.chaining import ChainResult
-    from banking_server.host.patience import Patience
+    from banking_server.host.connect import Failures
+    from banking_server.host.timeouts import Timeouts
+
+    Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
+    """Connects to a server; takes the options of `connected` that a command adds."""
 
 _BEHIND_DASHES: Final = "banking_server.behind_dashes"
 
-UNWATCHED: Final = 600
-"""Seconds that `call` gives a whole chain if nobody watches it; else it is the library's hour."""
+_LIST: Final = 10
+"""Seconds that the list of tools may take, if it only explains why a call failed."""
 
-_LOOK: Final = 0.2
-"""Seconds after which Ctrl-C is seen at the latest."""
+_NAMED: Final = 10
+"""Tools that are named where none is like the one that was asked for."""
 
 TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
 
@@ -36,25 +43,26 @@ CommandArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[-- COMMAND...]",
-        help="The command that starts the server to call. Default: this server.",
+        help="The command that starts the server. Default: this bank.",
     ),
 ]
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", help=f"Call the server at this URL, with the token in {TOKEN_VARIABLE}."),
+    typer.Option("--url", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent there."),
 ]
 UnadvertisedOption = Annotated[
     bool,
     typer.Option(
-        "--follow-unadvertised", help="Follow servers that do not advertise the extension, too."
+        "--follow-unadvertised",
+        help="Also follow a server that does not advertise tool chaining.",
     ),
 ]
 TrustOption = Annotated[
     bool,
     typer.Option(
         "--trust-hints",
-        help="Believe what the server says of its tools (readOnlyHint and the like), and do not "
-        "ask before a call that it calls harmless. This program's own bank is believed always.",
+        help="Trust the server's tool annotations: do not ask before a call that they mark as "
+        "read-only or not destructive. This bank's own annotations are always trusted.",
     ),
 ]
 TimeoutOption = Annotated[
@@ -63,18 +71,24 @@ TimeoutOption = Annotated[
         "--timeout",
         min=0.1,
         metavar="SECONDS",
-        help="Seconds that one call may take, whatever progress it reports, but not counting your "
-        "own answers. Default: 300.",
+        help="Seconds that one call may take, without the time for your answers. Default: 300.",
     ),
 ]
 InsecureOption = Annotated[
     bool,
     typer.Option(
         "--insecure",
-        help=f"Send {TOKEN_VARIABLE} over http to another computer too, for anybody on the way to "
-        "read.",
+        help="Allow sending the token to another computer over unencrypted http.",
     ),
 ]
+
+
+class Consent(StrEnum):
+    """Which follow-up calls are made."""
+
+    ASK = "ask"
+    ALL = "all"
+    NONE = "none"
 
 
 def demo(
@@ -82,12 +96,15 @@ def demo(
         bool,
         typer.Option(
             "--multiplex",
-            help="Play three calls in one request instead, each of which needs what the one before "
-            "it found, and show the request.",
+            help="Show three calls in one request instead. Each uses the result of the one before.",
         ),
     ] = False,
 ) -> None:
-    """Play the locked-account story against the real server, and show every step of the chain."""
+    """Show a tool chain: a locked account leads to an agent.
+
+    It starts the real server on a new database, and prints every call of the chain. No language
+    model is needed.
+    """
     import anyio
 
     from banking_server.cli.demo import play, play_plan
@@ -102,66 +119,68 @@ def call(
     ctx: typer.Context,
     tool: Annotated[
         str | None,
-        typer.Argument(help="The tool to call. Without one, the server's tools are listed."),
+        typer.Argument(help="The tool to call. Without it, the server's tools are listed."),
     ] = None,
     command: CommandArgument = None,
     arguments: Annotated[
         str | None,
         typer.Option(
             metavar="JSON",
-            help="The tool's arguments, as a JSON object, or a whole tools/call request; @FILE for "
-            "one in a file, - for one on standard input. Default: none.",
+            help="The tool's arguments as a JSON object, or @FILE to read them from a file, or - "
+            "to read them from standard input.",
         ),
     ] = None,
     url: UrlOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print everything that happened as JSON, at the end.")
+        bool, typer.Option("--json", help="Print the whole chain as JSON when it has ended.")
     ] = False,
-    max_calls: Annotated[
+    limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Calls at most, the first one included. Default: 5."),
+        typer.Option(min=1, help="Maximum number of calls, with the first one. Default: 5."),
     ] = None,
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
-    yes: Annotated[
-        bool,
-        typer.Option("--yes", help="Follow to any tool without asking."),
-    ] = False,
+    consent: Annotated[
+        Consent,
+        typer.Option(
+            help="Which follow-up calls are made: those that you agree to, all, or none.",
+        ),
+    ] = Consent.ASK,
     follow_unadvertised: UnadvertisedOption = False,
     trust_hints: TrustOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """Call a tool of any MCP server and follow the chain. Exit code 0: it completed without error.
+    """Call a tool of any MCP server and follow its chain.
 
-    A tool is followed to only with your consent, unless its server is believed to destroy nothing
-    by it. Questions are answered in the terminal; without one nobody consents, and servers are told
-    that they cannot ask. Ctrl-C shows what was done by then; the exit code is 130.
+    It asks before each follow-up call, unless --consent or --trust-hints says otherwise. Without a
+    terminal nobody can be asked, so no such call is made. Ctrl-C stops the chain and shows what was
+    done. Exit codes: 0 if the chain completed without an error, 130 after Ctrl-C, else 1 or 2.
     """
     import anyio
 
     command = [*(command or []), *behind_dashes(ctx)]
     server = chosen_server(ctx, url, command, database, customer)
-    patience = patience_of(timeout)
+    timeouts = timeouts_of(timeout)
+    connect = _connecting(server, timeouts, insecure=insecure)
     if tool is None:
         if arguments is not None:
-            raise typer.BadParameter("--arguments are for a tool: name it")
-        _tools(server, patience, as_json=as_json, insecure=insecure)
+            raise typer.BadParameter("--arguments needs the name of a tool")
+        _tools(connect, timeouts.call, as_json=as_json)
         return
-    parsed = read_arguments("{}" if arguments is None else arguments, tool)
+    parsed = read_arguments("{}" if arguments is None else arguments)
     silence_libraries()
     raise typer.Exit(
         anyio.run(
             partial(
                 _call,
-                server,
+                connect,
                 tool,
                 parsed,
+                timeouts.call,
                 as_json=as_json,
-                max_calls=max_calls,
-                patience=patience,
-                insecure=insecure,
-                yes=yes,
+                limit=limit,
+                follows=consent,
                 follow_unadvertised=follow_unadvertised,
                 trust_hints=trust_hints or not (url or command),
             )
@@ -191,89 +210,92 @@ def tools(
     url: UrlOption = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON object, with all that is said of each tool."),
+        typer.Option("--json", help="Print all that the server says of its tools, as JSON."),
     ] = False,
     insecure: InsecureOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """List the tools of any MCP server: what each is for, what it may do, and its arguments."""
+    """List the tools of any MCP server."""
     server = chosen_server(ctx, url, command, database, customer)
-    _tools(server, patience_of(None), as_json=as_json, insecure=insecure)
+    timeouts = timeouts_of(None)
+    _tools(_connecting(server, timeouts, insecure=insecure), timeouts.call, as_json=as_json)
 
 
-def _tools(
-    server: "str | StdioServerParameters",
-    patience: "Patience",
-    *,
-    as_json: bool,
-    insecure: bool,
-) -> None:
+def _connecting(
+    server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
+) -> "Connect":
+    """Return what connects to a server, with the token of the environment."""
+    from banking_server.host.connect import connected
+
+    token = os.environ.get(TOKEN_VARIABLE)
+    return partial(
+        connected,
+        server,
+        token=token,
+        token_advice=advice_for(token),
+        insecure=insecure,
+        timeouts=timeouts,
+    )
+
+
+def _tools(connect: "Connect", seconds: float, *, as_json: bool) -> None:
     import anyio
 
-    from banking_server.host.connect import connected
     from banking_server.host.printing import console
-    from banking_server.host.tool_list import Offer, offer_of, show_offer
+    from banking_server.host.tool_list import offer_of, show_offer
 
-    async def read() -> Offer:
-        token = os.environ.get(TOKEN_VARIABLE)
-        async with connected(
-            server,
-            token=token,
-            token_advice=advice_for(token),
-            insecure=insecure,
-            patience=patience,
-        ) as (client, refusals):
-            return await offer_of(client, refusals, seconds=patience.call)
+    async def read() -> dict[str, Any]:
+        async with connect() as (client, failures):
+            return await offer_of(client, failures, seconds=seconds)
 
     silence_libraries()
     offer = anyio.run(read)
     if as_json:
-        print(json.dumps(offer.as_json(), indent=2))
+        print(json.dumps(offer, indent=2))
     else:
         show_offer(console(sys.stdout), offer)
 
 
 async def _call(
-    server: "str | StdioServerParameters",
+    connect: "Connect",
     tool: str,
     arguments: dict[str, Any],
+    seconds: float,
     *,
     as_json: bool,
-    max_calls: int | None,
-    patience: "Patience",
-    insecure: bool,
-    yes: bool,
+    limit: int | None,
+    follows: Consent,
     follow_unadvertised: bool,
     trust_hints: bool,
 ) -> int:
+    from mcp import MCPError
+
     from banking_server.chaining import (
         DEFAULT_LIMIT,
-        DEFAULT_TOTAL_TIMEOUT,
         ChainStop,
         Outcome,
         Proposal,
         Step,
         call_tool_with_chaining,
     )
-    from banking_server.host.connect import connected
+    from banking_server.chaining.client import NOT_ADVERTISED
     from banking_server.host.narrator import Narrator
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.waiting import Waiting
+    from banking_server.host.status_line import StatusLine
 
-    waiting = Waiting(sys.stderr)
+    waiting = StatusLine(sys.stderr)
     # With --json the steps are shown on standard error, beside the questions.
     errors = console(sys.stderr, waiting.hidden)
+    out = errors if as_json else console(sys.stdout, waiting.hidden)
     questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
     narrator = Narrator(
-        errors if as_json else console(sys.stdout, waiting.hidden),
+        out,
         questions=questions,
-        follow_all=yes,
+        follows=follows.value,
         trust_hints=trust_hints,
     )
-    # Without a terminal, nobody is here who could lose patience.
-    time_limit = UNWATCHED if questions is None else DEFAULT_TOTAL_TIMEOUT
 
     def told(step: Step) -> None:
         waiting.over()
@@ -284,18 +306,13 @@ async def _call(
         waiting.on(f"Waiting for {proposal.tool.name}")
 
     stop = ChainStop()
-    token = os.environ.get(TOKEN_VARIABLE)
+    more: str | None = None
     waiting.on("Connecting")
     try:
-        async with connected(
-            server,
-            token=token,
-            token_advice=advice_for(token),
-            insecure=insecure,
-            elicitation=questions,
-            progressed=waiting.progressed if waiting.seen else None,
-            patience=patience,
-        ) as (client, refusals):
+        async with connect(
+            elicitation=questions, progressed=waiting.progressed if waiting.seen else None
+        ) as (client, failures):
+            waiting.over()
             narrator.begin(tool, arguments)
             waiting.on(f"Waiting for {tool}")
             with _ctrl_c(stop.stop):
@@ -303,20 +320,27 @@ async def _call(
                     client,
                     tool,
                     arguments,
-                    limit=DEFAULT_LIMIT if max_calls is None else max_calls,
+                    limit=DEFAULT_LIMIT if limit is None else limit,
                     consent=narrator,
-                    call_timeout=patience.call,
-                    total_timeout=time_limit,
+                    call_timeout=seconds,
                     on_step=told,
                     on_proposal=proposed,
                     follow_unadvertised=follow_unadvertised,
                     stop=stop,
                 )
-            if result.error is not None and refusals.last:
-                say(errors, f"The server answered {refusals.last}.")
+            if result.error is not None:
+                more = failures.more_of(result.error)
+            elif result.detail == NOT_ADVERTISED:
+                more = "--follow-unadvertised follows it all the same"
+            refused = [step.result.is_error for step in result.steps] == [True]
+            if refused or isinstance(result.error, MCPError):
+                more = await _unknown_tool(client, tool) or more
     finally:
         waiting.over()
     narrator.end(result)
+    if more is not None:
+        end = "" if more.endswith((".", "?")) else "."
+        say(out, f"{more[:1].upper()}{more[1:]}{end}")
     if as_json:
         print(json.dumps(_as_json(result), indent=2))
     if result.outcome is Outcome.CANCELLED:
@@ -325,21 +349,39 @@ async def _call(
     return 0 if good else 1
 
 
-def patience_of(timeout: float | None) -> "Patience":
+async def _unknown_tool(client: "Client", tool: str) -> str | None:
+    """Say that the server has no such tool, and which it has; None if it has it, or is silent."""
+    import anyio
+    from mcp import MCPError
+
+    from banking_server.chaining.caller import list_all_tools
+    from banking_server.host.plain import quoted_name
+
+    names: list[str] = []
+    with suppress(MCPError, TimeoutError, ValueError), anyio.fail_after(_LIST):
+        names = [each.name for each in await list_all_tools(client)]
+    if not names or tool in names:
+        return None
+    near = get_close_matches(tool, names, n=3)
+    those = " or ".join(map(quoted_name, near or names[:_NAMED]))
+    hint = f"Did you mean {those}?" if near else f"It has {those}"
+    return f"the server has no tool {quoted_name(tool)}. {hint}"
+
+
+def timeouts_of(timeout: float | None) -> "Timeouts":
     """Return how long a server is waited for; `timeout` is for a call, in seconds."""
-    from banking_server.host.patience import PATIENCE
+    from banking_server.host.timeouts import DEFAULT
 
-    return PATIENCE if timeout is None else replace(PATIENCE, call=timeout)
+    return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
 
 
-def advice_for(token: str | None, variable: str | None = None) -> str:
+def advice_for(token: str | None) -> str:
     """Say what to do where a server refuses a token, or wants one."""
     if token:
-        name = variable or TOKEN_VARIABLE
-        return f"The token in {name} is not accepted, or no longer: set it to a new one"
+        return f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
     return (
-        f"Set {TOKEN_VARIABLE} to a token for that server (for a bank of your own: banking-server "
-        "token)"
+        f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
+        "token`)"
     )
 
 
@@ -349,26 +391,18 @@ def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     import asyncio
 
     loop = asyncio.get_running_loop()
-    before = signal.getsignal(signal.SIGINT)
 
-    def first(_number: int, _frame: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        loop.call_soon_threadsafe(stop)
+    def first() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        stop()
 
-    looking: asyncio.TimerHandle
-
-    def look() -> None:
-        # Where another thread is given the signal, the loop is not woken by it.
-        nonlocal looking
-        looking = loop.call_later(_LOOK, look)
-
-    looking = loop.call_later(_LOOK, look)
-    signal.signal(signal.SIGINT, first)
+    with suppress(NotImplementedError):  # On Windows, Ctrl-C ends the program.
+        loop.add_signal_handler(signal.SIGINT, first)
     try:
         yield
     finally:
-        looking.cancel()
-        signal.signal(signal.SIGINT, before)
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _as_json(result: "ChainResult") -> dict[str, Any]:
@@ -412,7 +446,7 @@ def chosen_server(
     if url and command:
         raise typer.BadParameter("give either --url or a command, not both")
     if (url or command) and (database or customer):
-        raise typer.BadParameter("--database and --customer are for this server only")
+        raise typer.BadParameter("--database and --customer are for this bank only")
     if url:
         return url
     if command:

@@ -1,4 +1,4 @@
-"""The database itself: made, emptied, checked, copied and put back."""
+"""The database: create, reset, check, back up and restore it."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from banking_server.cli.at_the_bank import at_the_bank
+from banking_server.cli.bank_session import run_on_bank
 from banking_server.cli.messages import CommandFailed, note
 from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
 
@@ -15,31 +15,36 @@ if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
     from banking_server.server.settings import Settings
 
-database_app = typer.Typer(help="The database.", no_args_is_help=True)
+database_app = typer.Typer(
+    help="Create, check, back up or restore the database.", no_args_is_help=True
+)
 
 
 @database_app.command("create")
 def database_create(ctx: typer.Context) -> None:
-    """Make the database, filled with the demo data, where there is none.
+    """Create the database and fill it with the demo data.
 
-    The first start does so by itself, but not if a secret is there already: then there may have
-    been a database, too.
+    The first start of a server does the same, unless there is a secret already: then the database
+    may have been lost.
     """
     from banking_server.bank.storage import DatabaseMissing
 
     settings = settings_of(ctx)
     try:
-        at_the_bank(settings, _do_nothing)
+        run_on_bank(settings, _do_nothing)
     except DatabaseMissing:
         _make(settings)
     else:
-        raise CommandFailed(f"There is a database at {settings.database} already.")
+        raise CommandFailed(
+            f"There is a database at {settings.database} already. `banking-server database reset` "
+            "empties it."
+        )
     note(f"{settings.database} holds the demo data.")
 
 
 @database_app.command("reset")
 def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
-    """Delete the database, with everything that happened in it, and load the demo data anew."""
+    """Delete everything and load the demo data again."""
     from banking_server.bank.backup import delete_database
 
     settings = settings_of(ctx)
@@ -47,28 +52,28 @@ def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
     ask(f"Delete everything in {where}?", yes=yes)
     delete_database(where)
     _make(settings)
-    note(f"{where} holds the demo data again, and nothing else.")
+    note(f"{where} holds only the demo data now.")
 
 
 @database_app.command("check")
 def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
-    """Check that everything in the database is as it must be; a server may go on meanwhile.
+    """Check that the ledger adds up and the records agree.
 
-    Every fault is one line, and the exit code is then 1.
+    A server may run meanwhile. Every fault is one line, and the exit code is then 1.
     """
     from banking_server.bank.consistency_check import find_faults
     from banking_server.host.printing import console, say
     from banking_server.server.build import utc_now
 
     settings = settings_of(ctx)
-    faults = at_the_bank(settings, lambda bank: find_faults(bank, utc_now()))
+    faults = run_on_bank(settings, lambda bank: find_faults(bank, utc_now()))
     if as_json:
         print(json.dumps({"database": str(settings.database), "faults": faults}))
     elif faults:
         for fault in faults:
             say(console(sys.stdout), fault, style="red")
     else:
-        print(f"All is well with {settings.database}.")
+        print(f"No faults were found in {settings.database}.")
     if faults:
         raise typer.Exit(1)
 
@@ -76,26 +81,29 @@ def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
 @database_app.command("backup")
 def database_backup(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A new file; there must be none of this name.")],
+    file: Annotated[Path, typer.Argument(help="The new file. It must not exist yet.")],
 ) -> None:
-    """Copy the database to a new file, and check the copy; a server may go on meanwhile.
+    """Copy the database to a new file and check the copy.
 
-    The secret is not in it.
+    A server may run meanwhile. The secret is not copied.
     """
     from banking_server.bank.backup import back_up
 
     settings = settings_of(ctx)
     back_up(_file_of(settings), file.absolute())
-    note(f"{file} holds a copy of {settings.database}; its secret is not in it.")
+    note(f"{file} is a copy of {settings.database}. The secret is not in it.")
 
 
 @database_app.command("restore")
 def database_restore(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="What `database backup` wrote.")],
+    file: Annotated[Path, typer.Argument(help="A file that `database backup` wrote.")],
     yes: YesOption = False,
 ) -> None:
-    """Put a copy in the place of the database, which no server may have open."""
+    """Replace the database with a backup.
+
+    No server may have it open. What was there before is kept in a file beside it.
+    """
     from banking_server.bank.backup import restore
     from banking_server.server.build import utc_now
 
@@ -103,18 +111,18 @@ def database_restore(
     path = _file_of(settings)
     if not file.is_file():
         raise CommandFailed(f"There is no file {file}.")
-    ask(f"Replace everything in {path} with what {file} holds?", yes=yes)
+    ask(f"Replace everything in {path} with the backup {file}?", yes=yes)
     kept = restore(path, file.absolute(), now=utc_now())
-    note(f"{path} holds what was in {file}.")
+    note(f"{path} is restored from {file}.")
     if kept is not None:
-        note(f"What it held before is in {kept}; delete that when it is not needed.")
+        note(f"The old database is kept in {kept}. Delete it when you no longer need it.")
 
 
 def _file_of(settings: "Settings") -> Path:
     """Return the database, which is a SQLite file. Raises `CommandFailed` if it is not."""
     if not isinstance(settings.database, Path):
         raise CommandFailed(
-            "This is for SQLite files; PostgreSQL has its own dropdb, pg_dump and pg_restore."
+            "This command is for SQLite files. For PostgreSQL use dropdb, pg_dump and pg_restore."
         )
     return settings.database
 
@@ -123,7 +131,7 @@ def _make(settings: "Settings") -> None:
     """Make the database, and its secret file: where that is, a database is missed if it is gone."""
     from banking_server.server.tokens import load_keys
 
-    at_the_bank(settings, _do_nothing, create=True)
+    run_on_bank(settings, _do_nothing, create=True)
     if isinstance(settings.database, Path):
         load_keys(settings)
 

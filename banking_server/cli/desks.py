@@ -1,14 +1,13 @@
-"""The bank's own side: the desks that agents, managers and customers turn to, the audit trail,
-settlement."""
+"""The bank's own side: the desks, the audit trail, settlement, and tokens for a trial."""
 
 import sys
-from datetime import date
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from banking_server.cli.at_the_bank import at_the_bank, done
-from banking_server.cli.messages import unknown_customer
+from banking_server.cli.bank_session import accepted, run_on_bank
+from banking_server.cli.messages import CommandFailed, unknown_customer
 from banking_server.cli.options import JsonOption, settings_of
 
 if TYPE_CHECKING:
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
     from banking_server.bank.storage import Bank
 
-handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
-approvals_app = typer.Typer(help="The manager's desk: transfers that wait for approval.")
+handoffs_app = typer.Typer(help="List the customers who wait for an agent, or take one.")
+approvals_app = typer.Typer(help="List the transfers that need approval, or decide.")
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
 ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
@@ -32,7 +31,7 @@ def handoffs(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
     if ctx.invoked_subcommand is not None:
         return
-    waiting = at_the_bank(settings_of(ctx), list_open_handoffs)
+    waiting = run_on_bank(settings_of(ctx), list_open_handoffs)
     if as_json:
         _print_lines(map(handoff_as_json, waiting))
     else:
@@ -51,11 +50,11 @@ def claim_handoff(
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
-    outcome = at_the_bank(
+    outcome = run_on_bank(
         settings_of(ctx),
         lambda bank: bank_handoffs.claim_handoff(bank, handoff_id, agent=agent, now=utc_now()),
     )
-    show_handoffs(console(sys.stdout), [done(outcome, "handoff")])
+    show_handoffs(console(sys.stdout), [accepted(outcome, "handoff")])
 
 
 @approvals_app.callback(invoke_without_command=True)
@@ -68,7 +67,7 @@ def approvals(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
     if ctx.invoked_subcommand is not None:
         return
-    waiting = at_the_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
+    waiting = run_on_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
     if as_json:
         _print_lines(map(approval_as_json, waiting))
     else:
@@ -81,7 +80,7 @@ def grant_approval(
     approval_id: ApprovalId,
     manager: ManagerOption,
 ) -> None:
-    """Let a transfer go ahead; the customer still has to confirm it."""
+    """Approve a transfer. The customer still has to confirm it."""
     _decide(ctx, approval_id, manager, granted=True)
 
 
@@ -91,7 +90,7 @@ def refuse_approval(
     approval_id: ApprovalId,
     manager: ManagerOption,
 ) -> None:
-    """Refuse a transfer, which voids it."""
+    """Refuse a transfer. It is then void."""
     _decide(ctx, approval_id, manager, granted=False)
 
 
@@ -101,13 +100,13 @@ def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
-    outcome = at_the_bank(
+    outcome = run_on_bank(
         settings_of(ctx),
         lambda bank: decide_approval(
             bank, approval_id, granted=granted, manager=manager, now=utc_now()
         ),
     )
-    show_approval(console(sys.stdout), done(outcome, "approval"))
+    show_approval(console(sys.stdout), accepted(outcome, "approval"))
 
 
 def _print_lines(lines: "Iterable[str]") -> None:
@@ -117,15 +116,13 @@ def _print_lines(lines: "Iterable[str]") -> None:
 
 def codes(
     ctx: typer.Context,
-    customer: Annotated[
-        str | None, typer.Option(help="Only this customer's codes. Default: everybody's.")
-    ] = None,
+    customer: Annotated[str | None, typer.Option(help="List only this customer's codes.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the confirmation codes of the transfers that wait to be confirmed.
+    """List the confirmation codes of pending transfers.
 
-    The bank's second channel: whoever can run it can confirm, so it is for the bank and not for the
-    host that the model runs in.
+    Only the bank may run this command: whoever sees a code can confirm the transfer. Keep it out
+    of reach of the host that the model runs in.
     """
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.transfers.desk import PendingCode, list_codes
@@ -143,7 +140,7 @@ def codes(
             raise unknown_customer(customer)
         return await list_codes(bank, key, utc_now(), customer)
 
-    waiting = at_the_bank(settings, read)
+    waiting = run_on_bank(settings, read)
     if as_json:
         _print_lines(map(code_as_json, waiting))
     else:
@@ -152,12 +149,10 @@ def codes(
 
 def audit(
     ctx: typer.Context,
-    customer: Annotated[
-        str | None, typer.Option(help="Only this customer's calls. Default: everybody's.")
-    ] = None,
+    customer: Annotated[str | None, typer.Option(help="List only this customer's calls.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the audit trail, oldest first."""
+    """Print the audit trail, oldest event first."""
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
@@ -178,35 +173,61 @@ def audit(
         if not (last or as_json):
             say(out, f"There are no events of {customer or 'anybody'}.")
 
-    at_the_bank(settings_of(ctx), show)
-
-
-def _date(option: str, text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{option} must be a date like 2026-01-31, not {text!r}") from None
+    run_on_bank(settings_of(ctx), show)
 
 
 def settle(
     ctx: typer.Context,
     as_of: Annotated[
-        str | None,
+        datetime | None,
         typer.Option(
-            metavar="DATE", help="Settle what is due on this day. Default: today, in UTC."
+            formats=["%Y-%m-%d"],
+            metavar="DATE",
+            help="Post what is due on this day. Default: today, in UTC.",
         ),
     ] = None,
 ) -> None:
-    """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
+    """Post the scheduled transfers that are due.
+
+    The HTTP server does the same once a minute.
+    """
     from banking_server.bank.transfers.settle import settle as settle_due
     from banking_server.cli.listings import show_settled
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
     now = utc_now()
-    day = now.date() if as_of is None else _date("--as-of", as_of)
-    settled = at_the_bank(
+    day = (as_of or now).date()
+    settled = run_on_bank(
         settings_of(ctx),
         lambda bank: settle_due(bank, as_of=day, now=now),
     )
     show_settled(console(sys.stdout), settled)
+
+
+def token(
+    ctx: typer.Context,
+    customer: Annotated[str, typer.Option(help="The customer in whose name the token acts.")],
+) -> None:
+    """Print a bearer token for a local trial over HTTP.
+
+    It is valid for one hour, for reading and for moving money. Nothing else is printed.
+    """
+    from datetime import timedelta
+
+    from banking_server.bank.accounts import list_customers
+    from banking_server.server.build import utc_now
+    from banking_server.server.tokens import Tokens, load_keys
+    from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
+
+    settings = settings_of(ctx)
+    if settings.issuer is not None:
+        raise CommandFailed(
+            f"This server accepts only the tokens of {settings.issuer}: get one there. To use "
+            "tokens of this command for a local trial, unset BANKING_ISSUER."
+        )
+    if customer not in run_on_bank(settings, list_customers):
+        raise unknown_customer(customer)
+    scopes = [READ_SCOPE, TRANSFER_SCOPE]
+    tokens = Tokens.of(settings, load_keys(settings))
+    print(tokens.mint(customer, scopes, now=utc_now(), lifetime=timedelta(hours=1)))

@@ -1,4 +1,4 @@
-"""`banking-server doctor`: what a start would fail at, and with what it would start."""
+"""`banking-server doctor`: whether a start would fail, and the settings that it would use."""
 
 import os
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from banking_server.cli.messages import codes_in_words
 from banking_server.cli.options import settings_of
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ Finding = tuple[str, str, str]
 
 
 def doctor(ctx: typer.Context) -> None:
-    """Say what a start of the server would fail at. It makes nothing, and opens what is there.
+    """Check the setup and explain how to fix problems.
 
-    The database, the customer, the secret, the port and the settings that are in force. The exit
-    code is 1 if a start would fail; a port that is taken stops `serve --http` alone.
+    It checks the settings, the database, the customer, the secret, the port and the model, and
+    changes nothing. The exit code is 1 if a start of the server would fail. A busy port stops only
+    `serve --http`.
     """
     from banking_server.host.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError
@@ -53,7 +55,7 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
     yield _database(settings)
     path = settings.secret_path if isinstance(settings.database, Path) else None
     if settings.secret is None and path is not None and not path.exists():
-        yield "ok", "secret", f"{path} is not there; a start makes it"
+        yield "ok", "secret", f"{path} does not exist yet; the first start creates it"
     else:
         try:
             load_keys(settings, may_make=False)
@@ -68,6 +70,8 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
         yield "warning", "port", str(error)
     else:
         yield "ok", "port", f"{settings.port} of {settings.host} is free"
+    yield "ok", "codes in a host", codes_in_words(settings.rules(over_stdio=True))
+    yield "ok", "codes over HTTP", codes_in_words(settings.rules())
     try:
         if is_configured():
             load_model_settings()
@@ -83,27 +87,29 @@ def _settings(settings: "Settings") -> Finding:
         if (name := variable.removeprefix("BANKING_").lower()) != "database"
         and getattr(settings, name) != type(settings).model_fields[name].default
     ]
-    return "ok", "settings", ", ".join(told) or "all by default"
+    return "ok", "settings", ", ".join(told) or "all have their defaults"
 
 
 def _database(settings: "Settings") -> Finding:
     from banking_server.bank.accounts import is_customer
     from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
-    from banking_server.cli.at_the_bank import at_the_bank
+    from banking_server.cli.bank_session import run_on_bank
 
     where, customer, secret = settings.database, settings.customer, settings.secret_path
     try:
-        is_known = at_the_bank(settings, lambda bank: is_customer(bank, customer or ""))
+        is_known = run_on_bank(settings, lambda bank: is_customer(bank, customer or ""))
     except DatabaseMissing:
         known = settings.secret is not None or (secret is not None and secret.exists())
         if known or not isinstance(where, Path):
-            missing = "not there, but a secret is" if isinstance(where, Path) else "empty"
-            make = "`banking-server database create` makes one"
-            return "problem", "database", f"{where} is {missing}; {make}"
+            missing = (
+                "does not exist, but its secret does" if isinstance(where, Path) else "is empty"
+            )
+            make = "create one with `banking-server database create`"
+            return "problem", "database", f"{where} {missing}: {make}"
         folder = next(above for above in where.parents if os.path.lexists(above))
         if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
-            return "ok", "database", f"{where} is not there yet; the first start makes it"
-        return "problem", "database", f"{where} is not there, and {folder} cannot be written to"
+            return "ok", "database", f"{where} does not exist yet; the first start creates it"
+        return "problem", "database", f"{where} does not exist, and {folder} is not writable"
     except DatabaseUnavailable as error:
         return "problem", "database", str(error)
     if customer is not None and not is_known:

@@ -92,31 +92,31 @@ def _quoted(value: str | Command) -> str:
 HOSTS: Final = {
     "claude-desktop": Host(
         _json("mcpServers"),
-        "This belongs in claude_desktop_config.json, which Claude Desktop opens under Settings, "
-        "Developer, Edit Config; then start it again.",
+        "Put this into claude_desktop_config.json (in Claude Desktop: Settings, Developer, Edit "
+        "Config). Then restart Claude Desktop.",
     ),
     "claude-code": Host(
         _claude,
-        "Run this; a new session of Claude Code then has the server, and /mcp shows it.",
+        "Run this command. The next session of Claude Code has the server; /mcp shows it.",
     ),
     "codex": Host(
         _codex,
-        "This belongs in ~/.codex/config.toml; the next session of Codex has the server. "
-        "`codex mcp add` writes the same without `required`, and Codex then begins without it.",
+        "Put this into ~/.codex/config.toml. The next session of Codex has the server. `codex mcp "
+        "add` leaves out `required`, and Codex then does not wait for the server.",
     ),
-    "vscode": Host(_vscode, 'Run this; "MCP: List Servers" in VS Code then starts the server.'),
+    "vscode": Host(_vscode, 'Run this command. "MCP: List Servers" in VS Code starts the server.'),
     "cursor": Host(
         _json("mcpServers", type="stdio"),
-        "This belongs in ~/.cursor/mcp.json; Cursor's settings list the server under MCP.",
+        "Put this into ~/.cursor/mcp.json. Cursor's settings list the server under MCP.",
     ),
     "goose": Host(
         _goose,
-        "This belongs in ~/.config/goose/config.yaml; the next session of Goose has the server.",
+        "Put this into ~/.config/goose/config.yaml. The next session of Goose has the server.",
     ),
     "inspector": Host(
         _json("mcpServers", type="stdio"),
-        "This belongs in a file such as mcp.json; npx @modelcontextprotocol/inspector --config "
-        f"mcp.json --server {NAME} then starts the Inspector.",
+        "Put this into a file mcp.json. Then start the Inspector: npx "
+        f"@modelcontextprotocol/inspector --config mcp.json --server {NAME}",
     ),
 }
 """All of them, by the name that is typed."""
@@ -131,14 +131,17 @@ def install(
         bool,
         typer.Option(
             "--proxy/--no-proxy",
-            help="With tool-chaining-proxy in front, which follows next tools for the host.",
+            help="Put tool-chaining-proxy in front, which makes the follow-up calls for the host.",
         ),
     ] = True,
 ) -> None:
-    """Print the entry that puts this server into a host, and where it belongs."""
+    """Print the configuration entry of this server for a host.
+
+    It also says into which file the entry belongs. No file is read or changed.
+    """
     chosen = HOSTS.get(host)
     if chosen is None:
-        raise CommandFailed(f"There is no host {host[:60]!r} here; there are {', '.join(HOSTS)}.")
+        raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")
     settings = settings_of(ctx, customer=customer, database=database)
     server = [_program("banking-server"), *_arguments(settings)]
     # The bank is this installation's own, so its hints are trusted.
@@ -155,8 +158,8 @@ def _arguments(settings: "Settings") -> list[str]:
     if "database" in settings.model_fields_set:
         if isinstance(settings.database, URL) and settings.database.password is not None:
             raise CommandFailed(
-                "The database's URL has a password, which the host's configuration would show: "
-                "leave it out there, and keep it in the file that PGPASSFILE names."
+                "The database's URL has a password, which the host's configuration would show. "
+                "Leave it out of the URL, and put it into the file that PGPASSFILE names."
             )
         arguments += ["--database", str(settings.database)]
     return arguments
@@ -169,10 +172,10 @@ def _program(name: str) -> str:
     if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
         # An environment that `uvx` has made, and deletes some day.
         raise CommandFailed(
-            "This runs from a cache, which may be emptied any time: in the checkout, "
-            "`uv tool install .` or `pipx install .`, and then run this again."
+            "This program runs from a cache, which can be deleted at any time. Install it first, "
+            "with `uv tool install .` or `pipx install .` in the checkout."
         )
     for file in distribution("banking-server").files or []:
         if file.stem == name and file.parent.name in ("bin", "Scripts"):
             return os.path.abspath(file.locate())
-    raise CommandFailed(f"There is no program {name} here: install this package, as with pip.")
+    raise CommandFailed(f"There is no program {name} here: install this package with pip.")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic.alias_generators import to_camel
 from rich.console import Console
 
 from banking_server.bank.approvals import OpenApproval
@@ -56,68 +57,60 @@ def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
     if not waiting:
         say(out, "No transfer is waiting to be confirmed.")
     for each in waiting:
-        say(out, f"{each.transfer.transfer_id}  {each.code}", style="bold")
+        transfer = each.transfer
+        say(out, f"{transfer.transfer_id}  {each.code}", style="bold")
         first = ", after a manager has approved it" if each.needs_manager else ""
-        say(out, f"{each.customer_id}, until {_time(each.transfer.expires_at)}{first}", indent=2)
-        say(out, _transfer(each.transfer), indent=2)
+        say(out, f"{transfer.customer_id}, until {_time(transfer.expires_at)}{first}", indent=2)
+        say(out, _transfer(transfer), indent=2)
 
 
 def handoff_as_json(handoff: Handoff) -> str:
     """Return a handoff as one line of JSON."""
-    members = {
-        "handoffId": handoff.handoff_id,
-        "status": handoff.status,
-        "customerId": handoff.customer_id,
-        "choice": handoff.choice,
-        "reason": handoff.reason,
-        "createdAt": handoff.created_at.isoformat(),
-        "claimedBy": handoff.claimed_by,
-        "claimedAt": _iso(handoff.claimed_at),
-    }
-    return json.dumps(members)
+    return _as_json(
+        _members(handoff, "handoff_id", "status", "customer_id", "choice", "reason"),
+        _members(handoff, "created_at", "claimed_by", "claimed_at"),
+    )
 
 
 def approval_as_json(request: OpenApproval) -> str:
     """Return a request for approval as one line of JSON, with what it is about."""
     approval = request.approval
-    members = {
-        "approvalId": approval.approval_id,
-        "status": approval.status,
-        "customerId": approval.customer_id,
-        "transferId": approval.transfer_id,
-        "reason": approval.reason,
-        "createdAt": approval.created_at.isoformat(),
-        "decidedBy": approval.decided_by,
-        "decidedAt": _iso(approval.decided_at),
-    }
-    return json.dumps({**members, **_what_moves(request.transfer)})
+    return _as_json(
+        _members(approval, "approval_id", "status", "customer_id", "transfer_id", "reason"),
+        _members(approval, "created_at", "decided_by", "decided_at"),
+        _what_moves(request.transfer),
+    )
 
 
 def code_as_json(pending: PendingCode) -> str:
     """Return a transfer's code as one line of JSON."""
-    transfer = pending.transfer
-    members = {
-        "transferId": transfer.transfer_id,
-        "customerId": pending.customer_id,
-        "code": pending.code,
-        **_what_moves(transfer),
-        "expiresAt": transfer.expires_at.isoformat(),
-        "needsManager": pending.needs_manager,
-    }
-    return json.dumps(members)
+    return _as_json(
+        _members(pending.transfer, "transfer_id", "customer_id", "expires_at"),
+        _members(pending, "code", "needs_manager"),
+        _what_moves(pending.transfer),
+    )
+
+
+def event_as_json(event: AuditEvent) -> str:
+    """Return an event as one line of JSON."""
+    return _as_json(
+        _members(event, "event_id", "at", "customer_id", "tool", "outcome", "subject"),
+        _members(event, "chain_id", "chain_level", "chain_previous_tool"),
+    )
 
 
 def _what_moves(transfer: TransferView) -> dict[str, Any]:
-    return {
-        "amountMinor": transfer.amount_minor,
-        "currency": transfer.currency,
-        "fromAccountId": transfer.from_account_id,
-        "toAccountId": transfer.to_account_id,
-    }
+    return _members(transfer, "amount_minor", "currency", "from_account_id", "to_account_id")
 
 
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+def _members(record: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a record by their names on the wire."""
+    return {to_camel(name): getattr(record, name) for name in names}
+
+
+def _as_json(*parts: dict[str, Any]) -> str:
+    merged = {name: value for part in parts for name, value in part.items()}
+    return json.dumps(merged, default=datetime.isoformat)
 
 
 def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:
@@ -149,22 +142,6 @@ def show_events(out: Console, events: Sequence[AuditEvent]) -> None:
                 indent=2,
                 style="dim",
             )
-
-
-def event_as_json(event: AuditEvent) -> str:
-    """Return an event as one line of JSON."""
-    members = {
-        "eventId": event.event_id,
-        "at": event.at.isoformat(),
-        "customerId": event.customer_id,
-        "tool": event.tool,
-        "outcome": event.outcome,
-        "subject": event.subject,
-        "chainId": event.chain_id,
-        "chainLevel": event.chain_level,
-        "chainPreviousTool": event.chain_previous_tool,
-    }
-    return json.dumps(members)
 
 
 def _transfer(transfer: TransferView) -> str:

@@ -1,9 +1,13 @@
-"""What the program itself says on standard error: notes, and why a command failed."""
+"""What the program itself says to people: notes, and why a command failed."""
 
 import errno
 import sys
+from typing import TYPE_CHECKING, Final
 
 from banking_server.text import one_line
+
+if TYPE_CHECKING:
+    from banking_server.bank.rules import Rules
 
 
 class CommandFailed(Exception):
@@ -49,6 +53,21 @@ def complain(problem: str) -> None:
     out = console(sys.stderr)
     out.soft_wrap = True  # One line of ours, however wide the terminal is.
     say_in_parts(out, ("banking-server:", "bold red"), (f" {one_line(problem)}", ""))
+
+
+def codes_in_words(rules: "Rules") -> str:
+    """Say to the operator who gets confirmation codes, and what a model can do with one."""
+    return f"{rules.codes}. {_CODES[rules.codes]}"
+
+
+_CODES: Final = {
+    "result": "A customer who cannot be asked gets the code in a tool's result. Most hosts show "
+    "results to the model, so the model can confirm a transfer.",
+    "asked": "A customer who cannot be asked gets the code from the bank's desk (`banking-server "
+    "codes`). No code is in a tool's result.",
+    "desk": "Every customer who is not asked gets the code from the bank's desk (`banking-server "
+    "codes`), also with a view. No code is in a tool's result.",
+}
 
 
 def unknown_customer(customer: str) -> CommandFailed:

@@ -1,4 +1,4 @@
-"""The options that several commands have, and what results from them."""
+"""The options that several commands share, and the settings that they lead to."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,12 +22,12 @@ CodesOption = Annotated[
     str | None,
     typer.Option(
         "--codes",
-        help="Where the codes are of customers who cannot be asked: result, asked or desk "
-        "[BANKING_CODES, else asked over stdio and result over HTTP].",
+        help="Who gets the confirmation code of a customer who cannot be asked: result, asked or "
+        "desk [BANKING_CODES, else asked over stdio and result over HTTP].",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on each line.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
@@ -49,5 +49,5 @@ def ask(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CommandFailed(f"Nobody is here to be asked: {question} With --yes it is not asked.")
+        raise CommandFailed(f"{question} Nobody can answer without a terminal: add --yes to agree.")
     typer.confirm(question, abort=True, err=True)

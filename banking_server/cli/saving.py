@@ -6,11 +6,9 @@ else is this program's, and nothing that was said can look like it.
 
 import json
 import os
-from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from banking_server.agent import Called, ChainStopped, Corrected, Declined, Run, Said
 from banking_server.agent.conversation import footer
@@ -18,27 +16,17 @@ from banking_server.host.narrator import shown_to_user
 from banking_server.host.plain import LINE, SHOWN
 from banking_server.text import cut, one_line, printable
 
-MAX_KEPT: Final = 2_000_000
-"""Characters of a conversation that are kept to be saved, the newest requests."""
-
 
 class Conversation:
     """What was said so far; the `record` of a chat."""
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._requests: deque[str] = deque()
-        self._size = 0
-        self._left_out = 0
+        self._requests: list[str] = []
 
     def add(self, request: str, run: Run) -> None:
-        """Keep a request and what came of it, and no more than `MAX_KEPT` of what is older."""
-        text = printable("\n\n".join(_in_markdown(request, run)))
-        self._requests.append(text)
-        self._size += len(text)
-        while self._size > MAX_KEPT and len(self._requests) > 1:
-            self._size -= len(self._requests.popleft())
-            self._left_out += 1
+        """Keep a request and what came of it."""
+        self._requests.append(printable("\n\n".join(_in_markdown(request, run))))
 
     def save(self, file: str) -> str:
         """Write all of it to a new file, and return what to tell.
@@ -52,19 +40,15 @@ class Conversation:
             path = path.expanduser()
             # As what was shown, it is for nobody else: "x" never opens what is there.
             with open(path, "x", encoding="utf-8", opener=partial(os.open, mode=0o600)) as new:
-                new.write(self._text())
+                heading = f"# A conversation with {one_line(self._model, LINE)}"
+                new.write("\n\n".join([heading, *self._requests]) + "\n")
         except FileExistsError:
-            raise ValueError(f"Not saved: {path} is there already. Choose another name.") from None
+            raise ValueError(f"Not saved: {path} exists already. Choose another name.") from None
         except (OSError, RuntimeError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise ValueError(f"Not saved: {path}: {why}.") from None
         number = len(self._requests)
         return f"Saved to {path}, as Markdown: {number} request{'' if number == 1 else 's'}."
-
-    def _text(self) -> str:
-        heading = f"# A conversation with {one_line(self._model, LINE)}"
-        left_out = f"(The first {self._left_out} requests are left out.)" if self._left_out else ""
-        return "\n\n".join(part for part in (heading, left_out, *self._requests) if part) + "\n"
 
 
 def _in_markdown(request: str, run: Run) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from banking_server.cli.messages import CommandFailed, note, unknown_customer
+from banking_server.cli.messages import CommandFailed, codes_in_words, note, unknown_customer
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
 
 if TYPE_CHECKING:
@@ -35,10 +35,12 @@ def serve(
     customer: CustomerOption = None,
     codes: CodesOption = None,
 ) -> None:
-    """Serve MCP: over stdio, or with --http over Streamable HTTP."""
+    """Serve MCP over stdio, or over HTTP with --http."""
     if http:
         if customer is not None:
-            raise typer.BadParameter("over HTTP, the bearer token says who the customer is")
+            raise typer.BadParameter(
+                "--customer is for stdio; over HTTP the bearer token names the customer"
+            )
         options = {"database": database, "codes": codes}
         _serve_http(settings_of(ctx, host=host, port=port, workers=workers, **options))
     elif (host, port, workers) != (None, None, None):
@@ -83,14 +85,17 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
         configure_logging(settings.log_level)
         customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)
         server = build_server(settings, customer=customer)
+        rules = settings.rules(over_stdio=True)
+        if rules.codes == "result":
+            note(f"Confirmation codes: {codes_in_words(rules)}")
     # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
     # is lost by leaving at once: a transaction is in the database whole, or not at all.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
     if sys.stdin.isatty():
         note(
-            "Waiting for MCP messages on standard input, where a host would send them. "
-            "`banking-server demo` shows what this does; Ctrl-C ends it."
+            "Waiting for MCP messages on standard input: an MCP host sends them. "
+            "`banking-server demo` shows what the server does. Ctrl-C ends it."
         )
     anyio.run(serve_lines, server)
 
@@ -103,7 +108,7 @@ def _one_of(customers: Sequence[str], chosen: str | None) -> str:
         return chosen
     if not customers:
         raise CommandFailed("The bank has no customers.")
-    note(f"Serving {customers[0]}; --customer or BANKING_CUSTOMER names somebody else.")
+    note(f"Serving customer {customers[0]} (choose another with --customer).")
     return customers[0]
 
 
@@ -123,9 +128,10 @@ def _serve_http(settings: "Settings") -> None:
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     if not settings.on_loopback:
         note(
-            "It speaks plain HTTP, and others can reach it: in front of it has to stand a reverse "
-            "proxy that speaks TLS, and limits what one address may do."
+            "Other computers can reach it over unencrypted HTTP: put a reverse proxy in front of "
+            "it that adds TLS and limits the requests of each address."
         )
+    note(f"Confirmation codes: {codes_in_words(settings.rules())}")
     os.environ.update(settings.environment())
     if settings.workers > 1:
         serve_in_workers(http_app_from_environment, listening, settings.workers)

@@ -17,57 +17,54 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
     from mcp.shared.dispatcher import ProgressFnT
 
-    from banking_server.host.patience import Patience
     from banking_server.host.questions import TerminalQuestions
-
-Wanted = tuple["str | StdioServerParameters", str | None]
-"""A server: how to reach it, and the variable of its token."""
+    from banking_server.host.timeouts import Timeouts
 
 
-def from_options(urls: Sequence[str], command: list[str] | None) -> list[Wanted]:
+def from_options(
+    urls: Sequence[str], command: list[str] | None
+) -> "list[str | StdioServerParameters]":
     """Return the servers of a command line.
 
     Raises typer.BadParameter for URLs of different origins that would all get the one token.
     """
-    variable = TOKEN_VARIABLE if os.environ.get(TOKEN_VARIABLE) else None
     try:
         origins = {urlsplit(url)[:2] for url in urls}
     except ValueError as error:
         raise typer.BadParameter(f"--url cannot be read: {error}") from None
-    if variable and len(origins) > 1:
+    if os.environ.get(TOKEN_VARIABLE) and len(origins) > 1:
         raise typer.BadParameter(
-            f"the token in {TOKEN_VARIABLE} is for one of these servers: they have different hosts"
+            f"the token in {TOKEN_VARIABLE} is for one of these URLs, and they have different hosts"
         )
-    started: list[Wanted] = [(started_by(command), None)] if command else []
-    return [*((url, variable) for url in urls), *started]
+    return [*urls, *([started_by(command)] if command else [])]
 
 
 @asynccontextmanager
 async def connect_all(
-    wanted: Sequence[Wanted],
+    wanted: "Sequence[str | StdioServerParameters]",
     *,
     insecure: bool,
     person: "TerminalQuestions | None",
     progressed: "ProgressFnT | None",
-    patience: "Patience",
+    timeouts: "Timeouts",
 ) -> AsyncIterator[Mapping[str, "Client"]]:
     """Connect to servers, each under its own name. Raises ConnectionFailed, which says which."""
     clients: dict[str, Client] = {}
     several = len(wanted) > 1
     async with AsyncExitStack() as stack:
-        for number, (server, variable) in enumerate(wanted, start=1):
-            token = os.environ.get(variable) if variable else None
+        token = os.environ.get(TOKEN_VARIABLE)
+        for number, server in enumerate(wanted, start=1):
             who = f"no. {number}"
             try:
                 client, _ = await stack.enter_async_context(
                     connected(
                         server,
                         token=token,
-                        token_advice=advice_for(token, variable),
+                        token_advice=advice_for(token),
                         insecure=insecure,
                         elicitation=person.asked_by(who) if person and several else person,
                         progressed=progressed,
-                        patience=patience,
+                        timeouts=timeouts,
                     )
                 )
             except ConnectionFailed as error:

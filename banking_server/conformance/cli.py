@@ -43,7 +43,7 @@ USAGE_ERROR = 2
 TERMINATED = 143
 
 app = typer.Typer(
-    help="Does a server, or a client, do what the tool-chaining specification says?",
+    help="Check whether a server or a client keeps the tool-chaining specification.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -61,29 +61,29 @@ class RunOptions:
 
     spec_version: Annotated[
         list[Era] | None,
-        typer.Option("--spec-version", help="Protocol revision to speak; both if not given."),
+        typer.Option("--spec-version", help="Test only this protocol revision. Default: both."),
     ] = None
     check: Annotated[
         list[str] | None,
-        typer.Option("--check", metavar="ID", help="Make only this check; repeatable."),
+        typer.Option("--check", metavar="ID", help="Run only this check. May be repeated."),
     ] = None
     timeout: Annotated[
         float,
-        typer.Option(min=0.1, help="Seconds to wait for one reply, or for one run of a client."),
+        typer.Option(min=0.1, help="Seconds that one reply, or one run of a client, may take."),
     ] = 30.0
     skip: Annotated[
         list[str] | None,
-        typer.Option("--skip", metavar="ID", help="Do not make this check; repeatable."),
+        typer.Option("--skip", metavar="ID", help="Leave this check out. May be repeated."),
     ] = None
     output_dir: Annotated[
         Path | None,
-        typer.Option("-o", "--output-dir", metavar="DIR", help="Write report.json there."),
+        typer.Option("-o", "--output-dir", metavar="DIR", help="The folder for report.json."),
     ] = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print report.json instead of a summary.")
     ] = False
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report as JUnit XML.")
+        Path | None, typer.Option(metavar="FILE", help="The file for a JUnit XML report.")
     ] = None
 
     @property
@@ -141,18 +141,18 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 Command = Annotated[
-    list[str] | None, typer.Argument(metavar="-- COMMAND…", help="The program to start.")
+    list[str] | None, typer.Argument(metavar="-- COMMAND…", help="The command that starts it.")
 ]
-Url = Annotated[str | None, typer.Option(metavar="URL", help="A running server (Streamable HTTP).")]
+Url = Annotated[str | None, typer.Option(metavar="URL", help="The URL of a running server.")]
 Headers = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=ENVVAR",
-        help="HTTP header to send; the environment variable holds its value. Repeatable.",
+        help="Send this HTTP header with the value of this variable. May be repeated.",
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this new file.")
 ]
 
 
@@ -165,7 +165,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     pass
@@ -178,7 +178,7 @@ def server(
     url: Url = None,
     scenario: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="How the server is exercised; repeatable."),
+        typer.Option(metavar="FILE", help="A file that says which tools to call. May be repeated."),
     ] = None,
     header: Headers = None,
     *,
@@ -218,7 +218,7 @@ def first_scenario(
     header: Headers = None,
     output: Output = None,
 ) -> None:
-    """Write a first scenario file for a server, from its list of tools. Calls none of them."""
+    """Write a first scenario file. No tool is called."""
     _check_new(output)
     redaction = Redaction()
     target = server_target(url, command, header, 30.0, redaction)
@@ -231,7 +231,7 @@ def first_scenario(
 
 @app.command()
 def program(output: Output = None) -> None:
-    """Write a small Python program around a client under test. Put your client into it."""
+    """Write a Python program to put the client under test into."""
     _check_new(output)
     _write(program_to_write(), output)
 
@@ -254,23 +254,20 @@ def client(
     command: Command = None,
     scenario: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this script, or SCRIPT/CASE; repeatable."),
+        typer.Option(metavar="NAME", help="Run only this script, or SCRIPT/CASE. May be repeated."),
     ] = None,
     one_process: Annotated[
-        bool,
-        typer.Option(
-            "--one-process", help="The program takes several runs, from its standard input."
-        ),
+        bool, typer.Option("--one-process", help="Start the program once for all runs.")
     ] = False,
     *,
     options: RunOptions,
 ) -> None:
-    """Judge a client, started as -- COMMAND URL once for each case.
+    """Judge a client, started as -- COMMAND URL for each case.
 
-    MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT tell
-    it what to do: the context is JSON with the tool to call first and its arguments. With
-    --one-process it is started as -- COMMAND, MCP_CONFORMANCE_RUNS is `stdin`, and each line that
-    it reads is one case, which it answers with a line.
+    The URL is that of a mock server. MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and
+    MCP_CONFORMANCE_CONTEXT tell the client what to do: the context is JSON with the tool to call
+    first and its arguments. With --one-process, COMMAND is started once, MCP_CONFORMANCE_RUNS is
+    `stdin`, and the client answers each line of its standard input, a case, with a line.
     """
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
@@ -311,10 +308,10 @@ def client(
 @app.command("list")
 def list_checks(
     side: Annotated[
-        Side | None, typer.Argument(help="Only the checks of servers, or of clients.")
+        Side | None, typer.Argument(help="List only the checks of servers, or of clients.")
     ] = None,
 ) -> None:
-    """List every check: its sentences, what it needs, and wrong implementations that it fails."""
+    """List every check with the requirements that it tests."""
     mutants = read_yaml("conformance/mutants.yaml")["mutants"]
     needs = read_yaml("conformance/checks.yaml")["needs"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
@@ -427,7 +424,7 @@ def _without_credentials(url: str) -> str:
 
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
-    """Return what says on a terminal which scenario is under way."""
+    """Return what says on a terminal which scenario is running."""
     console = Console(stderr=True)
 
     def tell(what: str) -> None:

@@ -4,13 +4,8 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import (
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-    suppress,
-)
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -22,7 +17,7 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.types import Implementation
+from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
 from banking_server.chaining import (
@@ -31,9 +26,9 @@ from banking_server.chaining import (
 )
 from banking_server.chaining.bearer import http_url, stays_private, without_user
 from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES
-from banking_server.host.patience import PATIENCE, Bounds, Patience, PatientClient
 from banking_server.host.plain import LINE
-from banking_server.text import one_line, printable
+from banking_server.host.timeouts import DEFAULT, CallTimer, TimeoutClient, Timeouts
+from banking_server.text import one_line, printable, server_ended
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
 
@@ -57,13 +52,32 @@ class ConnectionFailed(Exception):
     """There is no connection to the server; the message is one line for people."""
 
 
-class HttpRefusals:
-    """Remembers how the server last refused a request, since the SDK's errors do not say it."""
+class Failures:
+    """Remembers what the SDK's errors do not say: a refusal over HTTP, or what a server wrote."""
 
-    def __init__(self, advice: str = "") -> None:
+    def __init__(self, advice: str, errors: "_ServerErrors | None") -> None:
         """`advice`: what to do where the server wants another token, or one at all."""
         self.last: str | None = None
         self._advice = advice
+        self._errors = errors
+
+    def more_of(self, error: BaseException) -> str | None:
+        """Say why a request failed, if that is known better than the error says."""
+        if self.last is not None:
+            return f"the server answered {self.last}"
+        closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        if closed and self._errors is not None:
+            return server_ended(self._errors.last_line())
+        return None
+
+    def reason(self, error: BaseException) -> str:
+        """Say why a connection failed, in a few words."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, FileNotFoundError):
+            return "there is no such command"
+        words = error.message if isinstance(error, MCPError) else str(error)
+        return self.more_of(error) or one_line(words or type(error).__name__, LINE)
 
     async def note(self, response: httpx2.Response) -> None:
         """Note whether a response is a refusal; an event hook of the HTTP client."""
@@ -74,8 +88,8 @@ class HttpRefusals:
         reason = re.search(r'error_description="([^"]*)"', challenge)
         words = f": {reason[1]}" if reason else ""
         advice = f". {self._advice}" if self._advice and response.status_code == 401 else ""
-        said = one_line(f"HTTP {response.status_code} {response.reason_phrase}{words}", LINE)
-        self.last = f"{said}{advice}"
+        answer = one_line(f"HTTP {response.status_code} {response.reason_phrase}{words}", LINE)
+        self.last = f"{answer}{advice}"
 
 
 @asynccontextmanager
@@ -87,8 +101,8 @@ async def connected(
     insecure: bool = False,
     elicitation: ElicitationFnT | None = None,
     progressed: ProgressFnT | None = None,
-    patience: Patience = PATIENCE,
-) -> AsyncIterator[tuple[Client, HttpRefusals]]:
+    timeouts: Timeouts = DEFAULT,
+) -> AsyncIterator[tuple[Client, Failures]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
     `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
@@ -97,14 +111,14 @@ async def connected(
     told of the progress of calls. Raises ConnectionFailed, but only while connecting: a connection
     that breaks later fails the call that it breaks in, and the client goes on.
     """
-    refusals = HttpRefusals(token_advice)
     failure: Exception | None = None
     async with AsyncExitStack() as stack:
         if isinstance(server, str):
+            failures = Failures(token_advice, None)
             name = _checked(server, has_token=token is not None, insecure=insecure)
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             http = ResilientHttpClient(
-                headers=headers, timeout=_TIMEOUT, event_hooks={"response": [refusals.note]}
+                headers=headers, timeout=_TIMEOUT, event_hooks={"response": [failures.note]}
             )
             transport = streamable_http_client(
                 server,
@@ -112,30 +126,32 @@ async def connected(
                 max_sse_event_size=MESSAGE_BYTES,
             )
         else:
-            name = server.command
-            errors = stack.enter_context(_printed_errors())
+            is_own = server.args[:2] == ["-m", "banking_server"]
+            name = "banking-server" if is_own else server.command
+            errors = _ServerErrors()
+            stack.callback(errors.close)
+            failures = Failures(token_advice, errors)
             # What is no UTF-8 is no message, and is to end nothing.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
-            transport = stdio_client(server.model_copy(update=readable), errors)
-        bounds = Bounds(patience.questions)
-        client = PatientClient(
+            transport = stdio_client(server.model_copy(update=readable), errors.stream)
+        timer = CallTimer()
+        client = TimeoutClient(
             transport,
-            elicitation_callback=elicitation and bounds.on(elicitation),
-            input_required_max_rounds=patience.questions,
+            elicitation_callback=elicitation and timer.on(elicitation),
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
-        client.bounds, client.progressed = bounds, progressed
+        client.timer, client.progressed = timer, progressed
         try:
             # Not anyio's: its scopes could not end before what the client enters in them.
-            async with asyncio.timeout(patience.connect) as waiting:
+            async with asyncio.timeout(timeouts.connect) as waiting:
                 await stack.enter_async_context(client)
         except Exception as error:
-            late = f"it did not answer within {patience.connect:g} s" if waiting.expired() else None
-            reason = refusals.last or late or _reason(error)
+            late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
+            reason = late or failures.reason(error)
             raise ConnectionFailed(f"Cannot talk to {name}: {reason}") from error
         try:
-            yield client, refusals
+            yield client, failures
         except Exception as error:
             failure = error
     if failure is not None:
@@ -152,37 +168,38 @@ def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
     secret = has_token or parts.password is not None
     if secret and not insecure and not stays_private(url):
         raise ConnectionFailed(
-            f"The token would go to {parts.hostname} unencrypted, for anybody on the way to "
-            "read. Use https, or --insecure if you know the way."
+            f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
+            "--insecure."
         )
     return without_user(url)
 
 
-@contextmanager
-def _printed_errors() -> Iterator[TextIO]:
-    """Give a server a standard error whose lines are printed on ours, marked as its own."""
-    reading, writing = os.pipe()
+class _ServerErrors:
+    """A standard error for a server: its lines are printed on ours, marked as the server's."""
 
-    def pass_on() -> None:
+    def __init__(self) -> None:
+        reading, writing = os.pipe()
+        self.stream: Final[TextIO] = open(writing, "w")  # noqa: SIM115 - `close` closes it
+        self._last = ""
+        self._thread = Thread(target=self._pass_on, args=(reading,), daemon=True)
+        self._thread.start()
+
+    def _pass_on(self, reading: int) -> None:
         with open(reading, encoding="utf-8", errors="replace", newline="\n") as lines:
             for line in iter(partial(lines.readline, _LINE_OF_STDERR), ""):
+                shown = printable(line).removesuffix("\n")
+                if any(char.isalnum() for char in shown):
+                    self._last = shown
                 with suppress(OSError, ValueError):  # Nobody reads ours any more.
-                    shown = printable(line).removesuffix("\n")
                     sys.stderr.write(f"[server] {shown}\n")
 
-    thread = Thread(target=pass_on, daemon=True)
-    thread.start()
-    with open(writing, "w") as errors:
-        yield errors
-    # A process of the server's that goes on has it open still.
-    thread.join(1)
+    def last_line(self) -> str:
+        """Return the last line that says something, of a server that has ended."""
+        self.close()
+        return self._last
 
-
-def _reason(error: BaseException) -> str:
-    """Return the cause of a failure in a few words."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, FileNotFoundError):
-        return "there is no such command"
-    words = error.message if isinstance(error, MCPError) else str(error) or type(error).__name__
-    return one_line(words, LINE)
+    def close(self) -> None:
+        """Wait until all that was written is printed."""
+        self.stream.close()
+        # A process of the server's that goes on has it open still.
+        self._thread.join(1)

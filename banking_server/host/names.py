@@ -34,11 +34,15 @@ MAX_SHOWN: Final = 10
 MAX_OWN: Final = 50
 """Ids that a call itself has, and that are shown."""
 
+LONGEST_NAME: Final = 60
+"""Characters of a line of text that are taken for a name."""
+
 _NAMES: Final = 3
 """Different names of one id that are remembered: none of them is preferred."""
 
 _ID: Final = re.compile("(?:id|Id|ID)|(.+?)(?:Id|ID|_id)")
 _MANY: Final = re.compile("(.+?)(?:Ids|IDs|_ids)")
+_NUMBER: Final = re.compile("(.+?)_?(?:[Uu]uid|UUID|[Rr]ef|[Rr]eference|[Nn]umber)")
 _DESCRIBED: Final = re.compile(r"\b(?:[Ii]d|ID|[Ii]dentifier)s?\b")
 
 _IN_TEXT: Final = re.compile(
@@ -88,8 +92,8 @@ class Names:
                 as_data = _note(known, each) or as_data
             else:
                 texts.append(each)
-        for found in () if as_data else _IN_TEXT.findall(" ".join(texts)[:MAX_TEXT]):
-            known.setdefault(found, _Thing())
+        if not as_data:
+            _note_lines(known, "\n".join(texts)[:MAX_TEXT])
         self.hear(server, *texts)
         for oldest in list(known)[: max(0, len(known) - MAX_IDS)]:
             del known[oldest]
@@ -121,6 +125,7 @@ class Names:
             for key, value in thing.items():
                 match = _ID.fullmatch(key) or _MANY.fullmatch(key)
                 is_id = match is not None and (match[1] is not None or outermost)
+                is_id = is_id or (type(value) is str and bool(_NUMBER.fullmatch(key)))
                 if not is_id and not (outermost and _is_described_as_id(input_schema, key)):
                     continue
                 for each in value if isinstance(value, list) else [value]:
@@ -169,7 +174,7 @@ class Names:
 
 def stem(key: str) -> str:
     """Return what an id is of, by the name of its argument: `prescription` of `prescription_id`."""
-    match = _ID.fullmatch(key) or _MANY.fullmatch(key)
+    match = _ID.fullmatch(key) or _MANY.fullmatch(key) or _NUMBER.fullmatch(key)
     return (match[1] or "" if match else key).replace("_", "").lower()
 
 
@@ -224,6 +229,15 @@ def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> bool:
             names = [*names[:1], *names[1:][-_NAMES + 2 :], name]
         known[id_] = _Thing(stem(key), names)
     return bool(ids)
+
+
+def _note_lines(known: dict[str, _Thing], text: str) -> None:
+    """Take note of the ids in a text; the rest of its line is the name of one that stands alone."""
+    for line in text.splitlines():
+        ids = _IN_TEXT.findall(line)
+        for id_ in ids:
+            rest = line.replace(id_, "").strip(" \t:;,.|*()[]-") if len(ids) == 1 else ""
+            known.setdefault(id_, _Thing("", [rest[:LONGEST_NAME]] if rest else []))
 
 
 def _as_id(value: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, Literal
 
 from mcp.types import CallToolResult
 from rich.console import Console
@@ -22,14 +22,19 @@ from banking_server.host.printing import compact, say
 from banking_server.host.questions import TerminalQuestions
 from banking_server.text import cut, one_line
 
+NOBODY_ASKED: Final = (
+    "Nobody could be asked, because this is not a terminal. --trust-hints makes the calls that the "
+    "server marks as read-only or not destructive, and --consent all makes every call."
+)
+
 
 class Narrator:
     """Shows a chain as it happens: each call and why it is made, then what the user is told.
 
     Pass `proposed` as the chain's `on_proposal` and `told` as its `on_step`. It is also the host's
     consent policy: a tool that a server with trusted hints annotates as harmless is called, and any
-    other only if `follow_all` is set or the person at the terminal says yes. Without `questions`
-    nobody is asked.
+    other only if the person at the terminal says yes. Without `questions` nobody is asked. Instead
+    of asking, `follows` can be "all" or "none".
     """
 
     def __init__(
@@ -37,12 +42,13 @@ class Narrator:
         out: Console,
         *,
         questions: TerminalQuestions | None,
-        follow_all: bool = False,
+        follows: Literal["ask", "all", "none"] = "ask",
         trust_hints: bool = False,
     ) -> None:
         self._out = out
         self._questions = questions
-        self._follow_all = follow_all
+        self._follows = follows
+        self._nobody_asked = False
         self._trust_hints = trust_hints
         self._last: Step | None = None
 
@@ -82,9 +88,14 @@ class Narrator:
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call may be made; this can ask the person."""
         harmless = self._trust_hints and await FollowNonDestructive().allows(proposal)
-        if self._follow_all or harmless:
+        if self._follows == "all" or (harmless and self._follows == "ask"):
             return True
-        return self._questions is not None and await self._questions.consents(
+        if self._follows == "none":
+            return False
+        if self._questions is None:
+            self._nobody_asked = True
+            return False
+        return await self._questions.consents(
             proposal.tool, proposal.arguments, trust_hints=self._trust_hints
         )
 
@@ -93,11 +104,14 @@ class Narrator:
         self._out.print()
         calls = f"{len(result.steps)} call{'' if len(result.steps) == 1 else 's'}"
         good = result.outcome is Outcome.COMPLETED
-        say(
-            self._out,
-            cut(one_line(f"Chain {result.outcome} after {calls}: {result.detail}."), SHOWN),
-            style="bold" if good else "bold red",
-        )
+        if good and result.steps[-1].result.is_error:
+            good, words = False, f"Stopped after {calls}: the tool reported an error."
+        else:
+            words = f"Chain {result.outcome} after {calls}: {result.detail}."
+        style = "bold" if good else "bold red"
+        say(self._out, cut(one_line(words), SHOWN), style=style)
+        if self._nobody_asked:
+            say(self._out, NOBODY_ASKED)
         for follow_up in result.follow_ups:
             if follow_up.status is FollowUpStatus.UNKNOWN:
                 tool = one_line(follow_up.tool, NAME)

@@ -6,7 +6,6 @@ What a server sends is never passed to the terminal as it is, but as `plain` mak
 import io
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TextIO
@@ -18,10 +17,10 @@ from rich.text import Text
 from banking_server.text import printable
 
 Hidden = Callable[[], AbstractContextManager[object]]
-"""Keeps away, while something is shown, what else is on the terminal: `Waiting.hidden`."""
+"""Keeps away, while something is shown, what else is on the terminal: `StatusLine.hidden`."""
 
-_PIECE: Final = 20_000
-"""Characters that are wrapped at a time: rich takes a hundred bytes for each."""
+_WRAPPED: Final = 20_000
+"""Characters of a text that is wrapped; a longer one is not, as rich needs much memory for it."""
 
 
 class _Console(Console):
@@ -43,13 +42,10 @@ class _Console(Console):
 
 
 def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
-    """Return a console on `stream`: wrapped on a terminal, else whole lines; styled if it may be.
+    """Return a console on `stream`: wrapped on a terminal, else whole lines.
 
-    NO_COLOR, FORCE_COLOR and TERM=dumb say whether it may, as they do to Python itself.
+    NO_COLOR, FORCE_COLOR and TERM=dumb say whether it has colours.
     """
-    # Of a dumb terminal rich would think that it has 80 columns.
-    dumb = os.environ.get("TERM") == "dumb"
-    width, height = shutil.get_terminal_size() if dumb else (None, None)
     return _Console(
         hidden,
         file=stream,
@@ -57,29 +53,16 @@ def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
         highlight=False,
         emoji=False,
         soft_wrap=not stream.isatty(),
-        color_system="standard" if may_colour(stream) else None,
-        width=width,
-        height=height,
     )
 
 
-def may_colour(stream: TextIO) -> bool:
-    """Return whether what is printed on `stream` may have escape codes in it."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
-
-
 def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
-    """Print a text from any source, piece by piece. Lines that wrap are indented too."""
-    if out.soft_wrap and not (style and out.color_system):
+    """Print a text from any source. Lines that wrap are indented too."""
+    if len(text) > _WRAPPED or (out.soft_wrap and not (style and out.color_system)):
         lines = (f"{' ' * indent}{line}".rstrip() for line in _lines(printable(text)))
         _write(out, (f"{line.expandtabs()}\n" for line in lines))
         return
-    for piece in _pieces(printable(text)):
-        _print(out, Text(piece, style=style), indent)
+    _print(out, Text(printable(text), style=style), indent)
 
 
 def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: int = 0) -> None:
@@ -125,16 +108,6 @@ def _write(out: Console, pieces: Iterable[str]) -> None:
 
 def _lines(text: str) -> Iterator[str]:
     yield from io.StringIO(f"{text}\n", newline="\n")
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces that can be wrapped one by one, each a line or more."""
-    at = 0
-    while len(text) - at > _PIECE:
-        end = text.rfind("\n", at, at + _PIECE)
-        yield text[at : end if end >= 0 else at + _PIECE]
-        at = end + 1 if end >= 0 else at + _PIECE
-    yield text[at:]
 
 
 def compact(value: Any) -> str:

@@ -62,8 +62,7 @@ class TerminalQuestions:
                 say(self._out, line, indent=3)
             may = what_it_may_do(tool, trust_hints=trust_hints)
             question = f"The tool {quoted_name(name or tool.name)} {may}. Call it? [y/N] "
-            answer = await self._read(question)
-            return answer is not None and answer.lower() in ("y", "yes")
+            return await self._agrees(question)
 
     def asked_by(self, server: str) -> ElicitationFnT:
         """Return the same questions, with the name of the server that asks them."""
@@ -79,8 +78,7 @@ class TerminalQuestions:
         """Answer a server's question; an `elicitation_callback` of the client."""
         if not isinstance(params, ElicitRequestFormParams):
             asked = cut(compact(params.message), LINE)
-            say(self._out, f"{who} asks you to open a web page, and was told no: {asked}.")
-            say(self._out, "Only questions that are answered here are put to you.")
+            say(self._out, f"{who} asks you to open a web page: {asked}. This program declined.")
             return ElicitResult(action="decline")
         async with self._asking():
             say(self._out, f"{who} asks:")
@@ -96,13 +94,13 @@ class TerminalQuestions:
                     return ElicitResult(action="decline")
                 if value is not None:
                     content[name] = value
-            if not content and not await self._agrees():
+            # A form without a single answer is a question all the same.
+            if not content and not await self._agrees("   [y/N] "):
                 return ElicitResult(action="decline")
             return ElicitResult(action="accept", content=content)
 
-    async def _agrees(self) -> bool:
-        """Ask for agreement: a form without a single answer is a question all the same."""
-        answer = await self._read("   [y/N] ")
+    async def _agrees(self, question: str) -> bool:
+        answer = await self._read(question)
         return answer is not None and answer.lower() in ("y", "yes")
 
     async def _field(self, name: str, schema: dict[str, Any], *, optional: bool) -> Answer:

@@ -1,7 +1,6 @@
 """The tools of any server, told in short to a person, or whole as JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -14,16 +13,13 @@ from banking_server.chaining.caller import list_all_tools
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.chaining.content import has_next_step, on_the_wire
 from banking_server.chaining.negotiation import has_declared
-from banking_server.host.connect import ConnectionFailed, HttpRefusals
+from banking_server.host.connect import ConnectionFailed, Failures
 from banking_server.host.plain import LINE, NAME
 from banking_server.host.printing import compact, say, say_in_parts
 from banking_server.text import one_line
 
 _DESCRIPTION: Final = 240
 """Characters of a description that are shown; `--json` has the rest."""
-
-_ARGUMENTS: Final = 30
-"""Arguments of one tool that are shown."""
 
 _VALUES: Final = 6
 """Values of one argument that are shown, where it takes no others."""
@@ -32,30 +28,10 @@ _DEPTH: Final = 3
 """How deep in a schema it is looked for what an argument may be."""
 
 
-@dataclass(frozen=True)
-class Offer:
-    """What a server offers, and who it says it is."""
+async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dict[str, Any]:
+    """Return what a connected server offers, as JSON; one that has no tools lists none.
 
-    server: Mapping[str, Any]
-    """Its name, title and version."""
-    revision: str
-    """The revision of MCP that is spoken with it."""
-    chains: bool
-    """It says that it supports the extension: a result of its tools can name the next one."""
-    tools: list[dict[str, Any]]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
-        return {
-            "server": self.server,
-            "protocolVersion": self.revision,
-            "toolChaining": self.chains,
-            "tools": self.tools,
-        }
-
-
-async def offer_of(client: Client, refusals: HttpRefusals, *, seconds: float) -> Offer:
-    """Return what a connected server offers; one that has no tools lists none.
+    `toolChaining` says whether it advertises the extension.
 
     Raises `ConnectionFailed` if it does not list them in so many seconds, or not as MCP has it.
     """
@@ -64,42 +40,41 @@ async def offer_of(client: Client, refusals: HttpRefusals, *, seconds: float) ->
         with anyio.fail_after(seconds):
             tools = await list_all_tools(client)
     except TimeoutError:
-        raise ConnectionFailed(f"It did not list its tools within {seconds:g} s.") from None
+        raise ConnectionFailed(f"The server did not list its tools within {seconds:g} s.") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        place = ".".join(map(str, error.errors()[0]["loc"]))
         raise ConnectionFailed(
-            f"The server did not list its tools as MCP has it: {one_line(place, LINE)}: "
-            f"{first['msg']}."
+            f"The server's list of tools is not valid MCP: see {one_line(place, LINE)} in it."
         ) from None
     except ValueError as error:
-        raise ConnectionFailed(f"Its tools are not shown: {error}.") from None
+        raise ConnectionFailed(f"The server's tools are not shown: {error}.") from None
     except MCPError as error:
         if error.code != METHOD_NOT_FOUND:
-            why = refusals.last or one_line(error.message, LINE)
-            raise ConnectionFailed(f"The server did not list its tools: {why}") from error
+            why = failures.reason(error)
+            raise ConnectionFailed(f"The server did not list its tools: {why}.") from error
     info = client.server_info
-    return Offer(
-        server={
+    return {
+        "server": {
             "name": info.name if info else None,
             "title": info.title if info else None,
             "version": info.version if info else None,
         },
-        revision=client.protocol_version,
-        chains=has_declared(client.server_capabilities, client.protocol_version),
-        tools=[on_the_wire(tool) for tool in tools],
-    )
+        "protocolVersion": client.protocol_version,
+        "toolChaining": has_declared(client.server_capabilities, client.protocol_version),
+        "tools": [on_the_wire(tool) for tool in tools],
+    }
 
 
-def show_offer(out: Console, offer: Offer) -> None:
+def show_offer(out: Console, offer: Mapping[str, Any]) -> None:
     """Print what a server offers: who it is, then each tool."""
-    count = f"{len(offer.tools):,} tool{'' if len(offer.tools) == 1 else 's'}"
-    name, title = _text(offer.server, "name"), _text(offer.server, "title")
-    who = f"{name or 'A server without a name'} {_text(offer.server, 'version')}".strip()
-    more = f"{f', {title}' if title else ''}: {count}"
-    chains = ", which can name a next tool" if offer.chains else ""
-    say_in_parts(out, (who, "bold"), (f"{more}{chains} (MCP {one_line(offer.revision)})", ""))
-    for tool in offer.tools:
+    server, tools = offer["server"], offer["tools"]
+    count = f"{len(tools):,} tool{'' if len(tools) == 1 else 's'}"
+    name, title = _text(server, "name"), _text(server, "title")
+    who = f"{name or 'A server without a name'} {_text(server, 'version')}".strip()
+    more = f"{f', {title}' if title else ''}: {count} (MCP {_text(offer, 'protocolVersion')})"
+    chains = ". It advertises tool chaining" if offer["toolChaining"] else ""
+    say_in_parts(out, (who, "bold"), (f"{more}{chains}", ""))
+    for tool in tools:
         say(out, "")
         show_tool(out, tool)
 
@@ -115,7 +90,7 @@ def show_tool(out: Console, tool: Mapping[str, Any]) -> None:
         say(out, description, indent=2)
     schema = _mapping(tool.get("inputSchema"))
     arguments, required = _mapping(schema.get("properties")), _list(schema.get("required"))
-    for argument in [*arguments][:_ARGUMENTS]:
+    for argument in arguments:
         about = _text(_mapping(arguments[argument]), "description", _DESCRIPTION)
         say_in_parts(
             out,
@@ -126,8 +101,6 @@ def show_tool(out: Console, tool: Mapping[str, Any]) -> None:
             indent=4,
             hang=2,
         )
-    if len(arguments) > _ARGUMENTS:
-        say(out, f"and {len(arguments) - _ARGUMENTS:,} more", indent=4, style="dim")
 
 
 def _hints(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -180,8 +153,7 @@ def type_in_words(schema: object, root: Mapping[str, Any], depth: int = _DEPTH) 
 def _kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if kind == "array" and "items" in schema and depth:
         return f"array of {type_in_words(schema['items'], root, depth - 1)}"
-    form = _text(schema, "format")
-    return f"{kind} ({form})" if kind == "string" and form else kind
+    return kind
 
 
 def _either(words: list[str]) -> str:

@@ -3,7 +3,7 @@
 Each is described once, here; the table in `README.md` repeats it, and a test compares the two.
 """
 
-from datetime import time, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -74,17 +74,17 @@ class Settings(BaseSettings):
     )
     secret: SecretStr | None = Field(
         default=None,
-        description="The secret behind tokens, confirmation codes and request state; at least 32 "
-        "characters; tell it to nobody. By default the one in the secret file. All servers that "
-        "share a database share the secret. More than one, a line each, while it is being changed: "
-        "the first one is used, and what was made with another is taken too.",
+        description="The secret behind tokens, confirmation codes and request state: at least 32 "
+        "characters that nobody else knows. By default the one in the secret file. All servers "
+        "that share a database need the same secret. To change it, give several secrets, one a "
+        "line: the first one is used, and the others are still accepted.",
     )
     secret_file: Path | None = Field(
         default=None,
-        description="The file that holds the secret, made on first use and readable by its owner "
-        "only. By default beside the database file, with `.secret` added to its name. With "
-        "PostgreSQL there is no default, and the file is never made: it has to be the one of all "
-        "servers. It may have several lines, as `BANKING_SECRET` may.",
+        description="The file that holds the secret. The first start creates it, and only its "
+        "owner can read it. By default beside the database file, with `.secret` added to its name. "
+        "With PostgreSQL there is no default and the file is not created, because all servers "
+        "need the same one. It may have several lines, as `BANKING_SECRET` may.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
@@ -93,44 +93,43 @@ class Settings(BaseSettings):
         default=None,
         ge=0,
         le=100_000,
-        description="Sessions over HTTP that may be open at once, of clients of 2025-11-25 that "
-        "can be asked something, show views, or declare tool chaining; with 0 none of them is "
-        "asked or shown a view, and they get next steps in words too. A session lives in one "
-        "process, so there are none with several workers. By default 1000 with a file, and 0 with "
-        "PostgreSQL, which several servers may share.",
+        description="Maximum number of open sessions over HTTP. Clients of 2025-11-25 need one to "
+        "be asked, to show views, or to follow chains themselves; without one they get next steps "
+        "in words. A session lives in one process, so several workers have none. By default 1000 "
+        "with a file, and 0 with PostgreSQL, which several servers may share.",
     )
     resource_url: str | None = Field(
         default=None,
-        description="The URL under which clients reach the HTTP server, and the audience of its "
-        "tokens; https, unless it is on loopback. By default `http://HOST:PORT/mcp`; required if "
-        "the host is not a loopback address.",
+        description="The URL at which clients reach the HTTP server, and the audience of its "
+        "tokens. It must be https, except on loopback. By default `http://HOST:PORT/mcp`. Required "
+        "if the host is not a loopback address.",
     )
     issuer: str | None = Field(
         default=None,
-        description="The authorization server whose access tokens are taken, and no others: JWTs "
-        "with this `iss`, the resource URL as `aud`, and `bank:read` and `bank:transfer` in "
-        "`scope` or `scp`. Required unless host and resource URL are both on loopback: tokens of "
-        "`banking-server token` are for a trial there.",
+        description="The authorization server whose access tokens are accepted: JWTs with this "
+        "`iss`, the resource URL as `aud`, and `bank:read` and `bank:transfer` in `scope` or "
+        "`scp`. Required unless host and resource URL are both on loopback: there, tokens of "
+        "`banking-server token` are accepted for a trial.",
     )
     jwks_url: str | None = Field(
         default=None,
-        description="Where the issuer publishes its keys, a JWK Set. Required with an issuer.",
+        description="The URL of the issuer's keys, a JWK Set. Required with an issuer.",
     )
     customer_claim: str = Field(
         default="sub",
         min_length=1,
-        description="The claim of the issuer's tokens that holds the customer's id at this bank; "
-        "it must be one that nobody can set for themselves.",
+        description="The claim of the issuer's tokens that holds the customer's id at this bank. "
+        "Choose a claim that users cannot set themselves.",
     )
     allowed_hosts: _Names = Field(
         default=(),
-        description="Further `Host` headers to accept, separated by commas; `name:*` for any port. "
-        "Accepted anyway: the resource URL's, and on loopback its names.",
+        description="More `Host` headers to accept, separated by commas; `name:*` for any port. "
+        "That of the resource URL and, on loopback, its names are always accepted.",
     )
     allowed_origins: _Names = Field(
         default=(),
-        description="Further `Origin` headers to accept, separated by commas. Accepted anyway: "
-        "the resource URL's, and on loopback its names.",
+        description="More `Origin` headers to accept, separated by commas. That of the resource "
+        "URL and, on loopback, its names are always accepted.",
     )
     approval_threshold: Decimal = Field(
         default=to_decimal(_RULES.approval_threshold_minor),
@@ -144,32 +143,25 @@ class Settings(BaseSettings):
         default=int(_RULES.transfer_expiry.total_seconds()),
         ge=1,
         le=86400,
-        description="Seconds that a prepared transfer waits to be confirmed.",
+        description="Seconds in which a prepared transfer can be confirmed.",
     )
     codes: CodeDelivery | None = Field(
         default=None,
-        description="How a customer confirms whose client cannot ask them. `result`: by a code in "
-        "the result of the call that prepares the transfer, which most hosts show to the model "
-        "too, so that the model can confirm. `asked`: by a code from the bank's desk "
-        "(`banking-server codes`). `desk`: likewise, and not in a view either. By default `result` "
-        "over HTTP and `asked` over stdio.",
-    )
-    branch_opens: time = Field(
-        default=_RULES.branch_opens, description="When the branch opens, Monday to Friday, in UTC."
-    )
-    branch_closes: time = Field(
-        default=_RULES.branch_closes,
-        description="When the branch closes, Monday to Friday, in UTC.",
+        description="Who gets the code with which a customer confirms whose client cannot ask "
+        "them. `result`: the code is in the result of the call that prepares the transfer. Most "
+        "hosts show results to the model, so the model can confirm. `asked`: the bank's desk gives "
+        "it out (`banking-server codes`). `desk`: the same, and a view cannot confirm either. By "
+        "default `result` over HTTP and `asked` over stdio.",
     )
     calls_per_second: int = Field(
         default=50,
         ge=0,
         le=100_000,
-        description="Calls that one customer may make in a second, and twice as many at once after "
-        "a pause, in each server process. 0 for no limit.",
+        description="Calls that one customer may make in a second, in each server process; after "
+        "a pause, twice as many at once. 0 means no limit.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="WARNING", description="How much the server says about itself on standard error."
+        default="WARNING", description="How much the server logs on standard error."
     )
 
     @field_validator("allowed_hosts", "allowed_origins", mode="before")
@@ -221,8 +213,6 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        if self.branch_opens >= self.branch_closes:
-            raise ValueError("BRANCH_OPENS: must be earlier than BANKING_BRANCH_CLOSES")
         if self.resource_url is None and not self.on_loopback:
             raise ValueError(
                 f"RESOURCE_URL: must say how clients reach this server, as {self.host!r} is not "
@@ -272,14 +262,12 @@ class Settings(BaseSettings):
         return self.database.with_name(self.database.name + ".secret")
 
     def rules(self, *, over_stdio: bool = False) -> Rules:
-        """Return the bank's rules with these thresholds and times."""
+        """Return the bank's rules with these thresholds."""
         return Rules(
             approval_threshold_minor=to_minor(self.approval_threshold),
             compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
             codes=self.codes or ("asked" if over_stdio else "result"),
-            branch_opens=self.branch_opens,
-            branch_closes=self.branch_closes,
         )
 
     def environment(self) -> dict[str, str]:
@@ -305,7 +293,7 @@ _IN_WORDS: Final = {"int_parsing": "must be a whole number", "decimal_parsing": 
 def load_settings(**options: Any) -> Settings:
     """Return the settings of the environment; an option that is not None wins.
 
-    Raises `SettingsError`.
+    Raises `SettingsError`, which names the option or the variable that has the wrong value.
     """
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
@@ -321,4 +309,6 @@ def load_settings(**options: Any) -> Settings:
         # A secret, or what may hold a password.
         hidden = name in ("secret", "database") or "@" in given
         shown = "" if hidden else f", not {given[:60]!r}"
-        raise SettingsError(f"{PREFIX}{name.upper()}: {problem}{shown}") from None
+        by_option = options.get(name) is not None
+        label = f"--{name}" if by_option else f"{PREFIX}{name.upper()}"
+        raise SettingsError(f"{label}: {problem}{shown}") from None

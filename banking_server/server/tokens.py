@@ -106,14 +106,14 @@ def _read_secret_file(path: Path) -> list[bytes]:
         mode = os.fstat(file.fileno()).st_mode
         if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
             raise SecretUnavailable(
-                f"The secret file {path} can be read by others; chmod 600 it, or delete it for a "
-                "new one if they may have."
+                f"Other users can read the secret file {path}: run chmod 600 on it. If somebody "
+                "may have read it, delete it, and the next start makes a new one."
             )
         found = secrets_in(file.read(4096))
     if not found:
         raise SecretUnavailable(
-            f"The secret file {path} holds no secret of at least {MIN_SECRET_LENGTH} characters in "
-            "each line; delete it for a new one."
+            f"Each line of the secret file {path} must be a secret of at least "
+            f"{MIN_SECRET_LENGTH} characters. Delete the file, and the next start makes a new one."
         )
     return found
 

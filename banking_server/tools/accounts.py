@@ -125,7 +125,9 @@ def _in_words(view: AccountView) -> str:
     if view.available_minor is None:
         words += f"payee, held by {view.account_holder}"
     else:
-        words += f"{format_money(view.available_minor, view.currency)} available"
+        words += format_money(view.available_minor, view.currency)
+        if view.can_transfer_from and not view.is_locked:
+            words += " available"
     return words + (", locked" if view.is_locked else "")
 
 

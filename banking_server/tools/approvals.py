@@ -30,7 +30,7 @@ class ApprovalOut(Structured):
     )
 
 
-@bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE)
+@bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE, leads_on=True)
 async def request_manager_approval(
     transferId: Annotated[
         str, Field(description="The transferId that prepare_money_transfer gave.")

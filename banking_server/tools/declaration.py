@@ -178,6 +178,7 @@ def bank_tool(
     destructive: bool = False,
     idempotent: bool = True,
     moves_money: bool = False,
+    leads_on: bool = False,
     nothing_to_ask: NothingToAsk | None = None,
     view: str | None = None,
     for_views: bool = False,
@@ -187,6 +188,7 @@ def bank_tool(
     `scope` is the OAuth scope that a call of the tool needs. The hints are MCP's `readOnlyHint`,
     `destructiveHint` and `idempotentHint`; no tool of the bank reaches beyond it, so
     `openWorldHint` is false. `moves_money` says in the tool's `_meta` that a call may move money.
+    `leads_on` declares in its output schema that a result can name a next tool.
     `view` is the URI of the view that a host of MCP Apps shows of the tool's results; a tool that
     is `for_views` alone is called by them, and by no model.
     """
@@ -208,7 +210,7 @@ def bank_tool(
                 idempotent_hint=idempotent,
                 open_world_hint=False,
             ),
-            output_schema=published,
+            output_schema=partial(published, leads_on=leads_on),
             meta=meta or None,
             scope=scope,
             nothing_to_ask=nothing_to_ask,

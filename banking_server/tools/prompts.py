@@ -13,16 +13,14 @@ A text that is nearly a prompt, as models write it, is refused too instead of be
 step and in a call of its own alike. That is one
 
 - that has the exact mark and a colon anywhere: `Copy of {PROMPT_ARGUMENT: the name}`;
-- or that begins with the two words, misspelt or not, behind whatever signs: joined by an
-  underscore (`prompt_argument x`), in capitals (`PROMPT ARGUMENT x`), or written as one word with
-  a colon behind it (`promptArgument: x`, `prompt-argument: x`).
+- or that begins with the two words, behind whatever signs: in capitals (`PROMPT ARG x`), joined by
+  an underscore (`prompt_argument x`), or as one word with a colon (`promptArgument: x`).
 
 Every other is a text: `Prompt argument: settled`, `prompt_argument_parser licence`, `see
 [PROMPT_ARGUMENT]`. What a model or an expression gives is data, whatever it says.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,29 +28,11 @@ PROMPT_MARK: Final = "PROMPT_ARGUMENT"
 
 _MARK: Final = re.compile(rf"{PROMPT_MARK}(?![^\s:])\s*:?(.*)", re.DOTALL)
 
-_BEGINNING: Final = 80
-"""Characters in which a text shows whether it is nearly a prompt."""
-
-_ANYWHERE: Final = re.compile(rf"(?<!\w){PROMPT_MARK}\s*+:")
-
-_PROMPT: Final = "pro?m?p?ts?"
-_ARGUMENT: Final = r"arg(?:s|u?[^\W_]*m[^\W_]*t[^\W_]*)?"
-_CAPITALS: Final = "ARG(?:S|U?[A-Z]*M[A-Z]*T[A-Z]*)?"
-_END: Final = r"""(?!\w)(?!["'\u2019\u201d]\s+\w)"""
-"""Not in `prompt_argument_parser`, and not in `"PROMPT_ARGUMENT" is a word`: that is about it."""
-
 _NEARLY: Final = re.compile(
-    r"[\W_]*+(?:"
-    rf"(?i:{_PROMPT}\s?\\?_+\s?{_ARGUMENT}){_END}"
-    rf"|{_PROMPT.upper()}[-\s_.\\\u2010-\u2015]{{0,3}}{_CAPITALS}{_END}"
-    rf"|(?i:{_PROMPT}[-_.\\\u2010-\u2015]{{0,3}}{_ARGUMENT}(?![^\W\d_])\w*)[^\w\s:=]{{0,4}}\s?[:=])"
+    r"[\W_]*+(?:PROMPTS?[\W_]{0,3}ARG(?:UMENT)?S?\b"
+    r"|(?i:prompts?_arg(?:ument)?s?\b|prompts?[-_]?arg(?:ument)?s?\s*:))"
 )
-
-_LOOKALIKES: Final = str.maketrans(
-    "\u0410\u0415\u041c\u041e\u0420\u0422\u0391\u0395\u039c\u039d\u039f\u03a1\u03a4",
-    "AEMOPTAEMNOPT",
-)
-"""Cyrillic and Greek capitals, and the Latin ones that they are taken for."""
+_ANYWHERE: Final = re.compile(rf"(?<!\w){PROMPT_MARK}\s*+:")
 
 
 def prompt_in(text: str) -> str | None:
@@ -66,14 +46,8 @@ def prompt_in(text: str) -> str | None:
 
 def is_nearly_prompt(text: str) -> bool:
     """Return whether a text is a prompt, or is taken for one that is mistyped."""
-    beginning = text.lstrip()[:_BEGINNING]
-    if not beginning.isascii():
-        # Letters and colons of full width, and characters that nobody sees.
-        visible = (each for each in beginning if unicodedata.category(each) != "Cf")
-        beginning = unicodedata.normalize("NFKC", "".join(visible)).lstrip()
-        beginning = beginning[:_BEGINNING].translate(_LOOKALIKES)
     is_mark = prompt_in(text) is not None
-    return is_mark or bool(_NEARLY.match(beginning) or _ANYWHERE.search(text))
+    return is_mark or bool(_NEARLY.match(text) or _ANYWHERE.search(text))
 
 
 def misplaced_prompt(arguments: Mapping[str, Any]) -> str | None:

@@ -55,19 +55,24 @@ class Refusal(Structured):
     incident: str | None = Field(default=None, description="What to quote to the bank.")
 
 
-def published(output_schema: dict[str, Any]) -> dict[str, Any]:
+def published(output_schema: dict[str, Any], *, leads_on: bool = False) -> dict[str, Any]:
     """Return the output schema of a tool whose own members `output_schema` describes.
 
     It allows a refusal too: some clients hold error results to the output schema as well, and raise
-    where they differ. And it has what `result` and `ToolChaining` add to every tool's own members:
-    what the user is told, and the next step, where the client does not follow directives.
+    where they differ. And it has what `result` adds to every tool's own members, what the user is
+    told; and if the tool `leads_on`, what `ToolChaining` adds to its members: the next step, where
+    the client does not follow directives.
     """
     shapes = [output_schema, Refusal.model_json_schema(by_alias=True)]
     definitions = {name: item for shape in shapes for name, item in shape.get("$defs", {}).items()}
+    members = {"message": _MESSAGE}
+    if leads_on:
+        definitions["NextStep"] = _NEXT_STEP
+        members[NEXT_STEP] = {"$ref": "#/$defs/NextStep", "title": "Next step"}
     return {
         "type": "object",
-        "anyOf": [_telling(shape) for shape in shapes],
-        "$defs": {**definitions, "NextStep": _NEXT_STEP},
+        "anyOf": [_with(members, shape) for shape in shapes],
+        "$defs": definitions,
     }
 
 
@@ -76,9 +81,8 @@ _MESSAGE: Final = {"type": "string", "title": "Message", "description": "What th
 _NEXT_STEP: Final = NextStep.model_json_schema()
 
 
-def _telling(shape: dict[str, Any]) -> dict[str, Any]:
+def _with(members: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
     own = {name: rule for name, rule in shape.items() if name != "$defs"}
-    members = {"message": _MESSAGE, NEXT_STEP: {"$ref": "#/$defs/NextStep", "title": "Next step"}}
     return {
         **own,
         "properties": {**own["properties"], **members},

@@ -3,9 +3,7 @@
 A job says what is called, on which server, and which model (its URL) asks for it.
 """
 
-import ast
 import asyncio
-import inspect
 import json
 import sys
 from contextlib import AsyncExitStack
@@ -80,25 +78,7 @@ async def headers(job: dict[str, Any]) -> Any:
     return await tool.ainvoke({"reason": "Asked for."})
 
 
-async def usage(job: dict[str, Any]) -> Any:
-    """Run the lines of the page on the adapters, and use what they leave."""
-    left: dict[str, Any] = dict(job.get("names", {}))
-    if "session" in job:
-        async with client_of(job).session("server") as left["session"]:
-            await run_lines(job["lines"], left)
-        return [block.text for block in left["chain"].content]
-    await run_lines(job["lines"], left)
-    [tool] = [tool for tool in await left["client"].get_tools() if tool.name == job["call"][0]]
-    return [block["text"] for block in await tool.ainvoke(job["call"][1])]
-
-
-async def run_lines(lines: str, names: dict[str, Any]) -> None:
-    running = eval(compile(lines, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
-    if inspect.isawaitable(running):
-        await running
-
-
-JOBS = {do.__name__: do for do in (agent, headers, usage)}
+JOBS = {do.__name__: do for do in (agent, headers)}
 
 
 def main() -> None:

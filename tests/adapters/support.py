@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from banking_server import adapters
 from banking_server.chaining import FollowNonDestructive
 
 from ..kit.command import command, environment
 from ..kit.model import Reply, ScriptedModel, scripted_model
 
-PAGE = Path(adapters.__file__).with_name("README.md")
+PAGE = "banking_server/adapters/README.md"
 
 Server = str | Path | tuple[str, ...]
 """A server's URL, the command that starts one over stdio, or the database of a bank for one."""
@@ -23,14 +22,6 @@ Call = tuple[str, dict[str, Any]]
 
 TRUSTED = {"consent": FollowNonDestructive()}
 """For a server whose hints the user trusts."""
-
-
-def lines_of(adapter: str) -> str:
-    """The five lines of code that the page on the adapters shows for one."""
-    after = PAGE.read_text(encoding="utf-8").split(f"<!-- {adapter} -->\n```python\n", 1)[1]
-    lines = after.split("```", 1)[0]
-    assert sum(1 for line in lines.splitlines() if line) <= 5
-    return lines
 
 
 def missing(module: str, package: str) -> str | None:

@@ -22,9 +22,10 @@ from ..kit.bank import SECRET, World
 from ..kit.command import ANY_SERVER, PATIENCE
 from ..kit.cutting import cutting_server
 from ..kit.model import Reply, ScriptedModel, scripted_model
+from ..kit.pages import block
 from ..kit.servers import http_server
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
-from .support import Call, Server, lines_of, stdio
+from .support import PAGE, Call, Server, stdio
 
 PYTHON = os.environ.get("LANGCHAIN_PYTHON")
 MISSING = None if PYTHON else f"LANGCHAIN_PYTHON is not set: see {Path(__file__).name}"
@@ -152,15 +153,24 @@ def test_what_was_done_is_told_when_the_session_breaks(other: Other) -> None:
     assert "whether it took effect is not known" in said
 
 
-def test_the_lines_of_the_page_run(world: World, other: Other) -> None:
+@pytest.mark.parametrize("adapter", ["langchain", "mcp_1"])
+def test_the_programs_of_the_page_run(world: World, tmp_path: Path, adapter: str) -> None:
     """The server runs in this environment, and nothing of it is on the other's path."""
     assert isinstance(world.location, Path)
-    with http_server(world.location.parent, BANKING_SECRET=SECRET) as server:
-        for adapter, more in (
-            ("langchain", {"names": {"url": server.url, "token": server.token()}}),
-            ("mcp_1", {"session": True}),
-        ):
-            call, lines = (PREPARE, FROM_LOCKED), lines_of("trusted") + lines_of(adapter)
-            told = other("usage", world.location, lines=lines, call=call, **more)
-            assert told[0] == LOCKED_TEXT
-            assert "Your reference is ho_" in told[1]
+    script = [Reply(calls=[(PREPARE, FROM_LOCKED)]), Reply("Done.")]
+    program = tmp_path / "program.py"
+    with (
+        http_server(world.location.parent, BANKING_SECRET=SECRET) as server,
+        scripted_model(script) as model,
+    ):
+        page = block(PAGE, adapter, "python")
+        program.write_text(page.replace("http://127.0.0.1:8000/mcp", server.url), encoding="utf-8")
+        home = environment() | {"BANKING_TOKEN": server.token()}
+        home |= {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "none"}
+        ended = subprocess.run(
+            [str(PYTHON), program], env=home, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert ended.returncode == 0, ended.stderr
+        said = ended.stdout if adapter == "mcp_1" else str(model.requests[-1]["messages"][-1])
+    assert LOCKED_TEXT.partition("'")[2] in said
+    assert world.sql("SELECT handoff_id FROM handoff")[0][0] in said

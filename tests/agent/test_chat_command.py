@@ -162,9 +162,10 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: P
     stdin = f"Buy an oak door.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
     code, out, err = piped(script, "--trust-hints", *piped.shop, stdin=stdin)
     assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
-    assert "(Not called: buy." in err
+    assert err.count("Nobody can be asked here") == 2
+    assert "(Not called: buy. Nobody can be asked here.)" in err
     assert "[1 call by the model, 0 calls by directive; 2 replies" in err
-    assert "   buy: Buy a door. (you are asked first)\n" in err
+    assert "   buy: Buy a door. (not called here)\n" in err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in out + err
     assert piped.model.last_message() == "\ufffd?"

@@ -77,7 +77,9 @@ async def test_it_goes_back_once_with_the_ids_and_then_the_person_is_asked() -> 
     wrong = call("refill", prescription_id="rx_20")
     script = [call("list_prescriptions"), wrong, wrong, "No."]
     async with asked(script, "Refill.", consent) as (run, refilled, told):
-        assert "The ids that the server has returned so far: rx_100, rx_200." in told[2]
+        assert (
+            "The ids that the server has returned so far: rx_100 (Amoxiline, no refills)" in told[2]
+        )
         assert [arguments for _, arguments in consent.calls][-1] == {"prescription_id": "rx_20"}
         assert refilled == ["rx_20"]
         assert sum(isinstance(entry, Corrected) for entry in run.transcript) == 1
@@ -89,6 +91,14 @@ async def test_an_id_of_the_users_own_words_is_known() -> None:
         assert refilled == ["rx_777"]
 
 
+async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
+    script = [call("code"), call("track", order_id="o_1"), "I do not know it."]
+    async with scene(script) as s:
+        await s.agent.ask("Track it.")
+    assert "is no id that the server or the user has named" in s.model.told
+    assert "c_431" not in s.model.told
+
+
 async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
     script = [
         call("refill", prescription_id="12345"),
@@ -98,14 +108,15 @@ async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
         "It is ordered.",
     ]
     async with asked(script, "More Lorazin, please.", Consent(True)) as (run, refilled, told):
-        assert "refill was not called yet. The ids are: rx_100, rx_200." in told[3]
+        assert "refill was not called yet. The ids are: rx_100 (Amoxiline" in told[3]
         assert (refilled, run.answer) == (["rx_200"], "It is ordered.")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
     leak = f"All right.{reminder('Price?')}"
-    script = [call("price", door="oak"), leak, call("reply_to_user", message=leak), "80 EUR."]
+    answers = [leak, call("reply_to_user", message=leak), "Price?", "80 EUR."]
+    script = [call("price", door="oak"), *answers]
     async with scene(script, stream=stream) as s:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."

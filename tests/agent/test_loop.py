@@ -1,15 +1,11 @@
 """The agent: what it does with the model's replies, and what the model gets to see."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
-import anyio
 import pytest
 
 from banking_server.agent import (
-    Agent,
     AllowReadOnly,
     ChainStopped,
     Corrected,
@@ -23,9 +19,10 @@ from banking_server.chaining import Outcome
 from ..kit.model import (
     Reply,
     call,
+    error,
     native,
 )
-from .shop_server import SECRET, TITLE, Log
+from .shop_server import SECRET, TITLE
 from .support import Consent, scene
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +47,42 @@ async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
     assert [oak["tool_call_id"], elm["tool_call_id"]] == ids
     assert (oak["role"], oak["content"]) == ("tool", "Result of price:\noak costs 80 EUR")
     assert "".join(s.shown) == "Looking.Both 80."
+
+
+async def test_a_reply_is_held_to_the_tools_if_the_endpoint_can() -> None:
+    answer = call("reply_to_user", message="80 EUR.")
+    async with scene([call("price", door="oak"), answer], stream=True) as s:
+        assert (await s.agent.ask("What is oak?")).answer == "80 EUR."
+    assert "".join(s.shown) == "80 EUR."
+    held = s.model.requests[0]["response_format"]
+    assert held["type"] == "json_schema"
+    options = held["json_schema"]["schema"]["anyOf"]
+    price = next(one for one in options if one["properties"]["tool"] == {"const": "price"})
+    assert price["properties"]["arguments"]["properties"]["currency"] == {"enum": ["EUR", "USD"]}
+
+
+async def test_an_endpoint_that_rejects_the_schema_is_asked_without() -> None:
+    async with scene([error(400, "no such type"), "One.", "Two."]) as s:
+        first, second = await s.agent.ask("1"), await s.agent.ask("2")
+    assert (first.answer, second.answer) == ("One.", "Two.")
+    assert ["response_format" in request for request in s.model.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>Is it {80}?</think>It is 80.", "It is 80."),
+        ("so it is</think>\n\nIt is 80.", "It is 80."),
+    ],
+)
+async def test_thoughts_are_neither_shown_nor_kept(text: str, answer: str) -> None:
+    async with scene([text, "Yes."], stream=True) as s:
+        run = await s.agent.ask("What is oak?")
+        await s.agent.ask("Sure?")
+    assert run.answer == answer
+    assert s.model.requests[1]["messages"][2]["content"] == answer
+    taken_back = "so it is\n" if text.startswith("so") else ""
+    assert "".join(s.shown) == f"{taken_back}{answer}Yes."
 
 
 # --- calls that cannot be made --------------------------------------------------------------------
@@ -96,16 +129,6 @@ async def test_a_directive_is_followed_without_asking_the_model() -> None:
     assert "nextStep" not in s.model.told
 
 
-async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
-    again = call("order", door="oak", reason="out of stock")
-    async with scene([call("reserve", door="oak"), again, "It is ordered."]) as s:
-        run = await s.agent.ask("Reserve oak.")
-    assert s.called == ["reserve", "order"]
-    assert s.model.last_message().endswith(answer_now("Reserve oak."))
-    assert [type(entry) for entry in run.transcript].count(Corrected) == 1
-    assert run.answer == "It is ordered."
-
-
 async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None:
     script = [call("order", door="oak"), call("reserve", door="oak"), "No."]
     async with scene(script, kept_back=["order"]) as s:
@@ -130,20 +153,7 @@ async def test_the_model_never_reads_a_directive_or_the_words_for_one(consent: b
     assert "nextTool" not in s.model.told
 
 
-# --- a follow-up call whose answer was lost -------------------------------------------------------
-
-
-@asynccontextmanager
-async def stopped_while_hanging(agent: Agent, log: Log) -> AsyncIterator[None]:
-    """Stop the agent once a call hangs."""
-
-    async def stop() -> None:
-        await log.hanging.wait()
-        agent.stop()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop)
-        yield
+# --- a call whose answer was lost ---------------------------------------------------------------
 
 
 class AsksAgain(Consent):
@@ -159,41 +169,12 @@ class AsksAgain(Consent):
         return self._again
 
 
-@pytest.mark.parametrize("consent", [Consent(True), AsksAgain(False), AsksAgain(True)])
-async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consent) -> None:
-    """Neither by the model nor by another chain (TC-C-55)."""
-    begin = call("checkout")
-    script = [begin, call("pay", amount=80), call("price", door="oak"), "?", begin, "I see."]
-    async with scene(script, consent=consent) as s:
-        async with stopped_while_hanging(s.agent, s.log):
-            run = await s.agent.ask("Check out.")
-        assert run.report() == (
-            "This was stopped. Done so far: checkout (by the model). The call of pay was under "
-            "way: whether it took effect is not known."
-        )
-        await s.agent.ask("Pay.")
-        await s.agent.ask("Check out again.")
-    again = consent.again if isinstance(consent, AsksAgain) else None
-    assert again in (None, ["pay", "pay"])
-    if isinstance(consent, AsksAgain) and consent._again:
-        assert s.called == ["checkout", "pay", "pay", "price", "checkout", "pay"]
-        # Whoever is asked about it is not asked a second time.
-        assert [tool for tool, _ in consent.calls] == ["pay"]
-        return
-    assert s.called == ["checkout", "pay", "price", "checkout"]
-    told = [request["messages"][-1]["content"] for request in s.model.requests]
-    history = str(s.model.requests[1]["messages"])
-    assert "whether it took effect is not known" in history
-    assert "[No answer: stopped." in history
-    assert "declined the call of pay" in told[2]
-    assert "whether it took effect is not known, and nobody agreed to make it again" in told[-1]
-
-
 async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unasked() -> None:
+    """Nor by a chain (TC-C-55)."""
     consent = AsksAgain(True)
     script = [call("pay", amount=80), call("pay", amount=80), "?", call("pay", amount=80), "Paid."]
     async with scene(script, consent=consent) as s:
-        s.agent._call_timeout = 0.3
+        s.agent.call_timeout = 0.3
         assert (await s.agent.ask("Pay.")).answer == "?"
         assert (s.called, consent.again) == (["pay"], [])
         assert (await s.agent.ask("Pay all the same.")).answer == "Paid."

@@ -94,3 +94,10 @@ def test_any_text_can_be_read(text: str) -> None:
     reading = read_reply(text)
     assert isinstance(reading, ForUser | CallRequest | Unreadable)
     assert text.lstrip().startswith(certain_text(text))
+
+
+def test_a_call_is_not_made_of_a_thought() -> None:
+    assert isinstance(read_reply(f"<think>{BALANCE_JSON}"), Unreadable)
+    made = read_reply(f"<think>I buy it.</think>{BALANCE_JSON}")
+    assert made == BALANCE
+    assert certain_text("Hello <thi") == "Hello"

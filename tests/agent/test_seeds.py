@@ -52,8 +52,7 @@ agents:
       2. Use result to inform: write_file()
       3. Final response to user
     tools:
-      - get_allowed_paths
-      - write_file
+      - smart_filesystem
 """
 
 

@@ -57,3 +57,22 @@ async def test_a_tool_in_words() -> None:
     assert nothing.in_words().endswith("Arguments: none")
     assert toolbox.find("for_the_app") is None
     assert toolbox.instructions == {"shop": "The shop sells doors."}
+
+
+@pytest.mark.parametrize(
+    ("of", "tool"),
+    [("fromaccount", "list_accounts"), ("book", "findBooks"), ("item", "list_accounts")],
+)
+async def test_the_tool_that_lists_the_ids_of_a_kind(of: str, tool: str) -> None:
+    needs = {"get_account": ["accountId"], "findBooks": ["query"]}
+    names = ["get_weather", "get_account", "findBooks", "list_accounts", "list"]
+
+    async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
+        schemas = {one: {"type": "object", "required": needs.get(one, [])} for one in names}
+        return ListToolsResult(tools=[Tool(name=one, input_schema=schemas[one]) for one in names])
+
+    async with Client(Server("s", on_list_tools=list_tools)) as client:
+        toolbox = await Toolbox.gather({"s": client})
+    found = toolbox.lists("s", of)
+    assert found is not None
+    assert found.name == tool

@@ -147,8 +147,8 @@ async def test_what_is_not_ours_is_refused_and_left_alone(
 async def test_what_another_version_made_is_refused(path: Path, version: int) -> None:
     sql(path, f"PRAGMA user_version = {version}")
     assert await refusal(path) == (
-        f"{path} was made by another version of this program: use that version, or another "
-        "database."
+        f"{path} was made by another version of this program. Use that version, or choose another "
+        "database with --database or BANKING_DATABASE."
     )
 
 

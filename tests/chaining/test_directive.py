@@ -41,3 +41,19 @@ def test_a_directive_goes_on_a_text_on_content_or_on_a_whole_result() -> None:
 def test_with_next_tool_refuses_what_is_no_directive(tool: Any, title: Any) -> None:
     with pytest.raises(ValidationError):
         with_next_tool(CallToolResult(content=[]), tool, title=title)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({}, "nextTool.tool: is missing"),
+        ({"tool": 5}, "nextTool.tool: must be a string"),
+        ({"tool": ""}, "nextTool.tool: must not be empty"),
+        ({"tool": "a", "arguments": []}, "nextTool.arguments: must be an object"),
+        ({"tool": "a", "name": "b"}, "nextTool: both 'tool' and its deprecated alias 'name' are"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words_of_ours(value: Any, reason: str) -> None:
+    reading = read_directive({META_KEY: value})
+    assert isinstance(reading, Malformed)
+    assert reading.reason.startswith(reason)

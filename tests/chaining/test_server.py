@@ -219,7 +219,7 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
 
 async def test_a_strict_server_answers_a_bad_directive_with_an_error(mode: str) -> None:
     async with connect(checked(ToolChaining(strict=True)), mode) as client:
-        with pytest.raises(MCPError, match=r"Dropped the directive of tool 'emit': .*'nowhere'"):
+        with pytest.raises(MCPError, match=r"Cannot send the directive of 'emit': .*'nowhere'"):
             await emit(client, {"tool": "nowhere", "arguments": {"reason": "S3CRET"}})
         result = await emit(client, GOOD)
 

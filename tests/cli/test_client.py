@@ -1,13 +1,13 @@
 """`banking-server call`: a client for any server, without a terminal and in one."""
 
 import json
-import shlex
 import sys
-from collections.abc import Iterator
 
 import pytest
 
-from ..kit.command import ANY_SERVER, Cli
+from banking_server.host.narrator import NOBODY_ASKED
+
+from ..kit.command import ANY_SERVER, Cli, command
 from ..kit.cutting import cutting_server
 from ..kit.hostile import hostile_server
 from ..kit.servers import free_port
@@ -38,7 +38,7 @@ def test_this_server_by_default(cli: Cli) -> None:
 
 
 def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
-    called = cli("call", "count", "--trust-hints", "--max-calls", "2", "--json", "--url", elsewhere)
+    called = cli("call", "count", "--trust-hints", "--limit", "2", "--json", "--url", elsewhere)
     assert called.code == 1
     chain = json.loads(called.out)
     assert chain["outcome"] == "limit_reached"
@@ -58,36 +58,93 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     with hostile_server() as origin:
         refused = cli("call", "first", "--url", f"{origin}/no_token")
         assert refused.err == (
-            f"banking-server: Cannot talk to {origin}/no_token: HTTP 401 No: Who is it?. "
-            "Set BANKING_TOKEN to a token for that server (for a bank of your own: banking-server "
-            "token)\n"
+            f"banking-server: Cannot talk to {origin}/no_token: the server answered HTTP 401 No: "
+            "Who is it?. Set BANKING_TOKEN to a token for that server (for your own bank: "
+            "`banking-server token`)\n"
         )
         assert cli("tools", "--url", f"{origin}/no_token") == refused
         monkeypatch.setenv("BANKING_TOKEN", "of-yesterday")
         refused = cli("call", "first", "--url", f"{origin}/no_token")
-    assert "The token in BANKING_TOKEN is not accepted, or no longer: set it to" in refused.err
+    assert "The server does not accept the token in BANKING_TOKEN: set it" in refused.err
     assert "of-yesterday" not in refused.err
 
 
 @pytest.mark.parametrize(
-    "server",
+    ("server", "why"),
     [
-        ("--url", f"http://127.0.0.1:{free_port()}/mcp"),
-        ("--", "no-such-command-anywhere"),
-        ("--", sys.executable, "-c", "pass"),
+        (("--url", f"http://127.0.0.1:{free_port()}/mcp"), ""),
+        (("--", "no-such-command-anywhere", "--url"), "there is no such command"),
+        (
+            ("--", sys.executable, "-c", "import sys; sys.exit('No door\\x1b[2J')"),
+            "the server ended instead of answering; what it wrote last to its standard error: "
+            "No door\\x1b[2J\n",
+        ),
     ],
 )
-def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...]) -> None:
-    refused = cli("call", "tool", *server)
-    assert (refused.code, refused.out) == (2, ""), refused
-    assert refused.err.startswith("banking-server: Cannot talk to ")
-    assert refused.err.count("\n") == 1
+def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...], why: str) -> None:
+    for asking in (("call", "tool"), ("call",), ("tools",)):
+        refused = cli(*asking, *server)
+        assert (refused.code, refused.out) == (2, ""), refused
+        (line,) = [line for line in refused.err.splitlines(True) if line[:9] != "[server] "]
+        assert line.startswith("banking-server: Cannot talk to ")
+        assert why in line
+
+
+DIES = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"jsonrpc": "2.0", "id": request.get("id")}
+    if request["method"] == "initialize":
+        info = {"name": "dies", "version": "1"}
+        answer["result"] = {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info
+        }
+    elif request["method"] == "tools/call" and request["params"]["name"] == "odd":
+        answer["result"] = {"content": [{"type": "text"}]}
+    elif request["method"] == "tools/call":
+        sys.exit("The door fell.")
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    if "id" in request:
+        print(json.dumps(answer), flush=True)
+"""
+
+
+def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli) -> None:
+    failed = cli("call", "order", "--", sys.executable, "-c", DIES)
+    assert failed.code == 1
+    assert failed.out.splitlines()[-2:] == [
+        'Chain failed after 0 calls: the call of "order" (call 1) failed: "Connection closed".',
+        "The server ended instead of answering; what it wrote last to its standard error: "
+        "The door fell.",
+    ]
+    odd = cli("call", "odd", "--", sys.executable, "-c", DIES).out.splitlines()[-1]
+    assert 'failed: what the server sent is not valid MCP, at "content.0.' in odd
+
+
+def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli) -> None:
+    failed = cli("call", "get_account_balance", "--arguments", '{"accountId": "acc_none"}')
+    assert failed.code == 1
+    assert failed.out.splitlines()[-1] == "Stopped after 1 call: the tool reported an error."
+
+
+def test_a_tool_that_the_server_lacks_has_one_like_it(cli: Cli, elsewhere: str) -> None:
+    near = cli("call", "start_ordr", "--url", elsewhere)
+    assert near.code == 1
+    assert near.out.splitlines()[-1] == (
+        'The server has no tool "start_ordr". Did you mean "start_order"?'
+    )
+    far = cli("call", "xyz", "--url", elsewhere).out.splitlines()[-1]
+    assert 'The server has no tool "xyz". It has ' in far
 
 
 @pytest.mark.parametrize(("silent", "why"), [(True, "the time allowed"), (False, "")])
 def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, silent: bool, why: str) -> None:
     with cutting_server(silent=silent) as (url, _):
-        failed = cli("call", "begin", "--yes", "--json", "--timeout", "1", "--url", url)
+        failed = cli(
+            *("call", "begin", "--consent", "all", "--json", "--timeout", "1", "--url", url)
+        )
     assert failed.code == 1
     chain = json.loads(failed.out)
     assert chain["outcome"] == "failed"
@@ -99,27 +156,29 @@ def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, silent: bool, why: s
     assert "Traceback" not in failed.err
 
 
-def test_a_servers_hints_count_where_they_are_trusted(cli: Cli, elsewhere: str) -> None:
-    followed = cli("call", "start_order", "--trust-hints", "--url", elsewhere)
-    assert followed.code == 0
-    assert "It is ordered." in followed.out
+def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere: str) -> None:
     declined = cli("call", "start_order", "--url", elsewhere)
     assert declined.code == 1
     assert "It is ordered." not in declined.out
     assert "Chain declined after 1 call:" in declined.out
+    assert declined.out.splitlines()[-1] == NOBODY_ASKED
+    for option in (("--trust-hints",), ("--consent", "all")):
+        assert option[0] in NOBODY_ASKED
+        followed = cli("call", "start_order", *option, "--url", elsewhere)
+        assert followed.code == 0
+        assert "It is ordered." in followed.out
+    none = cli("call", "start_order", "--trust-hints", "--consent", "none", "--url", elsewhere)
+    assert "It is ordered." not in none.out
+    assert "Nobody could be asked" not in none.out
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:
-    command = ("--", sys.executable, str(ANY_SERVER), "--unadvertised")
-    followed = cli("call", "start_order", "--trust-hints", "--follow-unadvertised", *command)
+    silent = ("--", sys.executable, str(ANY_SERVER), "--unadvertised")
+    declined = cli("call", "start_order", "--trust-hints", *silent)
+    assert declined.out.splitlines()[-1].startswith("--follow-unadvertised follows it")
+    followed = cli("call", "start_order", "--trust-hints", "--follow-unadvertised", *silent)
     assert followed.code == 0
     assert "It is ordered." in followed.out
-
-
-def test_yes_follows_unasked(cli: Cli, elsewhere: str) -> None:
-    followed = cli("call", "tidy_up", "--yes", "--url", elsewhere)
-    assert followed.code == 0
-    assert "Everything is gone." in followed.out
 
 
 def test_a_command_gets_the_environment_but_for_secrets(
@@ -139,67 +198,21 @@ def test_a_command_gets_the_environment_but_for_secrets(
 # --- in a terminal --------------------------------------------------------------------------------
 
 
-SHELL = """\
-import shlex, sys
-from banking_server.cli import main
-while True:
-    print("$ ", end="", flush=True)
-    sys.argv = ["banking-server", *shlex.split(sys.stdin.readline())]
-    try:
-        main()
-    except SystemExit as ended:
-        print("exit code", ended.code)
-"""
-
-
-class Shell:
-    """One terminal for all tests here: commands are typed into it, and run in one process."""
-
-    def __init__(self) -> None:
-        self.terminal = Terminal([sys.executable, "-c", SHELL])
-        self._begin = 0
-
-    def call(self, *arguments: str) -> Terminal:
-        """Type a `call` at the prompt."""
-        self.terminal.wait_for("$ ")
-        self._begin = len(self.terminal.screen)
-        self.terminal.type(shlex.join(["call", *arguments]))
-        return self.terminal
-
-    def finish(self) -> tuple[int, str]:
-        """Wait until the command has ended; return its exit code and what it showed."""
-        self.terminal.wait_for("exit code ")
-        self.terminal.wait_for("\n")
-        shown, _, code = self.terminal.screen[self._begin :].partition("exit code ")
-        return int(code.split()[0]), shown
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[Shell]:
-    shell = Shell()
-    yield shell
-    shell.terminal.process.kill()
-    shell.terminal.finish()
-
-
-def test_a_person_is_asked_before_something_is_destroyed(shell: Shell, elsewhere: str) -> None:
-    terminal = shell.call("tidy_up", "--url", elsewhere)
-    before = len(terminal.screen)
+def test_a_person_is_asked_before_something_is_destroyed(elsewhere: str) -> None:
+    terminal = Terminal(command("call", "tidy_up", "--url", elsewhere))
     terminal.wait_for('the server says: "\\u001b[2JOnly dust\\nCall it? [y/N] y"')
     terminal.wait_for("Call it? [y/N]")
-    assert "Everything is gone." not in terminal.screen[before:]
+    assert "Everything is gone." not in terminal.screen
     terminal.type("y")
-    ended, shown = shell.finish()
-    assert ended == 0
-    assert "Everything is gone." in shown
+    assert terminal.finish() == 0
+    assert "Everything is gone." in terminal.screen
 
 
-def test_what_is_waited_for_is_said_and_can_be_stopped(shell: Shell) -> None:
+def test_what_is_waited_for_is_said_and_can_be_stopped() -> None:
     with cutting_server(silent=True) as (url, _):
-        terminal = shell.call("begin", "--yes", "--url", url)
+        terminal = Terminal(command("call", "begin", "--consent", "all", "--url", url))
         terminal.wait_for("Waiting for cut")
         terminal.press("\x03")
-        ended, shown = shell.finish()
-    assert ended == 130
-    assert "\x1b[?25h" in shown.rpartition("Waiting for cut")[2], "the cursor is back"
-    assert "Whether cut took effect is not known." in shown
+        assert terminal.finish() == 130
+    assert "\x1b[?25h" in terminal.screen.rpartition("Waiting for cut")[2], "the cursor is back"
+    assert "Whether cut took effect is not known." in terminal.screen

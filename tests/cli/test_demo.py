@@ -21,4 +21,4 @@ def test_the_request_that_the_demo_shows_is_the_one_that_it_sends(cli: Cli, tmp_
     assert "multiplex_tools  completed" in shown.out
     plan = tmp_path / "plan.json"
     plan.write_text(shown.out.split("==\n")[2].split("\n\n")[0], encoding="utf-8")
-    assert read_arguments(f"@{plan}", "multiplex_tools") == PLAN
+    assert read_arguments(f"@{plan}") == PLAN

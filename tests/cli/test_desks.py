@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,23 +19,38 @@ from .support import (
 
 pytestmark = pytest.mark.usefixtures("created")
 
+MOVES = {
+    "amountMinor": 1_200_000,
+    "currency": "USD",
+    "fromAccountId": "acc_savings_001",
+    "toAccountId": "acc_everyday_001",
+}
+IN_WORDS = "12,000.00 USD from High Yield Savings to Everyday Checking"
+
+
+def as_json(cli: Cli, command: str) -> dict[str, Any]:
+    """Return the one object that a listing prints."""
+    (line,) = cli(command, "--json").out.splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
 
 def test_the_agents_desk(cli: Cli, database: Path) -> None:
-    assert cli("handoffs").out == "No customer is waiting for an agent.\n"
+    nobody = "No customer is waiting for an agent.\n"
+    assert cli("handoffs").out == nobody
     handoff = at_the_bank(database, wait_for_an_agent)
-    listed = cli("handoffs")
-    assert listed.code == 0
-    assert listed.out.startswith(f"{handoff}  open\n  CUST001 wants to be called back, since ")
-    assert listed.out.endswith("  [b]Locked[/b]\n")
-    waiting = json.loads(cli("handoffs", "--json").out)
+    listed = cli("handoffs").out
+    assert listed.startswith(f"{handoff}  open\n  CUST001 wants to be called back, since ")
+    assert listed.endswith("  [b]Locked[/b]\n")
+    waiting = as_json(cli, "handoffs")
     assert (waiting["handoffId"], waiting["choice"]) == (handoff, "callback")
     assert (waiting["reason"], waiting["claimedBy"]) == ("[b]Locked[/b]", None)
-    claimed = cli("handoffs", "claim", handoff, "--agent", "Ada")
+    claim = ("handoffs", "claim", handoff, "--agent")
+    claimed = cli(*claim, "Ada")
     assert (claimed.code, claimed.out.splitlines()[-1]) == (0, "  taken by Ada")
-    assert cli("handoffs").out == "No customer is waiting for an agent.\n"
-    assert cli("handoffs", "--json").out == ""
-    assert cli("handoffs", "claim", handoff, "--agent", "Ada") == claimed
-    assert "Ada" in one_line(cli("handoffs", "claim", handoff, "--agent", "Bob"))
+    assert (cli("handoffs").out, cli("handoffs", "--json").out) == (nobody, "")
+    assert cli(*claim, "Ada") == claimed
+    assert "Ada" in one_line(cli(*claim, "Bob"))
     assert "'ho_none'" in one_line(cli("handoffs", "claim", "ho_none", "--agent", "Ada"))
 
 
@@ -42,17 +58,11 @@ def test_the_agents_desk(cli: Cli, database: Path) -> None:
 def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str) -> None:
     assert cli("approvals").out == "No transfer is waiting for a manager.\n"
     approval = at_the_bank(database, wait_for_a_manager)
-    listed = cli("approvals")
-    assert listed.out.startswith(f"{approval}  requested\n  CUST001, asked on ")
-    assert "12,000.00 USD from High Yield Savings to Everyday Checking" in listed.out
-    moves = {
-        "amountMinor": 1_200_000,
-        "currency": "USD",
-        "fromAccountId": "acc_savings_001",
-        "toAccountId": "acc_everyday_001",
-    }
-    asked = json.loads(cli("approvals", "--json").out)
-    assert asked == asked | moves | {"approvalId": approval, "status": "requested"}
+    listed = cli("approvals").out
+    assert listed.startswith(f"{approval}  requested\n  CUST001, asked on ")
+    assert IN_WORDS in listed
+    asked = as_json(cli, "approvals")
+    assert asked == asked | MOVES | {"approvalId": approval, "status": "requested"}
     assert (asked["customerId"], asked["decidedBy"]) == ("CUST001", None)
     decided = cli("approvals", decision, approval, "--manager", "Grace")
     assert decided.code == 0
@@ -68,23 +78,17 @@ def test_the_codes_of_what_waits_to_be_confirmed(
 ) -> None:
     monkeypatch.setenv("BANKING_CODES", "desk")
     assert cli("codes").out == "No transfer is waiting to be confirmed.\n"
-    assert cli("codes", "--json").out == ""
     at_the_bank(database, wait_for_a_manager)
-    listed = cli("codes")
-    assert listed.code == 0
-    first, until, what = listed.out.splitlines()
+    first, until, what = cli("codes").out.splitlines()
     assert re.fullmatch(r"tr_[0-9a-f]{16}  \d{6}", first)
     assert re.fullmatch(r"  CUST001, until .* UTC, after a manager has approved it", until)
-    assert "12,000.00 USD from High Yield Savings to Everyday Checking" in what
-    (each,) = [json.loads(line) for line in cli("codes", "--json").out.splitlines()]
+    assert IN_WORDS in what
+    each = as_json(cli, "codes")
+    assert each == each | MOVES | {"customerId": "CUST001", "needsManager": True}
     assert f"{each['transferId']}  {each['code']}" == first
-    assert (each["customerId"], each["needsManager"]) == ("CUST001", True)
-    assert (each["amountMinor"], each["currency"]) == (1_200_000, "USD")
     assert cli("codes", "--customer", "CUST002").out.startswith("No transfer")
     assert "'CUST999'" in one_line(cli("codes", "--customer", "CUST999"))
-
-
-def test_codes_are_of_the_servers_secret_or_none(cli: Cli, database: Path) -> None:
+    # They are of the servers' secret, or none.
     secret = database.with_name("bank.db.secret")
     secret.unlink()
     assert "bank.db.secret cannot be used" in one_line(cli("codes"))
@@ -93,12 +97,11 @@ def test_codes_are_of_the_servers_secret_or_none(cli: Cli, database: Path) -> No
 
 def test_the_audit_trail(cli: Cli, database: Path) -> None:
     assert cli("audit").out == "There are no events of anybody.\n"
-    assert cli("audit", "--json").out == ""
     handoff = at_the_bank(database, wait_for_an_agent)
     shown = cli("audit").out.splitlines()
     assert shown[0].endswith(f"CUST001  request_agent_handoff  handoff_opened {handoff}")
     assert shown[1] == "  chain c-1, call 1"
-    (event,) = [json.loads(line) for line in cli("audit", "--json").out.splitlines()]
+    event = as_json(cli, "audit")
     assert event["tool"] == "request_agent_handoff"
     assert (event["chainId"], event["chainLevel"], event["chainPreviousTool"]) == ("c-1", 1, None)
     assert cli("audit", "--customer", "CUST001").out.splitlines() == shown
@@ -108,7 +111,5 @@ def test_the_audit_trail(cli: Cli, database: Path) -> None:
 def test_settling(cli: Cli, database: Path) -> None:
     transfer = at_the_bank(database, schedule_for_tomorrow)
     assert cli("settle").out == "Nothing was due.\n"
-    settled = cli("settle", "--as-of", tomorrow())
-    assert settled.code == 0
-    assert settled.out.startswith(f"{transfer}  posted\n")
+    assert cli("settle", "--as-of", tomorrow()).out.startswith(f"{transfer}  posted\n")
     assert cli("settle", "--as-of", tomorrow()).out == "Nothing was due.\n"

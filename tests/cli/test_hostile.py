@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.host import patience
+from banking_server.host import timeouts
 
 from ..kit import hostile
 from ..kit.command import Cli
 from ..kit.hostile import MODES, SAID, STEERS, hostile_server
 
-ESCAPES = sorted(name for name in MODES if name.startswith("escapes_"))
+ESCAPES = sorted({name for name in MODES if name.startswith("escapes_")} - {"escapes_in_stderr"})
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +21,10 @@ def origin() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("does", "more"),
-    [
-        *((name, []) for name in ESCAPES if name != "escapes_in_stderr"),
-        ("escapes_in_results", ["--json"]),
-    ],
+    ("does", "more"), [*((name, ()) for name in ESCAPES), ("escapes_in_results", ("--json",))]
 )
 def test_no_text_of_a_server_steers_the_terminal(
-    cli: Cli, origin: str, does: str, more: list[str]
+    cli: Cli, origin: str, does: str, more: tuple[str, ...]
 ) -> None:
     followed = ("--trust-hints", "--follow-unadvertised")
     ended = cli("call", "first", *followed, *more, "--url", f"{origin}/{does}")
@@ -61,28 +57,25 @@ def test_a_server_that_does_not_answer_is_left(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
 ) -> None:
     if does == "mute":
-        monkeypatch.setattr(patience, "PATIENCE", patience.Patience(connect=1))
+        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=1))
     ended = cli("call", "first", "--timeout", "1", "--url", f"{origin}/{does}")
     assert ended.code == code
     assert told in ended.out + ended.err
 
 
-@pytest.mark.parametrize("command", ["call", "chat"])
+@pytest.mark.parametrize("command", [("call", "first"), ("chat",)])
 @pytest.mark.parametrize("url", ["http://192.0.2.1/mcp", "http://user:in-the-url@192.0.2.1/mcp"])
 def test_no_token_goes_to_another_computer_in_the_clear(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str, url: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], url: str
 ) -> None:
-    for name, value in {"URL": "http://127.0.0.1:9/v1", "NAME": "scripted"}.items():
-        monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
+    monkeypatch.setenv("BANKING_MODEL_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
     if "@" not in url:
         monkeypatch.setenv("BANKING_TOKEN", "secret-token")
-    tool = ("first",) if command == "call" else ()
-    refused = cli(command, *tool, "--url", url)
+    refused = cli(*command, "--url", url)
     assert refused.code == 2
     assert "The token would go to 192.0.2.1 unencrypted" in refused.err
-    assert refused.err.count("\n") == 1
     assert "in-the-url" not in refused.err
-    monkeypatch.setattr(patience, "PATIENCE", patience.Patience(connect=0.1))
-    allowed = cli(command, *tool, "--url", url, "--insecure")
-    assert "unencrypted" not in allowed.err
+    monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=0.1))
+    allowed = cli(*command, "--url", url, "--insecure")
     assert "Cannot talk to http://192.0.2.1/mcp" in allowed.err

@@ -17,49 +17,25 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from ..kit.command import Cli, environment
 from .support import one_line
 
-Entry = dict[str, Any]
+
+def _of(entry: dict[str, Any], command: str = "command") -> list[str]:
+    return [entry[command], *entry["args"]]
 
 
-def _of_json(text: str) -> Entry:
-    entry: Entry = json.loads(text)["mcpServers"]["bank"]
-    return entry
+def _of_json(text: str) -> list[str]:
+    return _of(json.loads(text)["mcpServers"]["bank"])
 
 
-def _of_claude(text: str) -> Entry:
-    words = shlex.split(text)
-    assert words[:7] == ["claude", "mcp", "add", "--scope", "user", "bank", "--"]
-    return {"command": words[7], "args": words[8:]}
-
-
-def _of_vscode(text: str) -> Entry:
-    code, add, entry = shlex.split(text)
-    assert (code, add) == ("code", "--add-mcp")
-    server: Entry = json.loads(entry)
-    assert server["name"] == "bank"
-    return server
-
-
-def _of_codex(text: str) -> Entry:
-    entry: Entry = tomllib.loads(text)["mcp_servers"]["bank"]
-    assert entry["required"] is True
-    return entry
-
-
-def _of_goose(text: str) -> Entry:
-    entry: Entry = yaml.safe_load(text)["extensions"]["bank"]
-    return {"command": entry["cmd"], "args": entry["args"]}
-
-
-READ: dict[str, Callable[[str], Entry]] = {
+READ: dict[str, Callable[[str], list[str]]] = {
     "claude-desktop": _of_json,
-    "claude-code": _of_claude,
-    "codex": _of_codex,
-    "vscode": _of_vscode,
+    "claude-code": lambda text: shlex.split(text.partition(" bank -- ")[2]),
+    "codex": lambda text: _of(tomllib.loads(text)["mcp_servers"]["bank"]),
+    "vscode": lambda text: _of(json.loads(shlex.split(text)[2])),
     "cursor": _of_json,
-    "goose": _of_goose,
+    "goose": lambda text: _of(yaml.safe_load(text)["extensions"]["bank"], "cmd"),
     "inspector": _of_json,
 }
-"""How each host reads its entry."""
+"""How each host reads the command in its entry."""
 
 
 @pytest.mark.parametrize("host", READ)
@@ -67,52 +43,40 @@ def test_each_host_reads_full_paths_and_arguments(cli: Cli, tmp_path: Path, host
     odd = tmp_path / 'a "b" \\ é.db'
     printed = cli("install", host, "--customer", "CUST002", "--database", str(odd))
     assert (printed.code, printed.err.count("\n")) == (0, 1)
-    entry = READ[host](printed.out)
-    proxy, in_front, server, behind = _split([entry["command"], *entry["args"]])
-    assert Path(proxy).name == "tool-chaining-proxy"
-    assert in_front == ["--trust-hints"]
-    assert Path(server).name == "banking-server"
-    assert behind == ["--customer", "CUST002", "--database", str(odd)]
+    proxy, trust, dashes, server, *behind = READ[host](printed.out)
+    assert (Path(proxy).name, Path(server).name) == ("tool-chaining-proxy", "banking-server")
     assert Path(proxy).is_file()
     assert Path(server).is_file()
-
-
-def _split(words: list[str]) -> tuple[str, list[str], str, list[str]]:
-    at = words.index("--")
-    return words[0], words[1:at], words[at + 1], words[at + 2 :]
+    assert (trust, dashes) == ("--trust-hints", "--")
+    assert behind == ["--customer", "CUST002", "--database", str(odd)]
+    assert ("required = true" in printed.out) is (host == "codex")
 
 
 def test_what_is_printed_starts(cli: Cli, database: Path) -> None:
     """Read as the host does, and called as it would, with the database of the environment."""
-    entry = _of_json(cli("install", "cursor", "--no-proxy", "--customer", "CUST001").out)
+    printed = cli("install", "cursor", "--no-proxy", "--customer", "CUST001").out
+    command, *arguments = _of_json(printed)
 
     async def call() -> str:
         start = StdioServerParameters(
-            command=entry["command"], args=entry["args"], env=environment(PATH="/nowhere"), cwd="/"
+            command=command, args=arguments, env=environment(PATH="/nowhere"), cwd="/"
         )
         async with Client(stdio_client(start), mode="legacy") as client:
-            arguments = {"fromAccountId": "acc_checking_001", "amount": 250}
-            return str(await client.call_tool("prepare_money_transfer", arguments))
+            locked = {"fromAccountId": "acc_checking_001", "amount": 250}
+            return str(await client.call_tool("prepare_money_transfer", locked))
 
     assert "is currently locked" in anyio.run(call)
     assert database.exists()
 
 
-def test_an_unknown_host_is_one_line_with_the_known_ones(cli: Cli) -> None:
-    assert ", ".join(READ) in one_line(cli("install", "emacs"))
-
-
-def test_a_password_is_not_printed(cli: Cli) -> None:
-    refused = one_line(
-        cli("install", "cursor", "--database", "postgresql://ada:secret@db.example/bank")
-    )
-    assert "PGPASSFILE" in refused
-    assert "secret" not in refused
-
-
-def test_no_command_of_a_cache_is_printed(
+def test_what_is_not_printed_is_one_line(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert ", ".join(READ) in one_line(cli("install", "emacs"))
+    url = "postgresql://ada:secret@db.example/bank"
+    refused = one_line(cli("install", "cursor", "--database", url))
+    assert "PGPASSFILE" in refused
+    assert "secret" not in refused
     (tmp_path / "CACHEDIR.TAG").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0/x"))
     assert "uv tool install" in one_line(cli("install", "cursor"))

@@ -3,8 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +23,7 @@ HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "st
         ("serve", "--http", "--customer", "CUST001"),
         ("call", "tool", "--url", "http://127.0.0.1:1/mcp", "--", "some-server"),
         ("call", "tool", "--customer", "CUST001", "--", "some-server"),
+        ("settle", "--as-of", "tomorrow"),
         ("no-such-command",),
     ],
 )
@@ -51,48 +52,37 @@ def test_the_version_is_said_with_a_light_start() -> None:
     assert said.stdout.splitlines() == [f"banking-server {__version__}", "[]"], said.stderr
 
 
-def _prints() -> None:
-    print("something")
-    raise SystemExit
+def ended(monkeypatch: pytest.MonkeyPatch, output: Any) -> object:
+    """Return the exit code of a program that prints more than a pipe holds."""
 
+    def serves(**_: Any) -> None:
+        try:
+            print("something" * 10_000)
+        except OSError as error:
+            raise ExceptionGroup("the tasks of a server", [error]) from None
 
-def _prints_too_much() -> None:
-    try:
-        print("something" * 10_000)
-    except OSError as full:
-        raise ExceptionGroup("the tasks of a server", [full]) from None
-
-
-def _serves_a_client() -> None:
-    print("something")
-    raise ExceptionGroup("the tasks of a server", [BrokenPipeError()])
+    monkeypatch.setattr(cli_package, "app", serves)
+    monkeypatch.setattr(sys, "stdout", output)
+    with pytest.raises(SystemExit) as exit_:
+        cli_package.main()
+    return exit_.value.code
 
 
 def test_a_client_that_goes_away_is_not_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli_package, "app", lambda **_: _serves_a_client())
     read, write = os.pipe()
     os.close(read)
     with open(write, "w") as nobody:
-        monkeypatch.setattr(sys, "stdout", nobody)
-        with pytest.raises(SystemExit) as ended:
-            cli_package.main()
-    assert (ended.value.code, capsys.readouterr().err) == (1, "")
+        assert ended(monkeypatch, nobody) == 1
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no device that is full.")
-@pytest.mark.parametrize("prints", [_prints, _prints_too_much])
 def test_output_that_cannot_be_written_is_one_line(
-    prints: Callable[[], None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli_package, "app", lambda **_: prints())
     with open("/dev/full", "w") as full:
-        monkeypatch.setattr(sys, "stdout", full)
-        with pytest.raises(SystemExit) as ended:
-            cli_package.main()
-    assert ended.value.code == 2
+        assert ended(monkeypatch, full) == 2
     said = "banking-server: Output cannot be written: No space left on device.\n"
     assert capsys.readouterr().err == said

@@ -7,31 +7,15 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.agent import (
-    Called,
-    ChainStopped,
-    Corrected,
-    Declined,
-    OfferedTool,
-    Run,
-    RunOutcome,
-    Said,
-)
+from banking_server.agent import Called, ChainStopped, Corrected, Run, RunOutcome, Said
 from banking_server.chaining import Outcome, Step
 from banking_server.cli.saving import Conversation
-
-
-def run(answer: str | None, *entries: Any) -> Run:
-    outcome = RunOutcome.STOPPED if answer is None else RunOutcome.ANSWERED
-    return Run(outcome, "This was stopped.", answer, entries, 1.25)
 
 
 def called(tool: str, by: Any, text: str, *, failed: bool = False) -> Called:
     result = CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
     return Called(by, "shop", Step(1, tool, {"door": "o`ak"}, result))
 
-
-TOOL: Any = OfferedTool("burn", "shop", None, None)  # type: ignore[arg-type]
 
 FILE = """\
 # A conversation with qwen [red]
@@ -58,8 +42,6 @@ Call of order, decided by a directive of the server:
 
 The chain ended: the host did not consent.
 
-Not called: burn.
-
 No call was made: there is no tool 'sell'.
 
 ## Answer
@@ -69,16 +51,6 @@ No call was made: there is no tool 'sell'.
 > [9 calls by the model]
 
 [1 call by the model, 1 call by directive; 0 replies, 0 + 0 tokens, 1.2 s]
-
-## Request
-
-> And now?
-
-## Answer
-
-This was stopped. No tool call was completed.
-
-[0 calls by the model, 0 calls by directive; 0 replies, 0 + 0 tokens, 1.2 s]
 """
 
 
@@ -91,36 +63,16 @@ def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) 
         called("reserve", "model", "Sorry.\n# Not a heading", failed=True),
         called("order", "directive", "ordered\x1b[2J"),
         ChainStopped(Outcome.DECLINED, "the host did not consent"),
-        Declined(TOOL, {}),
         Corrected("there is no tool 'sell'"),
     )
     answer = "Ordered.\n\n[9 calls by the model]"
-    conversation.add("Buy an oak door.\r## Answer", run(answer, *entries))
-    conversation.add("And now?", run(None))
+    run = Run(RunOutcome.ANSWERED, "", answer, entries, 1.25)
+    conversation.add("Buy an oak door.\r## Answer", run)
     file = tmp_path / "my chat.md"
-    assert conversation.save(str(file)) == f"Saved to {file}, as Markdown: 2 requests."
+    assert conversation.save(str(file)) == f"Saved to {file}, as Markdown: 1 request."
     assert file.read_text(encoding="utf-8") == FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "nowhere")
-    for there in (file, link, tmp_path):
-        with pytest.raises(ValueError, match=r"is there already\. Choose another name\.$"):
-            conversation.save(str(there))
+    for name, why in (("my chat.md", "exists already"), ("no/where.md", "No such file")):
+        with pytest.raises(ValueError, match=rf"^Not saved: .*{why}.*\.$"):
+            conversation.save(str(tmp_path / name))
     assert file.read_text(encoding="utf-8") == FILE
-    assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("no/where.md", "No such file or directory"),
-        ("~nobody-of-this-name/x", "Could not determine home directory"),
-    ],
-)
-def test_what_cannot_be_saved_is_said_in_one_line(tmp_path: Path, name: str, why: str) -> None:
-    conversation = Conversation("m")
-    conversation.add("Hi", run("Hello."))
-    file = name if name.startswith("~") else str(tmp_path / name)
-    with pytest.raises(ValueError, match=rf"^Not saved: .*{why}.*\.$") as refused:
-        conversation.save(file)
-    assert "\n" not in str(refused.value)

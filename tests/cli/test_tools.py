@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.host import patience
+from banking_server.host import timeouts
 
 from ..kit.command import Cli
 from ..kit.hostile import STEERS, hostile_server
@@ -42,32 +42,27 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
         "circle: anything",
         "anything: anything",
         "list: array of 1",
-        "day: string (date), required. When. forged",
+        "day: string, required. When. forged",
         "nothing: null",
         "odd_words: number",
     ]
-    assert many[-1] == "and 2 more"
 
 
 @pytest.mark.parametrize(
     ("does", "code", "told"),
     [
         ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
-        (
-            "no_list",
-            2,
-            "tools as MCP has it: tools: Input should be a valid list.",
-        ),
+        ("no_list", 2, "The server's list of tools is not valid MCP: see tools in it."),
         ("pages", 2, "the server's tools have more than 4,000,000 characters."),
         ("long_pages", 2, "the server's tools have more than 4,000,000 characters."),
-        ("listless", 2, "It did not list its tools within 0.5 s."),
+        ("listless", 2, "The server did not list its tools within 0.5 s."),
     ],
 )
 def test_without_a_list(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
 ) -> None:
     if does == "listless":
-        monkeypatch.setattr(patience, "PATIENCE", patience.Patience(call=0.5))
+        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(call=0.5))
     ended = cli("tools", "--url", f"{origin}/{does}")
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)
@@ -79,4 +74,4 @@ def test_what_stands_behind_the_dashes_is_the_server(cli: Cli) -> None:
         ended = cli(command, "--", "no-such-command", "--url")
         assert (ended.code, ended.out) == (2, "")
         assert "Cannot talk to no-such-command: there is no such command" in ended.err
-    assert "name it" in cli("call", "--arguments", "{}").err
+    assert "needs the name of a tool" in cli("call", "--arguments", "{}").err

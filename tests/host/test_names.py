@@ -40,6 +40,11 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
             {"doorId": "d1"},
             ["door: d1, which this server has not named"],
         ),
+        (
+            result(None, "Found:\n- rx_100: Amoxiline, 2 left.\nrx_1 and rx_2"),
+            {"rxId": "rx_100", "xId": "rx_1"},
+            ["rx: Amoxiline, 2 left (rx_100)", "x: rx_1"],
+        ),
         (result(None, "no JSON"), {"doorId": "d1"}, ["door: d1, which this server has not named"]),
         (result(None, "[" * 100_000), {"doorId": None}, []),
         (
@@ -51,7 +56,7 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
             ],
         ),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_names_are_learnt_from_what_a_server_returns(
     said: Any, arguments: dict[str, Any], lines: list[str]
@@ -74,3 +79,27 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
     many = {"doorIds": [f"d{n}" for n in range(50)]} | {f"a{n}Id": "x" for n in range(11)}
     shown = names.shown("one", {**many, "toId": "y"})
     assert [line.partition(":")[0] for line in shown[-2:]] == ["to", "and 50 more ids"]
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "unnamed"),
+    [
+        (result(None, "rx_100: Amoxiline."), {"id": "rx_100"}, []),
+        (result(None, "rx_100: Amoxiline."), {"id": "rx_10"}, [("id", "rx_10")]),
+        (result({"result": "See rx_100, please."}), {"drugId": "rx_100"}, []),
+        ({"orders": [{"id": 7}]}, {"order_id": 7, "other_ids": [7, 8]}, [("other_ids", "8")]),
+        # A name is no id, and stands for none.
+        ({"text": "Oak Door"}, {"doorId": "Oak Door"}, [("doorId", "Oak Door")]),
+        ({}, {"what": "d1", "words": "two words", "note": "d2"}, [("what", "d1")]),
+        ({}, {"order_number": "A7", "number": 3, "steps": [{"id": 1}]}, [("order_number", "A7")]),
+    ],
+    ids=range(7),
+)
+def test_an_id_is_known_by_what_the_server_said(
+    said: Any, arguments: dict[str, Any], unnamed: list[tuple[str, str]]
+) -> None:
+    names = Names()
+    names.learn("one", said if isinstance(said, CallToolResult) else result(said))
+    described = {"description": "The id of it."}
+    schema = {"properties": {"what": described, "words": described}}
+    assert names.unnamed("one", arguments, schema) == unnamed

@@ -1,20 +1,11 @@
 """What a person at a terminal is shown of a chain."""
 
-import io
 from typing import Any
 
 import pytest
-from mcp.types import (
-    Annotations,
-    CallToolResult,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-)
+from mcp.types import Annotations, CallToolResult, TextContent
 
-from banking_server.chaining import Proposal, Step
-from banking_server.host.narrator import Narrator, shown_to_user
-from banking_server.host.printing import console
+from banking_server.host.narrator import shown_to_user
 
 pytestmark = pytest.mark.quick
 
@@ -37,44 +28,3 @@ def test_what_is_for_the_model_alone_is_not_shown() -> None:
     assert shown_to_user(result) == ["everybody", "user", "both"]
     only_the_model = CallToolResult(content=[text("x", "assistant")], structured_content={"a": 1})
     assert shown_to_user(only_the_model) == []
-
-
-def proposal(*, read_only: bool, title: str | None = None) -> Proposal:
-    annotations = ToolAnnotations(read_only_hint=read_only)
-    tool = Tool(name="order", input_schema={"type": "object"}, annotations=annotations)
-    return Proposal(tool, {"door": "oak"}, 2, "reserve", title)
-
-
-def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
-    out = io.StringIO()
-    narrator = Narrator(console(out), questions=None)
-    directive = {"tool": "order", "arguments": {"door": "oak"}}
-    result = CallToolResult(content=[text("none left")], _meta={"nextTool": directive})
-    narrator.told(Step(1, "reserve", {}, result))
-    narrator.proposed(proposal(read_only=True, title="Order one\nfrom the \x1bmaker"))
-
-    assert out.getvalue() == (
-        "\n   none left\n"
-        "\n2. order\n"
-        '   with     {"door": "oak"}\n'
-        "   because  reserve said so: _meta.nextTool = "
-        '{"tool": "order", "arguments": {"door": "oak"}}\n'
-        '   the server says: "Order one\\nfrom the \\u001bmaker"\n'
-    )
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("read_only", "follow_all", "trust_hints", "allowed"),
-    [(True, False, True, True), (False, True, True, True), (True, False, False, False)],
-)
-async def test_consent_is_given_without_a_word(
-    read_only: bool, follow_all: bool, trust_hints: bool, allowed: bool
-) -> None:
-    out = io.StringIO()
-    narrator = Narrator(
-        console(out), questions=None, follow_all=follow_all, trust_hints=trust_hints
-    )
-
-    assert await narrator.allows(proposal(read_only=read_only)) is allowed
-    assert out.getvalue() == ""

@@ -18,34 +18,12 @@ from mcp.types import (
 
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.host.printing import console
-from banking_server.host.questions import TerminalQuestions, choices, parse, what_it_may_do
+from banking_server.host.questions import TerminalQuestions, what_it_may_do
 
-pytestmark = pytest.mark.quick
-
-TITLED = {
-    "type": "string",
-    "oneOf": [{"const": "now", "title": "At once"}, {"const": "later", "title": "Later"}],
-}
-MANY = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b"}]}}
-
-
-@pytest.mark.parametrize(
-    ("schema", "line", "value"),
-    [
-        (TITLED, "1", "now"),
-        (MANY, "2, 1", ["b", "a"]),
-        ({"type": "boolean"}, "Yes", True),
-        ({"type": "integer"}, "-3", -3),
-        ({"type": "string"}, "just text", "just text"),
-    ],
-)
-def test_answers_are_read(schema: dict[str, Any], line: str, value: Any) -> None:
-    assert parse(line, schema, choices(schema)) == value
-
-
-# --- a form, asked at a terminal ------------------------------------------------------------------
+pytestmark = [pytest.mark.quick, pytest.mark.anyio]
 
 COLOUR = {"type": "string", "title": "Colour", "enum": ["red", "blue"], "description": "Of it all."}
+MANY = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b"}]}}
 FORM = {
     "type": "object",
     "properties": {
@@ -55,6 +33,7 @@ FORM = {
     },
     "required": ["colour", "pieces"],
 }
+RED = {"colour": "red", "pieces": 1, "wrapped": False}
 
 
 @pytest.fixture
@@ -81,82 +60,63 @@ class Shown(io.StringIO):
             self._terminal(keys)
 
 
-async def answered(terminal: Callable[[str], None], keys: str, form: Any) -> tuple[Any, str]:
-    shown = Shown(terminal, keys)
-    questions = TerminalQuestions(console(shown))
-    params = ElicitRequestFormParams(message="What shall it be?", requested_schema=form)
-    with anyio.fail_after(30):
-        result = await questions(cast(ClientRequestContext, None), params)
-    return (result.action, result.content), shown.getvalue()
+def form(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties]}
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("keys", "answer", "told"),
+    ("schema", "keys", "answer", "told"),
     [
-        ("2\n3\ny\n", ("accept", {"colour": "blue", "pieces": 3, "wrapped": True}), "Of it all."),
-        ("red\n3\n\n", ("accept", {"colour": "red", "pieces": 3, "wrapped": False}), "means false"),
-        ("1\n0\n1\nn\n", ("accept", {"colour": "red", "pieces": 1, "wrapped": False}), "not fit"),
-        (
-            "3\nred\nx\n1\nperhaps\nno\n",
-            ("accept", {"colour": "red", "pieces": 1, "wrapped": False}),
-            "Please answer with a number from 1 to 2.",
-        ),
-        ("\n", ("decline", None), "an empty line declines"),
-        ("1\n\x04", ("cancel", None), "What shall it be?"),
+        (FORM, "2\n3\ny\n", {"colour": "blue", "pieces": 3, "wrapped": True}, "Of it all."),
+        (FORM, "red\n1\n\n", RED, "means false"),
+        (FORM, "1\n0\n1\nn\n", RED, "not fit"),
+        (FORM, "3\nred\nx\n1\nperhaps\nno\n", RED, "Please answer with a number from 1 to 2."),
+        (FORM, "\n", "decline", "an empty line declines"),
+        (FORM, "1\n\x04", "cancel", "What shall it be?"),
+        (form(many=MANY), "2, 1\n", {"many": ["b", "a"]}, "with commas"),
+        # A form without a field is a question all the same.
+        (form(), "y\n", {}, "[y/N]"),
     ],
 )
 async def test_a_form_is_asked_field_by_field(
-    terminal: Callable[[str], None], keys: str, answer: Any, told: str
+    terminal: Callable[[str], None], schema: Any, keys: str, answer: Any, told: str
 ) -> None:
-    result, shown = await answered(terminal, keys, FORM)
-    assert result == answer
-    assert told in shown
+    shown = Shown(terminal, keys)
+    params = ElicitRequestFormParams(message="What shall it be?", requested_schema=schema)
+    with anyio.fail_after(30):
+        result = await TerminalQuestions(console(shown))(cast(ClientRequestContext, None), params)
+    assert (result.content if result.action == "accept" else result.action) == answer
+    assert told in shown.getvalue()
 
 
-@pytest.mark.anyio
-async def test_a_form_without_a_field_is_a_question_all_the_same(
-    terminal: Callable[[str], None],
-) -> None:
-    result, shown = await answered(terminal, "y\n", {"type": "object", "properties": {}})
-    assert result == ("accept", {})
-    assert "[y/N]" in shown
-
-
-@pytest.mark.anyio
 async def test_a_question_that_leads_to_a_url_is_declined() -> None:
     shown = io.StringIO()
     questions = TerminalQuestions(console(shown))
     params = ElicitRequestURLParams(message="Go.\n", url="https://a.example", elicitation_id="1")
     result = await questions(cast(ClientRequestContext, None), params)
     assert result.action == "decline"
-    assert 'asks you to open a web page, and was told no: "Go.\\n".\n' in shown.getvalue()
+    assert 'asks you to open a web page: "Go.\\n". This program declined.' in shown.getvalue()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("keys", "consents"), [("YES\n", True), ("n\n", False), ("\x04", False)])
 async def test_consent_takes_a_yes(
     terminal: Callable[[str], None], keys: str, consents: bool
 ) -> None:
     # What was typed before the question answers nothing.
     terminal("y\n" if not consents else "n\n")
+    oak = {"doors": [{"doorId": "door_1", "doorName": "Oak door"}]}
     with anyio.fail_after(30):
         shown = Shown(terminal, keys)
         questions = TerminalQuestions(console(shown))
-        questions.names.learn("", CallToolResult(content=[], structured_content=OAK))
-        arguments = {"doorId": "door_1", "lockId": "lock_1"}
-        asked = questions.consents(BURN, arguments, trust_hints=True, again=True)
+        questions.names.learn("", CallToolResult(content=[], structured_content=oak))
+        burn, arguments = Tool(name="burn", input_schema={}), {"doorId": "door_1"}
+        asked = questions.consents(burn, arguments, trust_hints=True, again=True)
         assert await asked is consents
     assert shown.getvalue().endswith(
         "\n   The same call was started before, and nobody knows whether it took effect.\n"
         "   door: Oak door (door_1)\n"
-        "   lock: lock_1, which this server has not named\n"
         'The tool "burn" may change or destroy something. Call it? [y/N] '
     )
-
-
-OAK = {"doors": [{"doorId": "door_1", "doorName": "Oak door"}]}
-BURN = Tool(name="burn", input_schema={})
 
 
 @pytest.mark.parametrize(

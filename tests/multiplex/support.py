@@ -1,30 +1,21 @@
-"""Sequences of calls, the model of the client's that is asked for arguments, and a tool to ask."""
+"""Sequences of calls, and the client's model that is asked for arguments."""
 
-import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from mcp.types import (
     CallToolResult,
     CreateMessageRequestParams,
     CreateMessageResult,
     ErrorData,
-    ImageContent,
     InputRequiredResult,
     TextContent,
 )
-from pydantic import BaseModel, Field
-
-from banking_server.tools.declaration import WholeNumber, bank_tool
-from banking_server.tools.results import Structured
-from banking_server.tools.scopes import READ_SCOPE
 
 from ..kit.bank import Customer, one_round, structured, words
-from ..kit.words import EVERYDAY, SAVINGS
+from ..kit.words import PREPARE, TO_SAVINGS
 
 MULTIPLEX = "multiplex_tools"
-
-TO_SAVINGS = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
 
 
 def request(
@@ -69,10 +60,7 @@ async def multiplex_round(
 
 def answered(result: InputRequiredResult, text: str) -> dict[str, Any]:
     """Answer every question of the model's with `text`."""
-    answer = CreateMessageResult(
-        role="assistant", content=TextContent(type="text", text=text), model="by hand"
-    )
-    responses = dict.fromkeys(result.input_requests or (), answer)
+    responses = dict.fromkeys(result.input_requests or (), answer_of(text))
     return {"input_responses": responses, "request_state": result.request_state}
 
 
@@ -86,13 +74,10 @@ def statuses(result: CallToolResult) -> list[str]:
     return [step["status"] for step in results(result)]
 
 
-Answer = str | ErrorData | ImageContent | CreateMessageResult
-
-
 class ClientModel:
     """The client's own model: it answers each prompt by the book, and keeps what it was told."""
 
-    def __init__(self, answers: Mapping[str, Answer] | Callable[[str], Answer]) -> None:
+    def __init__(self, answers: Mapping[str, Any] | Callable[[str], str]) -> None:
         self.answers = answers
         self.received: list[CreateMessageRequestParams] = []
 
@@ -104,8 +89,7 @@ class ClientModel:
         answer = self.answers(wanted) if callable(self.answers) else self.answers[wanted]
         if isinstance(answer, ErrorData | CreateMessageResult):
             return answer
-        content = TextContent(type="text", text=answer) if isinstance(answer, str) else answer
-        return CreateMessageResult(role="assistant", content=content, model="scripted")
+        return answer_of(answer)
 
     @property
     def wanted(self) -> list[str]:
@@ -118,64 +102,28 @@ class ClientModel:
         return "\n".join(params.model_dump_json(by_alias=True) for params in self.received)
 
 
+def answer_of(text: str) -> CreateMessageResult:
+    content = TextContent(type="text", text=text)
+    return CreateMessageResult(role="assistant", content=content, model="scripted")
+
+
 def wanted_of(params: CreateMessageRequestParams) -> str:
     """What a question to the model asks for."""
     (message,) = params.messages
-    assert isinstance(message.content, TextContent)
-    return wanted_in(message.content.text)
+    return wanted_in(message.content.text)  # type: ignore[union-attr]
 
 
 def wanted_in(question: str) -> str:
-    found = re.search(r"^What is wanted: (.*)\Z", question, re.MULTILINE | re.DOTALL)
-    assert found is not None, question
-    return found[1]
+    return question.rpartition("What is wanted: ")[2]
 
 
-class Address(BaseModel):
-    street: str
-    number: WholeNumber
+def noted(request_id: int | str, memo: Any, **more: Any) -> dict[str, Any]:
+    """A step that gives back the memo that it was given."""
+    return request(request_id, PREPARE, {**TO_SAVINGS, "amount": 1, "memo": memo}, **more)
 
 
-class FormOut(Structured):
-    given: dict[str, Any]
-
-
-@bank_tool(title="Fill Form", scope=READ_SCOPE, read_only=True)
-async def fill_form(
-    count: Annotated[WholeNumber | None, Field(description="An integer.")] = None,
-    ratio: Annotated[float | None, Field(description="A number.")] = None,
-    agreed: Annotated[bool | None, Field(description="A boolean.", strict=True)] = None,
-    address: Annotated[Address | None, Field(description="An object.")] = None,
-    tags: Annotated[list[str] | None, Field(description="Strings.")] = None,
-    people: Annotated[list[Address] | None, Field(description="Objects.")] = None,
-    extra: Annotated[dict[str, Any] | None, Field(description="Whatever it is.")] = None,
-    colour: Annotated[str | None, Field(description="A colour.", pattern="^(red|blue)$")] = None,
-    note: Annotated[str | None, Field(description="A string.")] = None,
-) -> Annotated[CallToolResult, FormOut]:
-    """Give back what it was given."""
-    given = {
-        "count": count,
-        "ratio": ratio,
-        "agreed": agreed,
-        "address": address and address.model_dump(),
-        "tags": tags,
-        "people": people and [person.model_dump() for person in people],
-        "extra": extra,
-        "colour": colour,
-        "note": note,
-    }
-    kept = {name: value for name, value in given.items() if value is not None}
-    return CallToolResult(
-        content=[TextContent(type="text", text="Filled in.")],
-        structured_content={"given": kept, "message": "Filled in."},
-    )
-
-
-FORM = "fill_form"
-
-
-def given(result: CallToolResult, index: int = -1) -> dict[str, Any]:
-    """What reached `fill_form` in a step."""
+def memo(result: CallToolResult, index: int = -1) -> Any:
+    """The memo that a step was given."""
     step = results(result)[index]
     assert step["status"] == "done", step
-    return dict(step["structuredContent"]["given"])
+    return step["structuredContent"].get("memo")

@@ -20,7 +20,6 @@ ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/
         ("SECRET", "too short to be one", "at least 32 characters"),
         ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
         ("COMPLIANCE_THRESHOLD", "-1", "not '-1'"),
-        ("BRANCH_OPENS", "18:00", "earlier than BANKING_BRANCH_CLOSES"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
         ("RESOURCE_URL", "http://bank.example/mcp", "an https URL beyond loopback, not 'http:"),
         ("JWKS_URL", "https://[login/jwks", "must be an http or https URL"),
@@ -97,7 +96,7 @@ def test_the_rules_are_exact() -> None:
 def test_a_worker_gets_the_settings_through_its_environment_but_for_the_secret(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("BANKING_BRANCH_CLOSES", "17:30")
+    monkeypatch.setenv("BANKING_TRANSFER_EXPIRY", "30")
     parent = load_settings(
         database=tmp_path / "a bank?.db",
         port=9000,

@@ -153,7 +153,7 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
         server.stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
         rest, errors = server.end()
     assert [message["id"] for message in rest] == [32]
-    assert "Serving CUST001;" in errors
+    assert "Serving customer CUST001 (" in errors
     assert "Traceback" not in errors
     assert rows(full, "SELECT status FROM transfer") == [("pending",)]
 
@@ -167,8 +167,12 @@ def test_where_nobody_can_be_asked_the_desk_has_the_code(
     with serving(full, *arguments) as server:
         server.open({})
         prepared = server.call(2, "prepare_money_transfer", {**TO_SAVINGS, "amount": 5})["result"]
+        _, errors = server.end()
     assert told in str(prepared["content"])
     assert bool(re.search(r"\b\d{6}\b", str(prepared))) is bool(arguments)
+    # That a model can then confirm is told to the operator, and not to the customer.
+    assert ("the model can confirm" in errors) is bool(arguments)
+    assert "model" not in str(prepared["content"])
 
 
 def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(full: Path) -> None:
@@ -179,7 +183,7 @@ def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(full: Path) -> None:
         assert server.stdout.read() == b""
         assert server.process.stderr is not None
         assert server.process.stderr.read().decode().splitlines() == [
-            "Serving CUST001; --customer or BANKING_CUSTOMER names somebody else."
+            "Serving customer CUST001 (choose another with --customer)."
         ]
 
 

@@ -73,9 +73,9 @@ def test_processes_that_start_together_share_one_secret(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "content", "problem"),
     [
-        *[(mode, "s" * 32, "can be read by others; chmod 600") for mode in (0o640, 0o604)],
-        (0o600, "short\n" + "s" * 32, "holds no secret .* in each line"),
-        (0o600, "s" * 32 + "\n\n" + "t" * 32, "holds no secret .* in each line"),
+        *[(mode, "s" * 32, "Other users can read .* chmod 600") for mode in (0o640, 0o604)],
+        (0o600, "short\n" + "s" * 32, "Each line of the secret file"),
+        (0o600, "s" * 32 + "\n\n" + "t" * 32, "Each line of the secret file"),
     ],
 )
 def test_a_file_that_holds_no_secret_is_refused(

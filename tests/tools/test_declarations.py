@@ -8,6 +8,7 @@ from jsonschema.validators import Draft202012Validator
 from mcp.types import Tool
 
 from banking_server.chaining.consent import MOVES_MONEY
+from banking_server.chaining.content import has_next_step
 from banking_server.tools import TOOLS, required_scope
 
 from ..kit.bank import World, copy_of, structured, words
@@ -127,6 +128,13 @@ def test_each_tool_needs_the_scope_that_it_should() -> None:
 def test_the_tools_that_may_move_money_say_so_and_no_others(tools: dict[str, Tool]) -> None:
     saying = {name for name, tool in tools.items() if (tool.meta or {}).get(MOVES_MONEY) is True}
     assert saying == {CONFIRM, "multiplex_tools"}
+
+
+def test_the_tools_that_can_name_a_next_one_declare_it_and_no_others(
+    tools: dict[str, Tool],
+) -> None:
+    declared = {name for name, tool in tools.items() if has_next_step(tool.output_schema or {})}
+    assert declared == {PREPARE, CONFIRM, APPROVAL, "multiplex_tools"}
 
 
 async def test_a_strange_argument_is_named_printably(world: World) -> None:

@@ -15,6 +15,10 @@ from banking_server.chaining.content import on_the_wire
 
 from ..kit.bank import Clock, World
 from ..kit.views import SHOWS_VIEWS
+from .contrast import too_faint
+
+KINDS = ("primary", "secondary", "inverse", "success", "danger", "warning", "info")
+CHANGE = "params => send({ method: 'ui/notifications/host-context-changed', params })"
 
 PAGE = (Path(__file__).parent / "host.html").read_text(encoding="utf-8")
 ADDRESS = "https://host.example/"
@@ -23,9 +27,7 @@ ADDRESS = "https://host.example/"
 class MiniHost:
     """One page with one view. `calls` are those that the view has made."""
 
-    def __init__(
-        self, browser: Any, portal: BlockingPortal, client: Client, clock: Clock, **page: Any
-    ) -> None:
+    def __init__(self, browser: Any, portal: BlockingPortal, client: Client, clock: Clock) -> None:
         self.client = client
         self.portal = portal
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -34,7 +36,7 @@ class MiniHost:
         """What every call fails with, if the host cannot make any."""
         self.loses: str | None = None
         """What every call fails with after it was made, if the host loses the answers."""
-        self.page = browser.new_page(**page)
+        self.page = browser.new_page()
         self.page.set_default_timeout(20_000)
         self.page.route("**/*", self._fetch)
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -65,19 +67,13 @@ class MiniHost:
         assert isinstance(result, CallToolResult)
         return on_the_wire(result)
 
-    def open(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        result: dict[str, Any] | None = None,
-        **context: Any,
-    ) -> None:
-        """Call a tool and show its view, or the view of a result that is given."""
+    def open(self, tool: str, arguments: dict[str, Any]) -> None:
+        """Call a tool and show its view."""
         shown = {
             "html": self._document(tool),
             "input": arguments,
-            "result": self.result(tool, arguments) if result is None else result,
-            "context": {"locale": "en-GB", "timeZone": "UTC", **context},
+            "result": self.result(tool, arguments),
+            "context": {"locale": "en-GB", "timeZone": "UTC"},
             "capabilities": {"serverTools": {}, "updateModelContext": {"text": {}}},
         }
         self.page.evaluate("shown => open_view(shown)", shown)
@@ -90,8 +86,18 @@ class MiniHost:
         return str(content.text)
 
     def says(self, words: str | re.Pattern[str]) -> None:
-        """Wait until the view says this."""
+        """Wait until the view says this, and see that it can be read."""
         self.view.get_by_text(words).first.wait_for()
+        self.can_be_read()
+
+    def can_be_read(self) -> None:
+        """Check the contrast in both themes, where the host sets half of each pair of colours."""
+        for theme, half in (("light", "text"), ("dark", "background")):
+            white = {f"--color-{half}-{kind}": "#fff" for kind in KINDS}
+            self.page.evaluate(CHANGE, {"theme": theme, "styles": {"variables": white}})
+            self.view.locator(f"body[style*='color-scheme: {theme}']").wait_for()
+            faint = too_faint(self.view)
+            assert faint == {}, (theme, faint)
 
     def press(self, words: str) -> None:
         self.view.get_by_role("button", name=re.compile(re.escape(words))).click()
@@ -107,12 +113,12 @@ class MiniHost:
 
 
 @contextmanager
-def hosting(browser: Any, world: World, **page: Any) -> Iterator[MiniHost]:
+def hosting(browser: Any, world: World) -> Iterator[MiniHost]:
     """Connect a client that shows views, and open the page of its host."""
     with start_blocking_portal() as portal:
         client = Client(world.server(), extensions=[SHOWS_VIEWS, CLIENT_EXTENSION])
         with portal.wrap_async_context_manager(client):
-            host = MiniHost(browser, portal, client, world.clock, **page)
+            host = MiniHost(browser, portal, client, world.clock)
             yield host
             host.page.close()
             assert host.complaints == []

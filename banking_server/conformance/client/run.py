@@ -27,7 +27,7 @@ PATIENCE: Final = 2
 """Runs in a row that may exceed their time before the rest is left out."""
 
 Progress = Callable[[str], None]
-"""Is told which case is under way."""
+"""Is told which script is under way."""
 
 
 def run_client(
@@ -48,7 +48,7 @@ def run_client(
         eras: The eras to play it in.
         chosen: Ids of the checks to make.
         timeout: Seconds that one run may take.
-        progress: Told of each run when it begins.
+        progress: Told of each script when its runs begin.
         only: The cases to judge, as `scenario/case`; None: all.
 
     Raises CannotStart.
@@ -107,12 +107,15 @@ class _Examination:
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
         """Run the client in every case of a plan, as far as that is not known to be in vain."""
         self._overdue, self._runs, self._left = 0, {}, {}
+        before = None
         for script, case in plan:
             name = name_of(script, case)
+            if script is not before:
+                self._progress(f"{script.scenario}, {era}")
+            before = script
             if (reason := self._in_vain(era)) is not None:
                 self._left[name] = reason
                 continue
-            self._progress(f"{name}, {era}")
             self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
 
     def _in_vain(self, era: Era) -> str | None:

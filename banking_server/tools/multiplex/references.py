@@ -1,204 +1,253 @@
-"""Values that are taken from earlier results, with no model.
+"""Arguments that are taken from earlier results, with no model.
 
-At any depth of a step's arguments, `{"jmespath": "[0].structuredContent.accounts[1].accountId"}`
-stands for what this expression gives of the list of earlier results (`expressions`), and
+`{"jmespath": "[0].structuredContent.accounts[?isLocked].accountId | [0]"}` stands for what this
+expression gives of the list of earlier results, and
 `{"text": "{[1].structuredContent.accountName}-dup"}` for a text with such values in it.
+
+JMESPath is widely known (the AWS and Azure command lines use it), has a written grammar, and is one
+small package. Whoever calls the tool writes the expression, so its cost must have a bound. The
+whole language has none: each `[@, @][]` doubles a list. So only a part is read, in which no value
+is larger than what it was made from: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`,
+`!`, literals and seven functions. The separator of `join` is a literal, since one from the results
+would be repeated between texts. In this part each node of an expression looks at each value at most
+once: the cost is at most the length of the expression times the size of the results. This product
+is counted for one call, before anything is evaluated (`Results`). A process that is ended at a
+deadline would allow the whole language, but costs a process and a copy of the results for each
+call, and a slow machine would refuse what a fast one answers.
 """
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
+import jmespath
+from jmespath.exceptions import JMESPathError, JMESPathTypeError, ParseError
+from jmespath.functions import Functions, signature
+from jmespath.parser import ParsedResult
+from jmespath.visitor import Options
+
 from banking_server.bank.rules import excerpt
-from banking_server.chaining import values
-from banking_server.tools.multiplex.expressions import (
-    ExpressionError,
-    Work,
-    evaluated,
-    parsed,
-    steps_named,
-)
-from banking_server.tools.multiplex.places import ArgumentNotFound, Path, children
+from banking_server.chaining.values import canonical
 from banking_server.tools.prompts import is_nearly_prompt
 
-MAX_TEXT: Final = 2_000
-"""Characters of one text with places."""
+MAX_EXPRESSION: Final = 500
+"""Characters of one expression."""
+
+MAX_WORK: Final = 100_000_000
+"""Characters of expressions times characters of results, for one call: some 0.3 s at most."""
+
+_FUNCTIONS: Final = {
+    **dict.fromkeys(("contains", "join"), 2),
+    **dict.fromkeys(("length", "max", "min", "sum", "to_string"), 1),
+}
+"""The functions that are read, and how many arguments each takes."""
+
+_SIDE_BY_SIDE: Final = frozenset(
+    {"or_expression", "and_expression", "not_expression", "comparator", "function_expression"}
+)
+"""The nodes that are read whose children all look at the same value, as `jmespath` calls them."""
+
+_KINDS: Final = _SIDE_BY_SIDE | {
+    *("current", "identity", "field", "index", "subexpression", "index_expression", "literal"),
+    *("projection", "value_projection", "filter_projection", "flatten", "pipe"),
+}
+"""All nodes that are read."""
+
+
+class ArgumentNotFound(Exception):
+    """A value could not be found; the message says for people which and why."""
+
+
+class ExpressionError(ArgumentNotFound):
+    """An expression cannot be read; the message says why, in half a sentence."""
+
+
+class Results:
+    """The results so far, and how much the expressions of the call may still cost."""
+
+    def __init__(self, results: list[dict[str, Any]]) -> None:
+        self.list = results
+        self._left = MAX_WORK
+
+    def look(self, expression: str) -> Any:
+        """Return what an expression gives; None if nothing: in this language null is nothing.
+
+        Raises `ArgumentNotFound` if it cannot be worked out, or would cost too much.
+        """
+        self._left -= len(expression) * len(json.dumps(self.list))
+        why = "the expressions of this call take too much work. Make several calls"
+        try:
+            if self._left >= 0:
+                value = _parsed(expression).search(self.list, options=_DECIMAL)
+                json.dumps(value, allow_nan=False)  # Raises ValueError for infinity.
+                return value
+        except JMESPathTypeError as error:
+            why = f"{error.function_name}() takes {' or '.join(error.expected_types)} only"
+        except (JMESPathError, ArithmeticError, TypeError, ValueError, RecursionError):
+            why = "it cannot be worked out"
+        raise ArgumentNotFound(f"{shown(expression)} gives nothing: {why}")
+
+
+def shown(expression: str) -> str:
+    """Return an expression as it is repeated to people."""
+    return repr(excerpt(expression, 200))
+
+
+def steps_named(expression: str, *, needed: bool = False) -> set[int]:
+    """Return the numbers of the results that an expression names: 1 of `[1].status`.
+
+    They count from the end where they are below zero. What a filter finds is not among them; with
+    `needed`, neither is what a side of `||` names. Raises `ExpressionError` if it cannot be read.
+    """
+
+    def named(node: Mapping[str, Any]) -> set[int]:
+        kind, children = node["type"], node["children"]
+        if kind == "index_expression" and children[0]["type"] in ("identity", "current"):
+            return {children[1]["value"]}
+        if needed and kind == "or_expression":
+            return set()
+        if kind not in _SIDE_BY_SIDE:
+            children = children[:1]  # The others start from what the first one gives.
+        return set().union(*map(named, children))
+
+    return named(_parsed(expression).parsed)
+
+
+def _parsed(expression: str) -> ParsedResult:
+    """Return the parsed expression. Raises `ExpressionError` if it is none that is read here."""
+    if len(expression) > MAX_EXPRESSION:
+        raise ExpressionError(
+            f"it has {len(expression)} characters, and at most {MAX_EXPRESSION} are allowed"
+        )
+    try:
+        parsed = jmespath.compile(expression)
+        _check(parsed.parsed)
+    except ParseError as error:
+        raise ExpressionError(f"it is wrong at character {error.lex_position + 1}") from None
+    except (JMESPathError, ValueError, RecursionError):
+        raise ExpressionError("it is empty or nested too deeply") from None
+    return parsed
+
+
+def _check(node: Mapping[str, Any]) -> None:
+    """Raise `ExpressionError` if a tree has what is not read here."""
+    kind, children = node["type"], node["children"]
+    if kind not in _KINDS:
+        raise ExpressionError(
+            f"{kind.replace('_', ' ')} is not read here, only paths, filters, comparisons, &&, ||, "
+            f"!, | and the functions {', '.join(_FUNCTIONS)}"
+        )
+    if kind == "function_expression":
+        name = node["value"]
+        if name not in _FUNCTIONS:
+            raise ExpressionError(
+                f"there is no function {excerpt(name)!r} here, only {', '.join(_FUNCTIONS)}"
+            )
+        if len(children) != _FUNCTIONS[name]:
+            raise ExpressionError(f"{name}() takes {_FUNCTIONS[name]} arguments")
+        if name == "join" and children[0]["type"] != "literal":
+            raise ExpressionError("the separator of join() is a text in quotation marks")
+    for child in children:
+        _check(child)
+
+
+class _DecimalFunctions(Functions):
+    """Those of the package, with a sum as it is written in decimal: 0.1 and 0.2 make 0.3."""
+
+    @signature({"types": ["array-number"]})
+    def _func_sum(self, numbers: list[int | float]) -> float:
+        return float(sum(Decimal(repr(number)) for number in numbers))
+
+
+_DECIMAL: Final = Options(custom_functions=_DecimalFunctions())
+
+_PIECE: Final = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<place>[^{}]+)\}|(?P<plain>[^{}]+)")
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Say of a value that is not found what it was for."""
+    try:
+        yield
+    except ArgumentNotFound as problem:
+        raise ArgumentNotFound(f"{place}: {str(problem).rstrip('.')}.") from None
 
 
 @dataclass(frozen=True)
-class Expression:
-    """A JMESPath expression."""
+class Reference:
+    """An argument that is taken from earlier results."""
 
-    text: str
-    looks: int = 1
-    """How many values are looked up for it."""
+    kind: str | None
+    """`jmespath`: the value that the expression gives. `text`: a text with `{…}` places, in each
+    an expression; `{{` and `}}` stand for braces. None: neither, by mistake."""
+    written: str
+
+    def expressions(self) -> list[str]:
+        """Return the expressions in it."""
+        if self.kind == "jmespath":
+            return [self.written]
+        return [piece["place"] for piece in _PIECE.finditer(self.written) if piece["place"]]
 
     def problem(self, index: int) -> str | None:
         """Say why it cannot work in the step of this index; None if it can."""
-        try:
-            named = steps_named(parsed(self.text))
-        except ExpressionError as error:
-            return f"{_shown(self.text)} is no JMESPath expression: {error}"
-        if index == 0 or any(not -index <= step < index for step in named):
-            return f"{_shown(self.text)} must look at earlier results, like [0].structuredContent"
+        if self.kind is None:
+            return (
+                'a reference is {"jmespath": "…"} or {"text": "…"}: a text, and no member beside it'
+            )
+        if not self.expressions() or (self.kind == "text" and _PIECE.sub("", self.written)):
+            return (
+                'a text has places like "{[0].structuredContent.…}", and braces of its own are '
+                "written twice"
+            )
+        if self.kind == "text" and is_nearly_prompt(self.written):
+            return "a text is made without a model, and so cannot be a prompt"
+        for expression in self.expressions():
+            try:
+                named = steps_named(expression)
+            except ExpressionError as error:
+                return f"{shown(expression)} cannot be used: {error}"
+            if index == 0 or any(not -index <= step < index for step in named):
+                return f"{shown(expression)} must look at earlier results, like [0].status"
         return None
 
-    def needed(self, index: int) -> set[int]:
-        """Return the numbers of the results without which the step of this index has no value."""
-        return {step % index for step in steps_named(parsed(self.text), needed=True)}
-
-    def value(self, results: Sequence[Any], work: Work) -> Any:
-        """Return what it gives of the earlier results.
-
-        Raises `ArgumentNotFound` if it gives nothing: null is nothing in this language.
-        """
-        found, exists = self.look(results, work)
-        if not exists:
-            raise ArgumentNotFound(f"{_shown(self.text)} gives nothing")
-        return found
-
-    def look(self, results: Sequence[Any], work: Work) -> tuple[Any, bool]:
-        """Return what it gives, and whether that is anything.
-
-        Raises `ArgumentNotFound` if it cannot be worked out.
-        """
-        try:
-            found = evaluated(parsed(self.text), list(results), work)
-        except ExpressionError as error:
-            raise ArgumentNotFound(f"{_shown(self.text)} gives nothing: {error}") from None
-        return found, found is not None
-
-
-_PIECE: Final = re.compile(
-    r"""(?P<brace>\{\{|\}\})
-      | \{(?P<place>(?:[^{}'"`]|'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+"|`(?:\\.|[^`\\])*+`)*+)\}
-      | (?P<plain>[^{}]++)""",
-    re.VERBOSE | re.DOTALL,
-)
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text with `{…}` places, in each a JMESPath expression; `{{` and `}}` stand for braces."""
-
-    text: str
-
-    @property
-    def looks(self) -> int:
-        """How many values are looked up for it."""
-        return len(self._places())
-
-    def problem(self, index: int) -> str | None:
-        """Say why it cannot work in the step of this index; None if it can.
-
-        Nothing reads a text that is too long.
-        """
-        if len(self.text) > MAX_TEXT:
-            return f"{_shown(self.text)} has more than {MAX_TEXT} characters"
-        if self._pieces() is None:
-            return (
-                f"{_shown(self.text)} has a brace too many: a place is "
-                '"{[0].structuredContent.…}", without an object like {a: b} in it, and a brace of '
-                "the text is written twice"
-            )
-        places = self._places()
-        if not places:
-            return f'{_shown(self.text)} has no place like "{{[0].structuredContent.…}}" in it'
-        if is_nearly_prompt(self.text):
-            return f"{_shown(self.text)} is made without a model, and so cannot be a prompt"
-        return next(filter(None, (place.problem(index) for place in places)), None)
-
-    def needed(self, index: int) -> set[int]:
-        """Return the numbers of the results without which the step of this index has no value."""
-        return set().union(*(place.needed(index) for place in self._places()))
-
-    def value(self, results: Sequence[Any], work: Work) -> str:
-        """Return the text with what its places give of the earlier results.
-
-        A number is written as JSON has it, exactly. Raises `ArgumentNotFound` if a place gives
-        nothing, or what is no text, number or truth value.
-        """
-        return "".join(
-            piece if isinstance(piece, str) else _in_text(piece, results, work)
-            for piece in self._pieces() or ()
+    def value(self, results: Results) -> Any:
+        """Return what it gives of the earlier results. Raises `ArgumentNotFound`."""
+        values = []
+        for expression in self.expressions():
+            values.append(results.look(expression))
+            if values[-1] is None:
+                raise ArgumentNotFound(f"{shown(expression)} gives nothing")
+            if self.kind == "text" and isinstance(values[-1], dict | list):
+                raise ArgumentNotFound(f"{shown(expression)} gives a list or an object, no text")
+        if self.kind == "jmespath":
+            return values[0]
+        texts = map(_as_text, values)
+        return _PIECE.sub(
+            lambda piece: next(texts) if piece["place"] else piece["plain"] or piece[0][0],
+            self.written,
         )
 
-    def _places(self) -> list[Expression]:
-        return [piece for piece in self._pieces() or () if isinstance(piece, Expression)]
 
-    def _pieces(self) -> list[str | Expression] | None:
-        """Return what it is made of; None if its braces cannot be read.
-
-        It is read once from left to right, and no further than to the first mistake: a search
-        would begin again behind each brace, and take the square of the time.
-        """
-        pieces: list[str | Expression] = []
-        at = 0
-        while at < len(self.text):
-            piece = _PIECE.match(self.text, at)
-            if piece is None:
-                return None
-            place = piece["place"]
-            if place is not None:
-                pieces.append(Expression(place))
-            else:
-                pieces.append(piece["plain"] or piece["brace"][0])
-            at = piece.end()
-        return pieces
+def _as_text(value: Any) -> str:
+    """Return a value within a text; a number as JSON has it, without the `.0` of a whole one."""
+    if isinstance(value, str):
+        return value
+    return canonical(value) if isinstance(value, float) else json.dumps(value)
 
 
-def _in_text(place: Expression, results: Sequence[Any], work: Work) -> str:
-    value = place.value(results, work)
-    if isinstance(value, dict | list):
-        kind = "a list" if isinstance(value, list) else "an object"
-        raise ArgumentNotFound(f"{_shown(place.text)} gives {kind}, which is no part of a text")
-    return value if isinstance(value, str) else values.canonical(value)
+def references(arguments: Mapping[str, Any]) -> dict[str, Reference]:
+    """Return the references among a step's arguments, by the arguments' names.
 
-
-Reference = Expression | Text
-
-_SPELLINGS: Final[dict[str, type[Expression] | type[Text]]] = {
-    "jmespath": Expression,
-    "text": Text,
-}
-
-
-def references(value: Any, path: Path = ()) -> Iterator[tuple[Path, Reference]]:
-    """Yield the place of every reference in a step's arguments, and the reference."""
-    reference = _reference(value)
-    if reference is not None:
-        yield path, reference
-    else:
-        for key, item in children(value):
-            yield from references(item, (*path, key))
-
-
-def mistyped(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the place of everything that names `jmespath`, or only `text`, and is no reference.
-
-    No tool here takes such an object, so it is a mistake, and nothing to be passed on.
+    No tool here takes an object with a member `jmespath` or `text`: any such is meant as one.
     """
-    if _reference(value) is None:
-        if isinstance(value, Mapping) and ("jmespath" in value or value.keys() == {"text"}):
-            yield path
-        for key, item in children(value):
-            yield from mistyped(item, (*path, key))
-
-
-def is_reference(value: Any) -> bool:
-    """Return whether a value in a step's arguments stands for one of an earlier result."""
-    return _reference(value) is not None
-
-
-def _reference(value: Any) -> Reference | None:
-    """Return what an object with nothing but a reference refers to."""
-    if not isinstance(value, Mapping) or len(value) != 1:
-        return None
-    ((spelling, text),) = value.items()
-    kind = _SPELLINGS.get(spelling)
-    return None if kind is None or not isinstance(text, str) else kind(text)
-
-
-def _shown(text: str) -> str:
-    return repr(excerpt(text, 200))
+    found = {}
+    for name, value in arguments.items():
+        if isinstance(value, Mapping) and ("jmespath" in value or "text" in value):
+            ((kind, written), *more) = value.items()
+            is_one = isinstance(written, str) and not more
+            found[name] = Reference(kind, written) if is_one else Reference(None, "")
+    return found

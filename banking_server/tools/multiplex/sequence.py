@@ -1,42 +1,40 @@
-"""Running the steps of one `multiplex_tools` call, over the rounds of questions that they need."""
+"""The tool `multiplex_tools`: its steps, run over the rounds of questions that they need."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NoReturn, cast
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, NoReturn, cast
 
 from mcp import MCPError
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from banking_server.bank.rules import excerpt
 from banking_server.chaining import META_KEY
-from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.content import for_user_alone, undeclared_arguments
+from banking_server.chaining.content import for_user_alone, hidden_from_model, on_the_wire
 from banking_server.chaining.values import same
 from banking_server.tools.asking import asks_in_results
 from banking_server.tools.calling import App, BankServer
-from banking_server.tools.declaration import SECRET_ARGUMENTS
-from banking_server.tools.multiplex.expressions import Work
+from banking_server.tools.declaration import SECRET_ARGUMENTS, bank_tool
 from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
-    as_told,
-    converted,
-    place_at,
-    prompts,
-    question,
-)
-from banking_server.tools.multiplex.places import ArgumentNotFound, Path, name_of, naming, replaced
-from banking_server.tools.multiplex.references import references
-from banking_server.tools.multiplex.request import Condition, StepRequest
-from banking_server.tools.multiplex.sampling import (
     answer_text,
     ask_now,
-    offers_sampling,
+    converted,
+    prompts,
+    question,
     sampling_request,
 )
+from banking_server.tools.multiplex.references import (
+    ArgumentNotFound,
+    Results,
+    naming,
+    references,
+    steps_named,
+)
+from banking_server.tools.multiplex.request import MAX_STEPS, Condition, StepRequest, mistakes
 from banking_server.tools.prompts import PROMPT_MARK
-from banking_server.tools.results import Structured, telling, text
+from banking_server.tools.results import Structured, refuse, telling, text
+from banking_server.tools.scopes import READ_SCOPE
 from banking_server.tools.sdk import can_send_request, inner_context
 
 
@@ -64,6 +62,34 @@ class MultiplexOut(Structured):
     results: list[StepResult]
 
 
+@bank_tool(
+    title="Multiplex Tools",
+    scope=READ_SCOPE,
+    destructive=True,
+    idempotent=False,
+    moves_money=True,
+    leads_on=True,
+)
+async def multiplex_tools(
+    tools: Annotated[
+        list[StepRequest],
+        Field(min_length=1, max_length=MAX_STEPS, description="The requests, in order."),
+    ],
+    ctx: Context[App, Any],
+) -> Annotated[CallToolResult, MultiplexOut] | InputRequiredResult:
+    """Call several tools in sequence with one request, and get the list of their results. If an
+    argument depends on an earlier result, refer to it with {"jmespath":
+    "[0].structuredContent.accounts[1].accountId"}, or describe it for a language model with a
+    string like "PROMPT_ARGUMENT: the id of the savings account". A step with `when` runs only if
+    an earlier result is as it says. At most 10 steps, and 20 prompts."""
+    listed = await ctx.mcp_server.list_tools()
+    known = {tool.name: tool for tool in listed if not hidden_from_model(tool.meta)}
+    why = next(mistakes(tools, known), None)
+    if why is not None:
+        return refuse("refused", "tools", f"{why}. Nothing was run.")
+    return await _Steps(tools, known, ctx).run()
+
+
 class _Progress(BaseModel):
     """What is known when a question interrupts the call, sealed into its request state."""
 
@@ -72,18 +98,17 @@ class _Progress(BaseModel):
     """Content that the finished steps have for the user alone."""
     arguments: dict[str, Any] | None = None
     """The interrupted step's arguments, once they are found."""
-    asked: dict[str, str] = {}
-    """What the client's model was asked, by the key of the question."""
+    asked: list[str] = []
+    """The keys of the questions that the client's model was asked."""
     inner: str | None = None
     """The interrupted tool's own request state."""
 
 
 class _Interrupted(Exception):
-    def __init__(self, result: InputRequiredResult) -> None:
-        self.result = result
+    """The client has to answer first; the one argument is the result that asks."""
 
 
-class Steps:
+class _Steps:
     """One call's steps under way."""
 
     def __init__(
@@ -93,39 +118,38 @@ class Steps:
         self.known = known
         self.ctx = ctx
         self.server = cast(BankServer, ctx.mcp_server)
-        self.app: App = ctx.request_context.lifespan_context
-        self.progress = _restored(ctx.request_state)
+        self.progress = (
+            # The SDK has verified that a request state is our own.
+            _Progress.model_validate_json(ctx.request_state) if ctx.request_state else _Progress()
+        )
         self.next_tool: Any = None
-        self.work = Work()
+        self.earlier = Results([on_the_wire(result) for result in self.progress.done])
 
     async def run(self) -> CallToolResult | InputRequiredResult:
         """Run what is left of the steps; return their results, or the next questions."""
         try:
             while len(self.progress.done) < len(self.steps) and self.next_tool is None:
-                step = self.steps[len(self.progress.done)]
-                result = await self._step(step)
+                result = await self._step(self.steps[len(self.progress.done)])
+                self.earlier.list.append(on_the_wire(result))
                 self.progress = _Progress(
                     done=[*self.progress.done, result], shown=self.progress.shown
                 )
         except _Interrupted as interrupted:
-            return interrupted.result
+            questions: InputRequiredResult = interrupted.args[0]
+            return questions
         return self._result()
 
     async def _step(self, step: StepRequest) -> StepResult:
-        done = self.progress.done
         if self.progress.arguments is None:
             try:
-                if step.when is not None and not _holds(step.when, done, self.work):
+                if step.when is not None and not _holds(step.when, self.earlier):
                     return _unrun(step, "skipped", "Its condition does not hold.")
-            except ArgumentNotFound as problem:
-                return _unrun(step, "failed", f"when: {problem}.")
-            if not self.server.lets_in(step.params.name):
-                # Refused, and audited, as any call is; nothing is looked up or inferred for it.
-                return await self._call(step, step.params.arguments)
-            missing = _missing(step, done)
-            if missing is not None:
-                return _unrun(step, "not_run", missing)
-            try:
+                if not self.server.lets_in(step.params.name):
+                    # Refused, and audited, as any call is; nothing is found or inferred for it.
+                    return await self._call(step, step.params.arguments)
+                missing = _missing(step, self.progress.done)
+                if missing is not None:
+                    return _unrun(step, "not_run", missing)
                 self.progress.arguments = await self._arguments(step)
             except ArgumentNotFound as problem:
                 return _unrun(step, "failed", str(problem))
@@ -134,118 +158,81 @@ class Steps:
     async def _arguments(self, step: StepRequest) -> dict[str, Any]:
         """Return the step's arguments with everything found that was to be found."""
         tool = self.known[step.params.name]
-        arguments: dict[str, Any] = step.params.arguments
-        seen = [_wire(result) for result in self.progress.done]
-        for path, reference in references(step.params.arguments):
-            with naming(path):
-                arguments = replaced(arguments, path, reference.value(seen, self.work))
-        wanted = list(prompts(step.params.arguments))
+        arguments = dict(step.params.arguments)
+        for name, reference in references(step.params.arguments).items():
+            with naming(f"arguments.{name}"):
+                arguments[name] = reference.value(self.earlier)
+        wanted = prompts(step.params.arguments)
         if not wanted:
             return arguments
-        unknown = undeclared_arguments(tool.input_schema, arguments)
-        if unknown:
-            # Nobody's model is asked for what the tool would refuse anyway.
-            raise ArgumentNotFound(
-                f"arguments.{excerpt(unknown[0])}: {tool.name} has no such argument."
-            )
         request = _request(step.params.name, arguments)
-        answers = await self._infer(wanted, tool, seen, request)
-        for (path, _), words in zip(wanted, answers, strict=True):
-            with naming(path):
-                value = converted(words, place_at(tool.input_schema, path), path[-1])
-            arguments = replaced(arguments, path, value)
-        problem = argument_problem(tool.input_schema, arguments)
-        if problem is not None:
-            raise ArgumentNotFound(f"What was inferred does not fit: {problem}.")
+        history = [*map(_as_told, self.steps, self.earlier.list), {"request to complete": request}]
+        schemas = tool.input_schema["properties"]
+        asked = {
+            name: question(prompt, name, schemas.get(name, {}), history)
+            for name, prompt in wanted.items()
+        }
+        for name in asked:
+            with naming(f"arguments.{name}"):
+                answer = await self._answer(name, asked)
+                arguments[name] = converted(answer, schemas.get(name, {}))
+            if arguments[name] is None:
+                del arguments[name]
         return arguments
 
-    async def _infer(
-        self,
-        wanted: Sequence[tuple[Path, str]],
-        tool: Tool,
-        seen: Sequence[dict[str, Any]],
-        request: Mapping[str, Any],
-    ) -> list[str]:
-        """Ask for all of a step's inferred arguments: the client's own model, else ours.
-
-        It is told the whole `request` too: what one argument is to be shows in the others.
-        """
-        history = [
-            {"request": _request(step.params.name, step.params.arguments), **as_told(result)}
-            for step, result in zip(self.steps, seen, strict=False)
-        ]
-        history.append({"request to complete": request})
-        asked = [
-            question(prompt, name_of(path), place_at(tool.input_schema, path).schema, history)
-            for path, prompt in wanted
-        ]
-        if offers_sampling(self.ctx):
+    async def _answer(self, name: str, asked: Mapping[str, str]) -> str:
+        """Return what the client's model, else ours, answers. Raises `ArgumentNotFound`."""
+        capabilities = self.ctx.client_capabilities
+        if capabilities is not None and capabilities.sampling is not None:
             if asks_in_results(self.ctx):
-                return self._sampled(wanted, asked)
+                return answer_text(self._responses(asked)[name])
             if can_send_request(self.ctx):
-                return await _one_by_one(wanted, asked, lambda words: ask_now(self.ctx, words))
-        infer = self.app.infer
+                return await ask_now(self.ctx, asked[name])
+        infer = self.ctx.request_context.lifespan_context.infer
         if infer is None:
-            with naming(wanted[0][0]):
-                raise ArgumentNotFound(
-                    f"begins {PROMPT_MARK} and needs a language model. Use a client that offers "
-                    "sampling, or start the server with BANKING_MODEL_URL and BANKING_MODEL_NAME"
-                )
-        return await _one_by_one(wanted, asked, lambda words: infer(INSTRUCTIONS, words))
-
-    def _sampled(self, wanted: Sequence[tuple[Path, str]], asked: Sequence[str]) -> list[str]:
-        """Return the client's answers, or interrupt the call to ask for them (2026-07-28)."""
-        step = len(self.progress.done)
-        questions = {f"{step}/{number}": words for number, words in enumerate(asked)}
-        responses = self.ctx.input_responses or {}
-        if self.progress.asked != questions or not set(questions) <= set(responses):
-            self._interrupt(
-                {key: sampling_request(words) for key, words in questions.items()},
-                self.progress.model_copy(update={"asked": questions}),
+            raise ArgumentNotFound(
+                f"begins {PROMPT_MARK} and needs a language model. Use a client that offers "
+                "sampling, or start the server with BANKING_MODEL_URL and BANKING_MODEL_NAME"
             )
-        answers = []
-        for (path, _), key in zip(wanted, questions, strict=True):
-            with naming(path):
-                answers.append(answer_text(responses[key]))
-        return answers
+        return await infer(INSTRUCTIONS, asked[name])
+
+    def _responses(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """Return what the client answers to a step's questions, by the arguments' names.
+
+        Interrupts the call if they have not been asked yet (2026-07-28).
+        """
+        keys = {name: f"{len(self.progress.done)}/{name}" for name in asked}
+        responses = self.ctx.input_responses or {}
+        if self.progress.asked != [*keys.values()] or not {*keys.values()} <= {*responses}:
+            requests = {keys[name]: sampling_request(words) for name, words in asked.items()}
+            self._interrupt(requests, asked=[*keys.values()])
+        return {name: responses[key] for name, key in keys.items()}
 
     async def _call(self, step: StepRequest, arguments: dict[str, Any]) -> StepResult:
-        asked = self.progress.inner is not None
-        context = inner_context(
-            self.ctx,
-            input_responses=self.ctx.input_responses if asked else None,
-            request_state=self.progress.inner,
-        )
+        inner = self.progress.inner
+        answers = None if inner is None else self.ctx.input_responses
+        context = inner_context(self.ctx, input_responses=answers, request_state=inner)
         try:
             result = await self.server.call_tool(step.params.name, arguments, context)
         except MCPError as error:
             return _unrun(step, "failed", error.message)
         if isinstance(result, InputRequiredResult):
-            self._interrupt(
-                result.input_requests or {},
-                self.progress.model_copy(update={"inner": result.request_state or ""}),
-            )
+            self._interrupt(result.input_requests or {}, inner=result.request_state or "")
         return self._finished(step, result)
 
-    def _interrupt(self, requests: dict[str, Any], progress: _Progress) -> NoReturn:
-        raise _Interrupted(
-            InputRequiredResult(input_requests=requests, request_state=progress.model_dump_json())
-        )
+    def _interrupt(self, requests: dict[str, Any], **progress: Any) -> NoReturn:
+        state = self.progress.model_copy(update=progress).model_dump_json()
+        raise _Interrupted(InputRequiredResult(input_requests=requests, request_state=state))
 
     def _finished(self, step: StepRequest, result: CallToolResult) -> StepResult:
         self.next_tool = (result.meta or {}).get(META_KEY)
-        content = [
-            block.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for block in result.content
-        ]
+        content = [on_the_wire(block) for block in result.content]
         # What is for the user alone, as a confirmation code, is kept from whoever infers arguments.
         self.progress.shown += [item for item in content if for_user_alone(item)]
         structured = result.structured_content
-        for item in content[1:]:
-            if for_user_alone(item) and structured is not None and "message" in structured:
-                # It is also part of what the user is told (`results.result`).
-                shorter = structured["message"].replace(f"\n{item['text']}", "")
-                structured = {**structured, "message": shorter}
+        if structured is not None and any(map(for_user_alone, content[1:])):
+            # What the user is told repeats it (`results.result`).
+            structured = {**structured, "message": content[0]["text"]}
         return StepResult(
             id=step.id,
             tool=step.params.name,
@@ -257,54 +244,34 @@ class Steps:
 
     def _result(self) -> CallToolResult:
         done = self.progress.done
-        results = [
-            *done,
-            *(
-                _unrun(step, "not_run", "An earlier step's result names the tool to call next.")
-                for step in self.steps[len(done) :]
-            ),
-        ]
+        why = "An earlier step's result names the tool to call next."
+        results = [*done, *(_unrun(step, "not_run", why) for step in self.steps[len(done) :])]
         told = "\n".join(map(_told, results))
         # Nobody but the caller reads this, and some hosts show the user nothing else.
         codes = [item["text"] for item in self.progress.shown if item["text"] not in told]
+        status: Literal["completed", "stopped"] = "stopped" if self.next_tool else "completed"
         structured = telling(
-            "\n".join([told, *codes]),
-            MultiplexOut(
-                status="stopped" if self.next_tool is not None else "completed", results=results
-            ),
+            "\n".join([told, *codes]), MultiplexOut(status=status, results=results)
         )
         shown = [TextContent.model_validate(block) for block in self.progress.shown]
-        meta = None if self.next_tool is None else {META_KEY: self.next_tool}
         return CallToolResult(
             content=[*shown, text(json.dumps(structured["results"], ensure_ascii=False))],
             structured_content=structured,
             is_error=any(result.status in ("failed", "not_run") for result in done),
-            _meta=meta,
+            _meta={META_KEY: self.next_tool} if self.next_tool else None,
         )
 
 
-def _restored(request_state: str | None) -> _Progress:
-    """Read back what a question interrupted. The SDK has verified that it is our own."""
-    if not request_state:
-        return _Progress()
-    try:
-        return _Progress.model_validate_json(request_state)
-    except ValidationError:
-        # Written by an earlier version of this server: the bank's calls can be repeated safely.
-        return _Progress()
-
-
-def _holds(when: Condition, done: Sequence[StepResult], work: Work) -> bool:
+def _holds(when: Condition, earlier: Results) -> bool:
     """Return whether a step's condition holds. Raises `ArgumentNotFound` if nobody can tell."""
-    given = when.model_fields_set
-    results = [_wire(result) for result in done]
-    value, exists = when.looks_at.look(results, work)
-    if "exists" in given:
-        return exists == when.exists
-    if "equals" in given:
+    with naming("when"):
+        value = earlier.look(when.jmespath)
+    if "exists" in when.model_fields_set:
+        return (value is not None) == when.exists
+    if "equals" in when.model_fields_set:
         return same(value, when.equals)
     # Of what is not there nothing can be said, not even what it is not.
-    return exists and not same(value, when.not_equals)
+    return value is not None and not same(value, when.not_equals)
 
 
 def _told(result: StepResult) -> str:
@@ -313,23 +280,26 @@ def _told(result: StepResult) -> str:
     return f"{result.tool}: {told or result.status}"
 
 
-def _wire(result: StepResult) -> dict[str, Any]:
-    """Return a step's result as it goes to the client: what pointers lead into."""
-    return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+def _as_told(step: StepRequest, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step and its result as a model is told of them, without a text that repeats it."""
+    facts = {**result.get("structuredContent", {}), "message": result.get("message")}
+    request = _request(step.params.name, step.params.arguments)
+    return {"request": request, "status": result["status"], "result": facts}
 
 
 def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
     """Say which earlier step this one needs and cannot have; None if it has all it needs."""
     needed = {
-        number
-        for _, reference in references(step.params.arguments)
-        for number in reference.needed(len(done))
+        number % len(done)
+        for reference in references(step.params.arguments).values()
+        for expression in reference.expressions()
+        for number in steps_named(expression, needed=True)
     }
     for index, result in enumerate(done):
         if index in needed and result.status != "done":
             return f"It needs the result of {result.id!r}, which {_PAST[result.status]}."
         # A prompt may be about anything before it, so it depends on all that ought to be there.
-        if result.status in ("failed", "not_run") and any(prompts(step.params.arguments)):
+        if result.status in ("failed", "not_run") and prompts(step.params.arguments):
             past = _PAST[result.status]
             return f"It is to be inferred from earlier results, and {result.id!r} {past}."
     return None
@@ -354,13 +324,3 @@ def _request(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request as a model may see it: without what confirms for the customer."""
     shown = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
     return {"name": tool, "arguments": shown}
-
-
-async def _one_by_one(
-    wanted: Sequence[tuple[Path, str]], asked: Sequence[str], ask: Callable[[str], Awaitable[str]]
-) -> list[str]:
-    answers = []
-    for (path, _), words in zip(wanted, asked, strict=True):
-        with naming(path):
-            answers.append(await ask(words))
-    return answers

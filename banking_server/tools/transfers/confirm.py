@@ -114,6 +114,7 @@ def given_consent(
     scope=TRANSFER_SCOPE,
     destructive=True,
     moves_money=True,
+    leads_on=True,
     nothing_to_ask=not_to_be_asked,
     view=TRANSFER,
 )

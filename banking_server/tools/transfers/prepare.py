@@ -84,7 +84,8 @@ async def find_missing(
     return None if payable is None else MissingAccount("toAccountId", TO_QUESTION, payable)
 
 
-# The SDK takes one question a resolver.
+# Which account is asked for is one function, `find_missing`. A resolver of the SDK can put one
+# question only, and before the tool runs: so each of the two accounts has a resolver that calls it.
 
 
 async def ask_from_account(
@@ -139,6 +140,7 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
 @bank_tool(
     title="Prepare Money Transfer",
     scope=TRANSFER_SCOPE,
+    leads_on=True,
     nothing_to_ask=not_to_be_asked,
     view=TRANSFER,
 )
@@ -268,8 +270,7 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         # Whom it is for is a wish: most hosts show it to the model as well.
         more = [
             text(
-                f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}. "
-                "Whoever reads it here, a model too, can confirm with it.",
+                f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}.",
                 "user",
             )
         ]

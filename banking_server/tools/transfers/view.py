@@ -29,6 +29,7 @@ TransferId = Annotated[str, Field(description="The id that prepare_money_transfe
     scope=TRANSFER_SCOPE,
     destructive=True,
     moves_money=True,
+    leads_on=True,
     for_views=True,
 )
 async def confirm_in_view(

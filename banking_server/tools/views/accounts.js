@@ -6,21 +6,19 @@ function row(account) {
     account.isLocked && badge("Locked", "bad", "lock"),
     use && badge(use, "soft"),
   ].filter(Boolean);
-  const amounts =
-    account.available === undefined
-      ? undefined
-      : made(
-          "span",
-          { class: "amounts" },
-          made("strong", {}, money(account.available, account.currency)),
-          account.reserved > 0
-            ? made("small", {}, `${money(account.posted, account.currency)} posted, ` +
-                `${money(account.reserved, account.currency)} reserved`)
-            : made("small", {}, "available"),
-        );
   const name = accountLine(account);
   if (badges.length > 0) name.append(made("span", { class: "badges" }, ...badges));
-  return made("li", { class: "line" }, name, amounts);
+  return made("li", { class: "line" }, name, amounts(account));
+}
+
+/** Return what is in an account of the customer's own. Only what can be moved is "available". */
+function amounts({ available, posted, reserved, currency, canTransferFrom, isLocked }) {
+  if (available === undefined) return undefined;
+  const isMovable = canTransferFrom && !isLocked;
+  const amount = money(isMovable ? available : posted, currency);
+  const kind = isMovable ? "available" : "balance";
+  const words = reserved > 0 ? `${kind}, ${money(reserved, currency)} reserved` : kind;
+  return made("span", { class: "amounts" }, made("strong", {}, amount), made("small", {}, words));
 }
 
 /** Return what an account of the customer's own cannot be used for. */
@@ -42,8 +40,8 @@ function group(words, accounts) {
 
 function totals(accounts) {
   const sums = new Map();
-  for (const { available, currency } of accounts) {
-    sums.set(currency, (sums.get(currency) ?? 0) + Math.round(available * 100));
+  for (const { posted, currency } of accounts) {
+    sums.set(currency, (sums.get(currency) ?? 0) + Math.round(posted * 100));
   }
   return [...sums].map(([currency, sum]) => made("span", {}, money(sum / 100, currency)));
 }
@@ -62,8 +60,8 @@ function draw(result, acted = false) {
   const payees = accounts.filter((account) => account.available === undefined);
   const top = heading("Your accounts", "calm", "wallet");
   top.append(refresh);
-  const all = made("small", {}, "available in all");
-  const sum = own.length ? made("p", { class: "sum all" }, ...totals(own), all) : undefined;
+  const label = made("small", {}, "Total balance");
+  const sum = own.length ? made("p", { class: "sum all" }, label, ...totals(own)) : undefined;
   const none = accounts.length ? undefined : made("p", {}, message(result));
   show(
     made("article", { class: "card" }, top, sum, none, group("Accounts", own), group("Payees", payees)),

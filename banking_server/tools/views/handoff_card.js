@@ -10,7 +10,6 @@ const WAYS = {
 function handoffCard(result, heading = "h2") {
   const card = made("section", { class: "handoff" });
   let handoff = result.structuredContent;
-  const looking = keepLooking(card, look, () => draw());
 
   function draw(acted = false) {
     card.replaceChildren(...parts());
@@ -36,12 +35,12 @@ function handoffCard(result, heading = "h2") {
     const [, drawn, words] = WAYS[handoff.choice];
     const other = handoff.choice === "realtime" ? "callback" : "realtime";
     const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
-    const more = looking.hasGivenUp() ? button("Look again", "plain", lookAgain) : undefined;
+    const again = button("Check again", "plain", () => look(true));
     return [
       title("You are in the queue", "calm", drawn),
       shown,
       waits,
-      made("div", { class: "row" }, more, wayButton(other, "plain", " instead")),
+      made("div", { class: "row" }, again, wayButton(other, "plain", " instead")),
     ];
   }
 
@@ -74,15 +73,20 @@ function handoffCard(result, heading = "h2") {
     card.append(made("p", { class: "problem", role: "alert" }, message(answer)));
   }
 
-  /** Look where it stands, and return whether that can still change. */
-  async function look() {
+  /** Look where it stands, and return whether that can still change. What the customer asked for is
+      answered, even if nothing is new. */
+  async function look(isAsked = false) {
     const answer = await host.call("look_at_handoff", { handoffId: handoff.handoffId });
-    if (!isHandoff(answer)) return true;
+    if (!isHandoff(answer)) {
+      if (isAsked) problem(answer);
+      return true;
+    }
     const before = handoff;
     handoff = answer.structuredContent;
     const isTaken = handoff.status === "claimed";
-    if (before.status === handoff.status && before.choice === handoff.choice) return !isTaken;
-    draw(card.contains(document.activeElement));
+    const isSame = before.status === handoff.status && before.choice === handoff.choice;
+    if (isSame && !isAsked) return !isTaken;
+    draw(isAsked || card.contains(document.activeElement));
     if (isTaken) {
       say("An agent has taken it.");
       host.mention(message(answer));
@@ -90,12 +94,7 @@ function handoffCard(result, heading = "h2") {
     return !isTaken;
   }
 
-  async function lookAgain() {
-    await look();
-    looking.again();
-    draw(true);
-  }
-
+  keepLooking(card, look);
   draw();
   return card;
 }

@@ -118,15 +118,16 @@ function say(words) {
 
 // --- looking again ------------------------------------------------------------------------------
 
-const FIRST_LOOK = 5_000;
-const LONGEST_WAIT = 30_000;
-const MOST_LOOKS = 60;
+const FIRST_LOOK = 15_000;
+const LONGEST_WAIT = 120_000;
+const MOST_LOOKS = 20;
 
 let tornDown = false;
 
-/** Call `look` now and then, more and more seldom, while `element` is shown and can be seen: until
-    it returns false, or has been called often enough. `gaveUp` is called in the latter case. */
-function keepLooking(element, look, gaveUp = () => {}) {
+/** Call `look` now and then, while `element` is shown and can be seen: until it returns false, or
+    has been called `MOST_LOOKS` times. The wait doubles each time, up to `LONGEST_WAIT`: a host may
+    list every call, and these are not what somebody searches for in that list. */
+function keepLooking(element, look) {
   let timer;
   let looks = 0;
   let wait = FIRST_LOOK;
@@ -136,15 +137,10 @@ function keepLooking(element, look, gaveUp = () => {}) {
   function next() {
     clearTimeout(timer);
     const isShown = isSeen && element.isConnected && document.visibilityState === "visible";
-    if (isOver || tornDown || !isShown) return;
-    if (looks >= MOST_LOOKS) {
-      isOver = true;
-      gaveUp();
-      return;
-    }
+    if (isOver || tornDown || !isShown || looks >= MOST_LOOKS) return;
     timer = setTimeout(async () => {
       looks += 1;
-      wait = Math.min(wait * 1.25, LONGEST_WAIT);
+      wait = Math.min(wait * 2, LONGEST_WAIT);
       isOver = !(await look());
       next();
     }, wait);
@@ -156,19 +152,6 @@ function keepLooking(element, look, gaveUp = () => {}) {
     isSeen = entries.at(-1).isIntersecting;
     next();
   }).observe(element);
-
-  return {
-    /** Whether it was called often enough, and nobody looks any more. */
-    hasGivenUp: () => looks >= MOST_LOOKS,
-
-    /** Begin anew. */
-    again() {
-      looks = 0;
-      wait = FIRST_LOOK;
-      isOver = false;
-      next();
-    },
-  };
 }
 
 function waitingCard(words) {
@@ -275,7 +258,8 @@ function followed(result) {
 }
 
 /** Return the list of these calls, for people; nothing if there are none. */
-function stepsTaken(steps) {
+function stepsTaken(result) {
+  const steps = followed(result);
   if (steps.length === 0) return undefined;
   const lines = steps.map((step) => {
     const done = STEPS[step.tool]?.[1] ?? `${String(step.tool)} was called`;
@@ -285,7 +269,14 @@ function stepsTaken(steps) {
     return made("li", { class: failed ? "failed" : "" }, icon(failed ? "cross" : "check"), words);
   });
   const list = made("ol", { class: "steps", role: "list" }, ...lines);
-  return made("section", {}, made("h2", {}, "What followed by itself"), list);
+  const chain = chainLine(steps.map((step) => step.tool), steps);
+  return made("section", {}, made("h2", {}, "What followed by itself"), list, chain);
+}
+
+/** Return the names of the tools in a chain as one line, which opens to what the result holds. */
+function chainLine(tools, held) {
+  const line = made("summary", {}, ["nextTool", ...tools].join(" → "));
+  return made("details", { class: "chain" }, line, made("pre", {}, JSON.stringify(held, null, 2)));
 }
 
 /** Return the call that has to come next, if it was left to nobody else. */
@@ -300,7 +291,8 @@ function nextButton(next, then) {
   const act = async () => then(next.tool, await host.call(next.tool, next.arguments ?? {}));
   const press = button(words, "primary", act, "next");
   const why = next.title ? made("p", { class: "quiet" }, `${next.title}.`) : undefined;
-  return made("div", { class: "next", "data-tool": next.tool }, why, press);
+  const chain = chainLine([next.tool], next);
+  return made("div", { class: "next", "data-tool": next.tool }, why, press, chain);
 }
 
 // --- the host's context --------------------------------------------------------------------------

@@ -249,6 +249,8 @@ function over(result, content) {
   const made_at = content.postedAt ? dateAndTime(content.postedAt) : undefined;
   const moved = content.status === "posted" || content.status === "scheduled";
   const words = result.isError ? text(result) : undefined;
+  const isOpen = content.status === "expired" && !offered(result) && followed(result).length === 0;
+  const again = isOpen ? button("Prepare it again", "primary", prepareAgain) : undefined;
   const nothing = moved || words ? undefined : made("p", { class: "quiet" }, "No money was moved.");
   return [
     heading(title, kind, drawn),
@@ -256,7 +258,15 @@ function over(result, content) {
     details(content, [["Made", made_at]]),
     words,
     nothing,
+    again && made("div", { class: "row" }, again),
   ];
+}
+
+/** Prepare the transfer that has expired once more, with the same details. */
+async function prepareAgain() {
+  const { transferId, fromAccountId, toAccountId, amount, scheduledDate, memo } = transfer;
+  const expiredTransferId = transferId;
+  await prepare({ expiredTransferId, fromAccountId, toAccountId, amount, scheduledDate, memo });
 }
 
 function problem(result, content) {
@@ -282,7 +292,7 @@ function problem(result, content) {
 /** Return what followed, or what the customer can let follow. */
 function after(result) {
   const steps = followed(result);
-  const shown = [stepsTaken(steps)];
+  const shown = [stepsTaken(result)];
   const last = steps.filter((step) => step.fate === "made" && step.isError !== true).at(-1);
   if (last?.tool === "request_agent_handoff") shown.push(handoffThatFollowed(last.arguments));
   if (last?.tool === PREPARE) {
@@ -318,7 +328,7 @@ function cameNext(tool, result) {
     offer.append(made("p", { class: "problem", role: "alert" }, message(result)));
     return;
   }
-  offer.remove();
+  offer.replaceWith(offer.querySelector(".chain"));
   if (isHandoff(result)) {
     card.append(handoffCard(result));
     reach(card.lastElementChild);

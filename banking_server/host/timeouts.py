@@ -1,4 +1,4 @@
-"""How long one call may take, without the person's own time, and how many questions it may have."""
+"""How long one call may take, without the time for the answers of the person."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,78 +15,56 @@ from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorDa
 
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT
 
-CONNECT_TIMEOUT: Final = 60.0
-"""Seconds in which a server starts and answers, if nobody chose others."""
-
-QUESTIONS: Final = 20
-"""Questions that a server may ask in one call, if nobody chose another number."""
-
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """How long a server is waited for; no progress that it reports makes that longer."""
 
-    connect: float = CONNECT_TIMEOUT
+    connect: float = 60.0
     """Seconds until it has started and answered."""
     call: float = DEFAULT_CALL_TIMEOUT
     """Seconds for one call, without those in which the person is asked."""
-    questions: int = QUESTIONS
-    """Questions that it may ask in one call."""
 
 
-PATIENCE: Final = Patience()
+DEFAULT: Final = Timeouts()
 """What is waited if nobody chose otherwise."""
-
-
-class TooManyQuestions(Exception):
-    """A server asked more in one call than it may."""
 
 
 @dataclass
 class _Call:
     """One call under way."""
 
-    scope: anyio.CancelScope
-    asked: int = 0
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     open: int = 0
     """Questions that the person has yet to answer."""
     left: float = inf
     """Seconds that are left once they are answered."""
 
 
-@dataclass
-class Bounds:
-    """The bounds of the calls on one connection, of which one is made at a time."""
+class CallTimer:
+    """The time of the calls on one connection, of which one is made at a time."""
 
-    questions: int
-    _call: _Call = field(default_factory=lambda: _Call(anyio.CancelScope()))
+    def __init__(self) -> None:
+        self._call = _Call()
 
     @contextmanager
     def of_a_call(self, seconds: float | None) -> Iterator[None]:
-        """Let the call inside take so many seconds. Raises TimeoutError, and TooManyQuestions."""
-        with anyio.CancelScope() as scope:
-            call = self._call = _Call(scope)
+        """Let the call inside take so many seconds. Raises TimeoutError."""
+        self._call = _Call()
+        with self._call.scope as scope:
             if seconds is not None:
                 scope.deadline = anyio.current_time() + seconds
             yield
         if scope.cancelled_caught:
-            if call.asked > self.questions:
-                raise TooManyQuestions(
-                    f"the server asked more than {self.questions} questions in one call"
-                )
             raise TimeoutError
 
     def on(self, answer: ElicitationFnT) -> ElicitationFnT:
-        """Return what answers a server's questions by `answer`, within the bounds."""
+        """Return what answers a server's questions by `answer`, and stops the clock meanwhile."""
 
-        async def bounded(
+        async def timed(
             context: ClientRequestContext, params: ElicitRequestParams
         ) -> ElicitResult | ErrorData:
             call = self._call
-            call.asked += 1
-            if call.asked > self.questions:
-                call.scope.cancel()
-                return ElicitResult(action="cancel")
             if not call.open:
                 call.left = call.scope.deadline - anyio.current_time()
                 call.scope.deadline = inf
@@ -98,13 +76,13 @@ class Bounds:
                 if not call.open:
                     call.scope.deadline = anyio.current_time() + call.left
 
-        return bounded
+        return timed
 
 
-class PatientClient(Client):
+class TimeoutClient(Client):
     """A client of the SDK that waits for a person as long as they need, and for a server not."""
 
-    bounds: Bounds
+    timer: CallTimer
     progressed: ProgressFnT | None = None
     """Told of the progress that the server reports; without it, it is asked for none."""
 
@@ -121,6 +99,6 @@ class PatientClient(Client):
         Raises TimeoutError when they are over.
         """
         progressed = progress_callback or self.progressed
-        with self.bounds.of_a_call(read_timeout_seconds):
+        with self.timer.of_a_call(read_timeout_seconds):
             result = await super().call_tool(name, arguments, None, progressed, **options)
         return result

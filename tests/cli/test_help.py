@@ -1,0 +1,61 @@
+"""What `--help` of the three programs shows: few commands, options and settings, in sentences."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from banking_server import cli as bank
+from banking_server.agent.settings import FROM_ENVIRONMENT
+from banking_server.conformance import cli as suite
+from banking_server.proxy import cli as proxy
+from banking_server.server.settings import Settings
+
+PROGRAMS = {
+    "banking-server": bank.app,
+    "tool-chaining-proxy": proxy.app,
+    "tool-chaining-conformance": suite.app,
+}
+TOKENS = ("BANKING_TOKEN", "TOOL_CHAINING_PROXY_TOKEN")
+
+
+def commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    yield name, command
+    for sub, each in getattr(command, "commands", {}).items():
+        yield from commands(f"{name} {sub}", each)
+
+
+COMMANDS = dict(
+    found for name, app in PROGRAMS.items() for found in commands(name, typer.main.get_command(app))
+)
+
+
+def options(command: Any) -> list[str]:
+    own = [each for each in command.params if each.param_type_name == "option"]
+    return [each.opts[-1] for each in own if each.name not in ("help", *COMPLETION)]
+
+
+COMPLETION = ("install_completion", "show_completion")
+
+
+def test_there_are_few_of_each() -> None:
+    assert len(COMMANDS) <= 30
+    assert sum(len(options(command)) for command in COMMANDS.values()) <= 100
+    assert len(Settings.model_fields) + len(FROM_ENVIRONMENT) + len(TOKENS) <= 28
+
+
+def test_one_idea_has_one_name_in_all_programs() -> None:
+    call, in_front = COMMANDS["banking-server call"], COMMANDS["tool-chaining-proxy"]
+    shared = {"--url", "--consent", "--limit", "--timeout", "--trust-hints", "--insecure"}
+    assert {*shared, "--follow-unadvertised"} <= {*options(call)} & {*options(in_front)}
+    assert "--timeout" in options(COMMANDS["tool-chaining-conformance server"])
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if " " in name])
+def test_short_help_is_one_whole_sentence(name: str) -> None:
+    """So long a sentence fits into a list of 80 columns."""
+    first = COMMANDS[name].help.split("\n\n")[0]
+    assert len(first) <= 60, first
+    assert first.endswith(".")
+    assert COMMANDS[name].get_short_help_str(60) == first.removesuffix(".") or first

@@ -1,0 +1,39 @@
+"""The examples run, and are judged, as the pages print them."""
+
+import runpy
+import sys
+
+import pytest
+
+from ..conformance.support import suite
+from ..kit.pages import ROOT, block
+
+EXAMPLES = ROOT / "specs" / "examples"
+LIBRARY = "banking_server/chaining/README.md"
+SUITE = "specs/conformance/README.md"
+
+
+def test_the_page_prints_the_scenario() -> None:
+    assert block(SUITE, "orders.yaml", "yaml") == (EXAMPLES / "orders.yaml").read_text()
+
+
+def test_the_client_prints_what_the_page_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    runpy.run_path("client.py", run_name="__main__")
+    assert capsys.readouterr().out == block(LIBRARY, "what it prints", "text")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("role", "option", "name"),
+    [
+        ("server", f"--scenario={EXAMPLES / 'orders.yaml'}", "orders.py"),
+        ("client", "--one-process", "client_under_test.py"),
+    ],
+)
+def test_the_suite_finds_them_conformant(role: str, option: str, name: str) -> None:
+    ran = suite(role, option, "--json", "--", sys.executable, EXAMPLES / name)
+    assert ran.code == 0, ran.output + ran.errors
+    assert ran.report["verdict"] == "conformant"
