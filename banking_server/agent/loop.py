@@ -78,6 +78,11 @@ LAST: Final = 1_000
 IDS_TOLD: Final = 20
 """Ids that a model which invented one is told."""
 
+_LIKE_AN_ID: Final = re.compile(r"[\w-]*\d[\w-]*")
+"""What can be an id of the user's words: they say `savings`, and mean no id."""
+
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 
 _SPEAKS_OF_TIME: Final = re.compile(
@@ -166,7 +171,7 @@ class Agent:
         work = self._under_way = _Work(request)
         self._history.begin(request)
         for server in {tool.server for tool in self.toolbox.tools}:
-            self._names.hear(server, request)
+            self._names.hear(server, *_LIKE_AN_ID.findall(request))
         timer = asyncio.get_running_loop().call_later(
             self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
         )
@@ -343,6 +348,9 @@ class Agent:
             return await self._correct(
                 work, f"there is no tool {request.names[0][:80]!r}; the tools are: {names}"
             )
+        # Small models fill in every argument of a schema, and mean nothing by an empty text.
+        required = tool.tool.input_schema.get("required", [])
+        arguments = {name: one for name, one in arguments.items() if one != "" or name in required}
         problem = argument_problem(tool.tool.input_schema, arguments)
         if problem is not None:
             return await self._correct(work, f"{tool.name}: {problem}")
@@ -399,7 +407,7 @@ class Agent:
         for name, value in [one for one in dates if one not in work.told]:
             if value not in work.request and not _SPEAKS_OF_TIME.search(work.request):
                 said[f"The user named no {name}, and it is optional: leave it out."] = None
-        work.told.update(unnamed, dates)
+        work.told.update(unnamed or dates)
         return " ".join(said).rstrip(".") or None
 
     def _answer_problem(self, work: "_Work", answer: str) -> str | None:
@@ -558,14 +566,16 @@ def _key(tool: OfferedTool, arguments: dict[str, Any]) -> CallKey:
 
 
 def _optional_dates(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that are dates and that a call can do without."""
-    properties, required = schema.get("properties", {}), schema.get("required", [])
+    """Return the arguments that are dates and that a call can do without.
+
+    The value tells: most servers say in words, and not in the schema, that a text is a date.
+    """
     return [
         name
         for name, value in arguments.items()
-        if isinstance(value, str)
-        and name not in required
-        and '"format": "date' in json.dumps(properties.get(name))
+        if name not in schema.get("required", [])
+        and isinstance(value, str)
+        and _DATE.fullmatch(value)
     ]
 
 

@@ -91,6 +91,25 @@ async def test_an_id_of_the_users_own_words_is_known() -> None:
         assert refilled == ["rx_777"]
 
 
+async def test_a_name_of_the_users_words_is_no_id_and_a_date_goes_back_when_the_ids_are_right() -> (
+    None
+):
+    script = [
+        call("refill", prescription_id="Lorazin", on="2023-04-15"),
+        call("list_prescriptions"),
+        call("refill", prescription_id="rx_200", on="2023-04-15"),
+        call("refill", prescription_id="rx_200", on=""),
+        "It is ordered.",
+    ]
+    consent = Consent(True)
+    async with asked(script, "More Lorazin, please.", consent) as (run, refilled, told):
+        assert NOT_NAMED in told[1]
+        assert "The user named no on, and it is optional: leave it out" in told[3]
+        assert refilled == ["rx_200"]
+        assert consent.calls[-1] == ("refill", {"prescription_id": "rx_200"})
+        assert run.answer == "It is ordered."
+
+
 async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
     script = [call("code"), call("track", order_id="o_1"), "I do not know it."]
     async with scene(script) as s:
