@@ -406,7 +406,8 @@ class Agent:
         dates = [(name, str(arguments[name])) for name in _optional_dates(schema, arguments)]
         for name, value in [one for one in dates if one not in work.told]:
             if value not in work.request and not _SPEAKS_OF_TIME.search(work.request):
-                said[f"The user named no {name}, and it is optional: leave it out."] = None
+                kept = json.dumps({key: one for key, one in arguments.items() if key != name})
+                said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
         work.told.update(unnamed or dates)
         return " ".join(said).rstrip(".") or None
 
