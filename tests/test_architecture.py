@@ -82,18 +82,18 @@ ONLY_IN: dict[str, set[str]] = {
 
 
 ROOMS: dict[str, tuple[int, str]] = {
-    "chaining": (2_397, "the extension, both halves: what somebody reads, copies or ports"),
-    "conformance": (8_500, "the suite that judges others' servers, clients and intermediaries"),
-    "bank": (5_935, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
-    "tools": (4_649, "the bank as MCP shows it: one module a capability, multiplex, views"),
-    "server": (1_584, "the server put together: settings, tokens, scopes, stdio, HTTP"),
-    "proxy": (3_203, "any server, with its chains followed for any client"),
+    "chaining": (2_416, "the extension, both halves: what somebody reads, copies or ports"),
+    "conformance": (8_502, "the suite that judges others' servers, clients and intermediaries"),
+    "bank": (5_732, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
+    "tools": (3_974, "the bank as MCP shows it: one module a capability, multiplex, views"),
+    "server": (1_574, "the server put together: settings, tokens, scopes, stdio, HTTP"),
+    "proxy": (2_794, "any server, with its chains followed for any client"),
     "adapters": (416, "chains in other people's frameworks"),
-    "agent": (3_219, "a language model in the loop, on any server"),
-    "host": (1_518, "being a client, with a person at a terminal"),
-    "cli": (2_325, "the command `banking-server`"),
-    "top-level modules": (488, "what several rooms share, and no room of its own"),
-    "tests": (30_549, "the proof of all that, with the scripts that measure"),
+    "agent": (2_543, "a language model in the loop, on any server"),
+    "host": (1_532, "being a client, with a person at a terminal"),
+    "cli": (2_287, "the command `banking-server`"),
+    "top-level modules": (498, "what several rooms share, and no room of its own"),
+    "tests": (29_360, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 

@@ -4,23 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import ClassVar
 
 import sqlalchemy as sa
 
+from banking_server.bank import rules
 from banking_server.bank.audit import Call, read_and_audit
 from banking_server.bank.ledger import Funds, read_funds
 from banking_server.bank.models import TABLES, Account, Customer, is_id
-from banking_server.bank.rules import (
-    Argument,
-    NotFound,
-    Refused,
-    check_figures_visible,
-    check_from_account,
-    check_parties,
-    excerpt,
-    is_debit_blocked,
-)
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, records, unchecked, value
 
@@ -38,10 +29,8 @@ class AccountView(Account):
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Outcome, recorded_as="balance"):
     """The funds of one account of the customer's own at `as_of`, in minor units."""
-
-    recorded_as: ClassVar[str] = "balance"
 
     account: Account
     funds: Funds
@@ -54,13 +43,10 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class AccountList:
+class AccountList(Outcome, recorded_as="listed"):
     """The customer's accounts and payees, ordered by id."""
 
-    recorded_as: ClassVar[str] = "listed"
-
     accounts: list[AccountView]
-    subject: None = None
 
 
 _customers = TABLES[Customer].c
@@ -94,7 +80,7 @@ async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotF
 
 async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
     """Return the accounts money may be taken from, locked ones included, ordered by id."""
-    return await bank.read(lambda tx: _views(tx, customer_id, now, check_from_account))
+    return await bank.read(lambda tx: _views(tx, customer_id, now, rules.check_from_account))
 
 
 async def payable_accounts(
@@ -108,9 +94,9 @@ async def payable_accounts(
 
     def look(tx: Transaction) -> list[AccountView] | None:
         account = find_owned(tx, Account, from_account_id, customer_id)
-        if account is None or is_debit_blocked(account) or check_from_account(account):
+        if account is None or rules.is_debit_blocked(account) or rules.check_from_account(account):
             return None
-        return _views(tx, customer_id, now, partial(check_parties, account))
+        return _views(tx, customer_id, now, partial(rules.check_parties, account))
 
     return await bank.read(look)
 
@@ -151,23 +137,28 @@ def find_account_with_figures(
     tx: Transaction, call: Call, account_id: str
 ) -> Account | NotFound | Refused:
     """Find an account whose balance and entries the customer may see."""
-    account = find_owned(tx, Account, account_id, call.customer_id)
-    if account is None:
-        return unknown_account(tx, call, Argument.ACCOUNT_ID, account_id, check_figures_visible)
-    return check_figures_visible(account) or account
+    is_visible = rules.check_figures_visible
+    account = find_account(tx, call, Argument.ACCOUNT_ID, account_id, is_visible)
+    return account if isinstance(account, NotFound) else is_visible(account) or account
 
 
-def unknown_account(
+def find_account(
     tx: Transaction,
     call: Call,
     field: Argument,
     account_id: str,
     check: Callable[[Account], Refused | None],
-) -> NotFound:
-    """Return that the customer has no such account, and those of theirs that pass the check."""
+) -> Account | NotFound:
+    """Return the customer's account; else that there is none, and those of theirs that will do.
+
+    Those are the ones that pass the check.
+    """
+    account = find_owned(tx, Account, account_id, call.customer_id)
+    if account is not None:
+        return account
     accounts = accounts_of(tx, call.customer_id)
     known = [f"{each.account_id} ({each.account_name})" for each in accounts if not check(each)]
-    return NotFound(field, excerpt(account_id), tuple(known))
+    return NotFound(field, rules.excerpt(account_id), tuple(known))
 
 
 def _balance(tx: Transaction, call: Call, account_id: str) -> Balance | NotFound | Refused:

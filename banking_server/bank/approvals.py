@@ -2,28 +2,19 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event, write_and_audit
+from banking_server.bank import rules
+from banking_server.bank.audit import Call, add_event
 from banking_server.bank.models import TABLES, Approval, ApprovalStatus, Transfer, new_id
-from banking_server.bank.rules import (
-    REFUSED_BY_MANAGER,
-    Argument,
-    NotFound,
-    Refused,
-    check_approval_request,
-    check_decision,
-    check_required_text,
-    check_still_pending,
-    excerpt,
-    is_branch_open,
-)
-from banking_server.bank.storage import Bank, find_owned, find_record
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused
+from banking_server.bank.storage import Bank, find_record
 from banking_server.bank.transaction import Transaction, has_status, records
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.bank.transfers.records import (
+    Parties,
+    act_on_transfer,
     expire_if_due,
     read_parties,
     set_status,
@@ -32,7 +23,7 @@ from banking_server.bank.transfers.records import (
 
 
 @dataclass(frozen=True)
-class OpenApproval:
+class OpenApproval(Outcome):
     """A request that waits for a manager, with the transfer it is about."""
 
     approval: Approval
@@ -45,19 +36,15 @@ class OpenApproval:
 
 
 @dataclass(frozen=True)
-class ApprovalRequested(OpenApproval):
+class ApprovalRequested(OpenApproval, recorded_as="approval_requested"):
     """A manager has been asked, now or earlier. `branch_open`: whether one can be reached now."""
-
-    recorded_as: ClassVar[str] = "approval_requested"
 
     branch_open: bool
 
 
 @dataclass(frozen=True)
-class ApprovalGranted(OpenApproval):
+class ApprovalGranted(OpenApproval, recorded_as="approval_granted"):
     """A manager has granted it: the transfer can be confirmed."""
-
-    recorded_as: ClassVar[str] = "approval_granted"
 
 
 async def request_approval(
@@ -65,16 +52,14 @@ async def request_approval(
 ) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
     """Ask for a manager's approval of a pending transfer that needs it; asked once per transfer."""
 
-    def rule(tx: Transaction) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
-        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
-        if transfer is None:
-            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        refused = check_required_text(bank.rules, Argument.REASON, reason)
+    def rule(
+        tx: Transaction, transfer: Transfer, parties: Parties
+    ) -> ApprovalRequested | ApprovalGranted | Refused:
+        refused = rules.check_required_text(bank.rules, Argument.REASON, reason)
         if refused:
             return refused
-        parties = read_parties(tx, transfer)
         expire_if_due(tx, transfer, parties.from_account, call.at)
-        refused = check_approval_request(transfer)
+        refused = rules.check_approval_request(transfer)
         if refused:
             return refused
         approval = tx.first(_OF_TRANSFER, transfer_id=transfer.transfer_id)
@@ -91,9 +76,9 @@ async def request_approval(
         transfer_view = view_transfer(transfer, parties, call.at)
         if approval.status == "granted":
             return ApprovalGranted(approval, transfer_view)
-        return ApprovalRequested(approval, transfer_view, is_branch_open(bank.rules, call.at))
+        return ApprovalRequested(approval, transfer_view, rules.is_branch_open(bank.rules, call.at))
 
-    return await write_and_audit(bank, call, rule)
+    return await act_on_transfer(bank, call, transfer_id, rule)
 
 
 _approvals, _transfers = TABLES[Approval].c, TABLES[Transfer].c
@@ -132,14 +117,14 @@ async def decide_approval(
     Deciding again the same way changes nothing; a decision cannot be reversed, nor can one be
     made when the transfer is no longer pending.
     """
-    refused = check_required_text(bank.rules, Argument.MANAGER, manager)
+    refused = rules.check_required_text(bank.rules, Argument.MANAGER, manager)
     if refused:
         return refused
 
     def work(tx: Transaction) -> Approval | NotFound | Refused:
         found = find_record(tx, Approval, approval_id)
         if found is None:
-            return NotFound(Argument.APPROVAL_ID, excerpt(approval_id))
+            return NotFound(Argument.APPROVAL_ID, rules.excerpt(approval_id))
         tx.lock(found.customer_id)
         approval = tx.get(Approval, approval_id)
         outcome = _decide(tx, approval, granted=granted, manager=manager, now=now)
@@ -163,7 +148,7 @@ def _decide(
         transfer = tx.get(Transfer, approval.transfer_id)
         from_account = read_parties(tx, transfer).from_account
         expire_if_due(tx, transfer, from_account, now)
-        refused = check_still_pending(transfer)
+        refused = rules.check_still_pending(transfer)
         if refused:
             return refused
         tx.change(approval, status=decision, decided_by=manager, decided_at=now)
@@ -176,6 +161,6 @@ def _decide(
                 from_account,
                 "voided",
                 approval=decision,
-                reason=REFUSED_BY_MANAGER,
+                reason=rules.REFUSED_BY_MANAGER,
             )
-    return check_decision(approval, decision) or approval
+    return rules.check_decision(approval, decision) or approval

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import sqlalchemy as sa
 
 from banking_server.bank.models import TABLES, AuditEvent, Customer, is_id
-from banking_server.bank.rules import excerpt
+from banking_server.bank.rules import Outcome, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction, insertion, reading
 
@@ -33,21 +33,9 @@ class Call:
     chain_previous_tool: str | None = None
     recorded: bool = False
 
-    def is_recorded(self) -> None:
-        """Take note that the event is on the disk."""
+    def mark_recorded(self) -> None:
+        """Note that the event is on the disk."""
         self.recorded = True
-
-
-class Outcome(Protocol):
-    """What a bank function returns: one small type for each thing that can happen."""
-
-    recorded_as: ClassVar[str]
-    """The word for it in the audit trail. Stored, so it does not change."""
-
-    @property
-    def subject(self) -> str | None:
-        """The id of our record that the outcome is about, if there is one."""
-        ...
 
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)
@@ -68,7 +56,7 @@ async def write_and_audit(
         add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.write(work, committed=call.is_recorded)
+    return await bank.write(work, committed=call.mark_recorded)
 
 
 async def read_and_audit(
@@ -81,12 +69,12 @@ async def read_and_audit(
         add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.write(work, committed=call.is_recorded, one_state=True)
+    return await bank.write(work, committed=call.mark_recorded, one_state=True)
 
 
 async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
     """Record a call that changed nothing."""
-    await bank.write(lambda tx: add_event(tx, call, outcome, subject), committed=call.is_recorded)
+    await bank.write(lambda tx: add_event(tx, call, outcome, subject), committed=call.mark_recorded)
 
 
 async def check_serving(bank: Bank, now: datetime) -> None:

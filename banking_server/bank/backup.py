@@ -65,7 +65,7 @@ def restore(path: Path, copy: Path, *, now: datetime) -> Path | None:
     kept = path.with_name(f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with alone_with(path), draft_of(path) as draft:
+        with exclusive_use(path), draft_of(path) as draft:
             try:
                 _copy(copy, draft)
                 _check(draft, copy)
@@ -87,7 +87,7 @@ def delete_database(path: Path) -> None:
     ours that is damaged is deleted, and so is an empty file.
     """
     path = path.resolve()
-    with alone_with(path):
+    with exclusive_use(path):
         pass
     try:
         for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
@@ -97,7 +97,7 @@ def delete_database(path: Path) -> None:
 
 
 @contextmanager
-def alone_with(path: Path) -> Iterator[None]:
+def exclusive_use(path: Path) -> Iterator[None]:
     """Keep everybody else from the database at `path`, if there is one, until the end of the block.
 
     Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged one
@@ -132,14 +132,14 @@ def alone_with(path: Path) -> Iterator[None]:
 
 def _copy(source: Path, target: Path) -> None:
     with closing(connect(source, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
+        if not is_filled(connection, source):
+            raise DatabaseUnavailable(f"{source} is empty.")
         connection.execute("VACUUM INTO ?", [str(target)])  # Of one state, and with no log.
 
 
 def _check(draft: Path, name: Path) -> None:
     """Check a copy of `name`. Raises `DatabaseUnavailable`."""
     with closing(connect(draft, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
-        if not is_filled(connection, name):
-            raise DatabaseUnavailable(f"{name} is empty.")
         tx = Transaction(connection.execute, DIALECT, lock_rows=False)
         faults = faults_in(tx, expected_objects(tx), now=None)
     if faults:

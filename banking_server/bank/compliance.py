@@ -2,22 +2,19 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
 
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import TABLES, Account, ComplianceReport, Transfer, new_id
-from banking_server.bank.rules import Argument, NotFound, Refused, check_report, excerpt
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused, check_report, excerpt
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transaction import Transaction, records
 
 
 @dataclass(frozen=True)
-class ReportRecorded:
+class ReportRecorded(Outcome, recorded_as="report_recorded"):
     """The posting is reported, now or earlier."""
-
-    recorded_as: ClassVar[str] = "report_recorded"
 
     report: ComplianceReport
 

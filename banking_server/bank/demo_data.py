@@ -1,14 +1,13 @@
 """The demo data: YAML files, described in `data/README.md`, that fill a new database."""
 
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import Account, Customer
@@ -84,29 +83,45 @@ class HistoryItem(_Item):
     counter_account_id: _Id | None = None
 
 
-@dataclass(frozen=True)
-class DemoData:
-    """The three files, each entry checked by itself."""
+class DemoData(_Item):
+    """The three files."""
 
     customers: list[CustomerItem]
     accounts: list[AccountItem]
     history: list[HistoryItem]
-    """Oldest first."""
-    opening: dict[str, int]
-    """What each account held before its history, in minor units."""
+
+    @property
+    def opening(self) -> dict[str, int]:
+        """What each account but a payee's held before its history, in minor units."""
+        effects: dict[str, int] = defaultdict(int)
+        for line in self.history:
+            effects[line.account_id] += line.amount
+            if line.counter_account_id:
+                effects[line.counter_account_id] -= line.amount
+        return {
+            account.account_id: account.balance - effects[account.account_id]
+            for account in self.accounts
+            if account.account_type != "external"
+        }
 
 
 def read_demo_data(folder: Path) -> DemoData:
     """Read and check the files in `folder`; raises `DemoDataError`."""
-    customers = _read(folder / "customers.yaml", CustomerItem)
-    accounts = _read(folder / "accounts.yaml", AccountItem)
-    history = _read(folder / "history.yaml", HistoryItem)
-    known = {account.account_id for account in accounts}
-    for number, line in enumerate(history, 1):
+    try:
+        data = DemoData.model_validate(
+            {name: _load(folder, name) for name in DemoData.model_fields}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        file, *where = first["loc"]
+        if not where:
+            raise DemoDataError(f"{file}.yaml is not a list of entries.") from error
+        raise _mistake(file, where[0], ".".join(map(str, where[1:])), first["msg"]) from error
+    known = {account.account_id for account in data.accounts}
+    for place, line in enumerate(data.history):
         if not {line.account_id, line.counter_account_id or line.account_id} <= known:
-            raise _mistake("history.yaml", number, "account_id", "is not in accounts.yaml")
-    ordered = sorted(history, key=lambda line: (-line.days_ago, line.at))
-    return DemoData(customers, accounts, ordered, _openings(accounts, ordered))
+            raise _mistake("history", place, "account_id", "is not in accounts.yaml")
+    return data
 
 
 def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
@@ -143,7 +158,8 @@ def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
                 credit=account,
                 amount_minor=amount_minor,
             )
-    for line in data.history:
+    oldest_first = sorted(data.history, key=lambda line: (-line.days_ago, line.at))
+    for line in oldest_first:
         account = accounts[line.account_id]
         other = (
             accounts[line.counter_account_id]
@@ -162,41 +178,18 @@ def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
         )
 
 
-_ItemType = TypeVar("_ItemType", bound=_Item)
-
-
-def _read(path: Path, item: type[_ItemType]) -> list[_ItemType]:
+def _load(folder: Path, name: str) -> Any:
+    path = folder / f"{name}.yaml"
     try:
-        loaded: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DemoDataError(f"{path} cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         where = getattr(error, "problem_mark", None)
         line = f" near line {where.line + 1}" if where else ""
         raise DemoDataError(f"{path.name} is not YAML{line}.") from error
-    try:
-        return TypeAdapter(list[item]).validate_python(loaded)  # type: ignore[valid-type]
-    except ValidationError as error:
-        first = error.errors()[0]
-        if not first["loc"]:
-            raise DemoDataError(f"{path.name} is not a list of entries.") from error
-        number, field = first["loc"][0], ".".join(map(str, first["loc"][1:]))
-        raise _mistake(path.name, int(number) + 1, field or "entry", first["msg"]) from error
 
 
-def _mistake(file: str, number: int, field: str, what: str) -> DemoDataError:
-    return DemoDataError(f"{file}, entry {number}, {field}: {what}.")
-
-
-def _openings(accounts: list[AccountItem], history: list[HistoryItem]) -> dict[str, int]:
-    """Work out from today's balances what each account but a payee's held before its history."""
-    effects: dict[str, int] = defaultdict(int)
-    for line in history:
-        effects[line.account_id] += line.amount
-        if line.counter_account_id:
-            effects[line.counter_account_id] -= line.amount
-    return {
-        account.account_id: account.balance - effects[account.account_id]
-        for account in accounts
-        if account.account_type != "external"
-    }
+def _mistake(file: int | str, place: int | str, field: str, what: str) -> DemoDataError:
+    number = int(place) + 1
+    return DemoDataError(f"{file}.yaml, entry {number}, {field or 'entry'}: {what}.")

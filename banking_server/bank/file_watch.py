@@ -105,11 +105,11 @@ class WatchedFiles:
             self.check()
 
     def begin_checkpoint(self) -> None:
-        """Let nobody take for a stranger's what this process may leave half done, if it ends."""
+        """Clear the note: should this process end half-way, others see a checkpoint in it."""
         self.lock.write_down(b"")
 
     def take_note(self) -> None:
-        """Note how a checkpoint, or the start, left the database."""
+        """Write down how a checkpoint, or the start, left the database."""
         self._written, self.log_bytes = _last_written(self._path), self._wal.stat().st_size
         self.lock.write_down(self._written)
 

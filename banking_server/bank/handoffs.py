@@ -4,41 +4,28 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
 
 import sqlalchemy as sa
 
+from banking_server.bank import rules
 from banking_server.bank.audit import Call, add_event, read_and_audit, write_and_audit
 from banking_server.bank.models import (
     TABLES,
     Account,
     Customer,
     Handoff,
+    HandoffChoice,
     Transfer,
     is_id,
     new_id,
 )
-from banking_server.bank.rules import (
-    Argument,
-    NotFound,
-    Refused,
-    TooMany,
-    check_change_of_choice,
-    check_choice,
-    check_claim,
-    check_open_handoffs,
-    check_reason,
-    check_required_text,
-    excerpt,
-)
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused, TooMany
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Transaction, has_status, records
 
-DEFAULT_REASON = "Customer asked to speak with an agent"
-
 
 @dataclass(frozen=True)
-class _AboutHandoff:
+class _AboutHandoff(Outcome):
     handoff: Handoff
 
     @property
@@ -48,29 +35,23 @@ class _AboutHandoff:
 
 
 @dataclass(frozen=True)
-class HandoffOpened(_AboutHandoff):
+class HandoffOpened(_AboutHandoff, recorded_as="handoff_opened"):
     """There is an open handoff for this reason, opened now or earlier."""
 
-    recorded_as: ClassVar[str] = "handoff_opened"
-
 
 @dataclass(frozen=True)
-class ChoiceRecorded(_AboutHandoff):
+class ChoiceRecorded(_AboutHandoff, recorded_as="choice_recorded"):
     """The handoff has the customer's choice."""
 
-    recorded_as: ClassVar[str] = "choice_recorded"
-
 
 @dataclass(frozen=True)
-class HandoffSeen(_AboutHandoff):
+class HandoffSeen(_AboutHandoff, recorded_as="handoff_seen"):
     """The handoff as it stands."""
-
-    recorded_as: ClassVar[str] = "handoff_seen"
 
 
 async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) -> Handoff | None:
     """Return the customer's open handoff for this reason. Not audited: for questions to them."""
-    checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
+    checked = rules.check_reason(bank.rules, reason)
     if isinstance(checked, Refused) or not is_id(customer_id):
         return None
 
@@ -78,40 +59,37 @@ async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) ->
 
 
 async def open_handoff(
-    bank: Bank, call: Call, *, reason: str | None, choice: str | None
+    bank: Bank, call: Call, *, reason: str | None, choice: HandoffChoice | None
 ) -> HandoffOpened | Refused | TooMany:
     """Open a handoff, or return the open one for the same reason.
 
     Reasons that name the same account or transfer of the customer are the same: it is one matter,
     in whatever words a repeated call puts it.
-    `choice` is `realtime`, `callback` or None; one that is open already gets it if it had
-    none. Without a reason it is `DEFAULT_REASON`.
+    One that is open already gets the choice if it had none. Without a reason it is
+    `rules.DEFAULT_REASON`.
     """
 
     def rule(tx: Transaction) -> HandoffOpened | Refused | TooMany:
-        checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
+        checked = rules.check_reason(bank.rules, reason)
         if isinstance(checked, Refused):
             return checked
-        chosen = check_choice(choice)
-        if isinstance(chosen, Refused):
-            return chosen
         if find_record(tx, Customer, call.customer_id) is None:
             return Refused(Argument.CUSTOMER_ID, "You are not a customer of this bank.")
         handoff = _find_open(tx, call.customer_id, checked)
         if handoff is None:
-            stopped = check_open_handoffs(bank.rules, len(_open(tx, call.customer_id)))
+            stopped = rules.check_open_handoffs(bank.rules, len(_open(tx, call.customer_id)))
             if stopped:
                 return stopped
             handoff = Handoff(
                 handoff_id=new_id("ho"),
                 customer_id=call.customer_id,
                 reason=checked,
-                choice=chosen,
+                choice=choice,
                 created_at=call.at,
             )
             tx.add(handoff)
-        elif handoff.choice is None and chosen is not None:
-            tx.change(handoff, choice=chosen)
+        elif handoff.choice is None and choice is not None:
+            tx.change(handoff, choice=choice)
         return HandoffOpened(handoff)
 
     return await write_and_audit(bank, call, rule)
@@ -126,11 +104,11 @@ async def look_at_handoff(
         if handoff_id is not None:
             handoff = find_owned(tx, Handoff, handoff_id, call.customer_id)
             return (
-                NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
+                NotFound(Argument.HANDOFF_ID, rules.excerpt(handoff_id))
                 if handoff is None
                 else HandoffSeen(handoff)
             )
-        checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
+        checked = rules.check_reason(bank.rules, reason)
         if isinstance(checked, Refused):
             return checked
         handoff = _find_open(tx, call.customer_id, checked) if is_id(call.customer_id) else None
@@ -142,21 +120,18 @@ async def look_at_handoff(
 
 
 async def choose(
-    bank: Bank, call: Call, handoff_id: str, choice: str
+    bank: Bank, call: Call, handoff_id: str, choice: HandoffChoice
 ) -> ChoiceRecorded | NotFound | Refused:
     """Record how the customer wants to be connected; they may change it until an agent takes it."""
 
     def rule(tx: Transaction) -> ChoiceRecorded | NotFound | Refused:
         handoff = find_owned(tx, Handoff, handoff_id, call.customer_id)
         if handoff is None:
-            return NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
-        chosen = check_choice(choice)
-        if isinstance(chosen, Refused):
-            return chosen
-        refused = check_change_of_choice(handoff, chosen)
+            return NotFound(Argument.HANDOFF_ID, rules.excerpt(handoff_id))
+        refused = rules.check_change_of_choice(handoff, choice)
         if refused:
             return refused
-        tx.change(handoff, choice=chosen)
+        tx.change(handoff, choice=choice)
         return ChoiceRecorded(handoff)
 
     return await write_and_audit(bank, call, rule)
@@ -187,17 +162,17 @@ async def claim_handoff(
     bank: Bank, handoff_id: str, *, agent: str, now: datetime
 ) -> Handoff | NotFound | Refused:
     """Take an open handoff for `agent`. Claiming one's own again changes nothing."""
-    refused = check_required_text(bank.rules, Argument.AGENT, agent)
+    refused = rules.check_required_text(bank.rules, Argument.AGENT, agent)
     if refused:
         return refused
 
     def work(tx: Transaction) -> Handoff | NotFound | Refused:
         found = find_record(tx, Handoff, handoff_id)
         if found is None:
-            return NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
+            return NotFound(Argument.HANDOFF_ID, rules.excerpt(handoff_id))
         tx.lock(found.customer_id)
         handoff = tx.get(Handoff, handoff_id)
-        refused = check_claim(handoff, agent)
+        refused = rules.check_claim(handoff, agent)
         if handoff.status == "open":
             tx.change(handoff, status="claimed", claimed_by=agent, claimed_at=now)
         call = Call(customer_id=handoff.customer_id, tool="handoffs claim", at=now)

@@ -21,7 +21,7 @@ from banking_server.bank.transaction import Statement, Transaction, has_status, 
 logger = logging.getLogger(__name__)
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
-"""How far an entry may be ahead of the clock unsaid: servers differ, and calls overtake another."""
+"""How far an entry may be ahead of the clock before that is logged: servers' clocks differ."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _OPTIONS: Final = {
 }
 """What may follow the `?` of a URL: where the server is and how it is known, and nothing secret.
 
-How long is waited and what a commit means is not for a URL to say.
+Timeouts and the durability of a commit are set by this program, not by a URL.
 """
 
 

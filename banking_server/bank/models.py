@@ -98,10 +98,8 @@ def _write_time(value: datetime) -> str:
     return f"{utc.isoformat(timespec='microseconds')}Z"
 
 
-_MINOR = BigInteger().with_variant(Integer(), "sqlite")
-_ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
-
-
+_INTEGER = BigInteger().with_variant(Integer(), "sqlite")
+"""For amounts of money, and for numbers that the database gives."""
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is ordered by its code points, as it is on SQLite, whatever the server's language."""
 
@@ -162,11 +160,11 @@ class Account(SQLModel):
     is_locked: bool = False
     account_holder: str | None = Field(default=None, sa_type=_TEXT)
     currency: str = Field(sa_type=_TEXT)
-    debits_posted_minor: int = Field(default=0, sa_type=_MINOR)
+    debits_posted_minor: int = Field(default=0, sa_type=_INTEGER)
     """What has gone out of it, ever; above zero."""
-    credits_posted_minor: int = Field(default=0, sa_type=_MINOR)
+    credits_posted_minor: int = Field(default=0, sa_type=_INTEGER)
     """What has come in, ever."""
-    debits_pending_minor: int = Field(default=0, sa_type=_MINOR)
+    debits_pending_minor: int = Field(default=0, sa_type=_INTEGER)
     """The sum of the transfers out of it that are stored as pending, expired ones included."""
     last_posted_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
     """When its last entry was posted. The next one is not dated before it."""
@@ -211,7 +209,7 @@ class Transfer(SQLModel):
     customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
     from_account_id: str = Field(sa_type=_TEXT)
     to_account_id: str = Field(sa_type=_TEXT)
-    amount_minor: int = Field(sa_type=_MINOR)
+    amount_minor: int = Field(sa_type=_INTEGER)
     currency: str = Field(sa_type=_TEXT)
     scheduled_date: date | None = None
     memo: str | None = Field(default=None, sa_type=_TEXT)
@@ -246,7 +244,7 @@ _keep(
 class Posting(SQLModel):
     """One event in the ledger; append-only. `transfer_id` is unique: a transfer posts once."""
 
-    posting_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
+    posting_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
     """Given by the database, in the order of posting."""
     kind: PostingKind = Field(sa_type=_TEXT)
     description: str = Field(sa_type=_TEXT)
@@ -272,15 +270,15 @@ class Entry(SQLModel):
     by `posted_at`, then `posting_id`. The two totals are the account's after this entry.
     """
 
-    entry_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
-    posting_id: int = Field(foreign_key="posting.posting_id", sa_type=_ROW_ID)
+    entry_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
+    posting_id: int = Field(foreign_key="posting.posting_id", sa_type=_INTEGER)
     side: Side = Field(sa_type=_TEXT)
     account_id: str = Field(sa_type=_TEXT)
-    amount_minor: int = Field(sa_type=_MINOR)
+    amount_minor: int = Field(sa_type=_INTEGER)
     currency: str = Field(sa_type=_TEXT)
     posted_at: datetime = Field(sa_type=UtcTimestamp)
-    debits_after_minor: int = Field(sa_type=_MINOR)
-    credits_after_minor: int = Field(sa_type=_MINOR)
+    debits_after_minor: int = Field(sa_type=_INTEGER)
+    credits_after_minor: int = Field(sa_type=_INTEGER)
 
 
 _keep(
@@ -373,7 +371,7 @@ class AuditEvent(SQLModel):
     foreign key: a call is recorded even where the customer is not one of ours.
     """
 
-    event_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
+    event_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
     at: datetime = Field(sa_type=UtcTimestamp)
     customer_id: str = Field(index=True, sa_type=_TEXT)
     tool: str = Field(sa_type=_TEXT)
@@ -387,36 +385,25 @@ class AuditEvent(SQLModel):
 _keep(AuditEvent, "audit_event", sqlite_autoincrement=True)
 
 
-class WrongAttempt(SQLModel):
-    """A wrong confirmation code that a customer gave: what the limit on an hour's guesses counts.
-
-    Those of more than an hour ago are deleted with the next one.
-    """
-
-    attempt_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
-    at: datetime = Field(sa_type=UtcTimestamp)
-
-
-_keep(WrongAttempt, "wrong_attempt", Index("wrong_attempt_of_customer", "customer_id", "at"))
-
-
 _APPEND_ONLY = ("posting", "entry", "audit_event")
 """What is written once, and stays."""
-_CHANGES = {
-    "sqlite": {"UPDATE": "ROW", "DELETE": "ROW"},
-    "postgresql": {"UPDATE": "ROW", "DELETE": "ROW", "TRUNCATE": "STATEMENT"},
-}
-
 _TRIGGERS = {
-    "sqlite": """
-CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
+    "sqlite": [
+        """
+CREATE TRIGGER {table}_is_append_only_update BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END
 """,
-    "postgresql": """
-CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
-FOR EACH {each} EXECUTE FUNCTION refuse_change()
+        """
+CREATE TRIGGER {table}_is_append_only_delete BEFORE DELETE ON {table}
+BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END
 """,
+    ],
+    "postgresql": [
+        """
+CREATE TRIGGER {table}_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()
+"""
+    ],
 }
 _BALANCED = {
     "sqlite": """
@@ -458,6 +445,8 @@ END $$
 }
 
 
+WRONG_CODE_OUTCOMES: Final = "outcome IN ('wrong_code', 'voided_for_codes')"
+"""The condition on audit events that tell of a wrong confirmation code."""
 _INDEXES_OF_SOME = (
     "CREATE INDEX transfer_reserves ON transfer (from_account_id, expires_at)"
     " WHERE status = 'pending'",
@@ -467,10 +456,12 @@ _INDEXES_OF_SOME = (
     "CREATE INDEX transfer_falls_due ON transfer (scheduled_date) WHERE status = 'scheduled'",
     "CREATE UNIQUE INDEX one_open_handoff_per_reason ON handoff (customer_id, reason)"
     " WHERE status = 'open'",
+    "CREATE INDEX audit_event_wrong_codes ON audit_event (customer_id, at)"
+    f" WHERE {WRONG_CODE_OUTCOMES}",
 )
-"""Indexes of what is still under way, which stay small however much has been done.
+"""Indexes of what is under way, or seldom: they stay small however much has been done.
 
-A query is answered from one only where its condition has the same literal
+A query is answered from one only where its condition has the same literals
 (`transaction.has_status`). They are text because SQLAlchemy would load a whole dialect for
 each `Index` with a condition.
 """
@@ -488,8 +479,7 @@ def schema(dialect: Dialect) -> list[str]:
     ]
     statements += [*_INDEXES_OF_SOME, *_FUNCTIONS[database]]
     for table in _APPEND_ONLY:
-        for verb, each in _CHANGES[database].items():
-            statements.append(_TRIGGERS[database].format(table=table, verb=verb, each=each))
+        statements += [trigger.format(table=table) for trigger in _TRIGGERS[database]]
     return [*statements, _BALANCED[database]]
 
 

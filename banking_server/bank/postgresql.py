@@ -71,8 +71,9 @@ _NETWORK: Final = {
     "tcp_user_timeout": 15_000,
 }
 _TRY_EVERY_SECONDS: Final = 0.1
-START_WAITS: Final = {"starting up": 60, "refused": 5}
-"""How long a start waits, in seconds, for a server that says so; after a power cut it recovers."""
+_RECOVERING: Final = ("starting up", "not yet accepting", "recovery mode", "shutting down")
+START_WAITS: Final = {**dict.fromkeys(_RECOVERING, 60), "refused": 5, "No such file": 5}
+"""How long a start waits, in seconds, for a server of which this is said: it may be restarting."""
 
 
 _Kind = tuple[str, str]
@@ -281,6 +282,8 @@ _CAUSES: Final = {
     "no pg_hba.conf entry": "the server does not let this user in from here",
     "does not exist": "there is no such database or user",
     "starting up": "the server is starting up",
+    "not yet accepting": "the server is starting up",
+    "recovery mode": "the server recovers from a crash",
     "shutting down": "the server is shutting down",
     "too many": "the server has too many connections",
     "SSL": "the server and this program do not agree on TLS",

@@ -2,16 +2,8 @@
 
 Nothing here reads a clock, a database or a setting: thresholds come in as `Rules`, the time as an
 argument, stored data as records. The other modules load, ask here, and do what is decided.
-
-- The four escalations of the product: `is_debit_blocked`, `needs_approval` with `is_branch_open`,
-  `is_expired`, `compliance_rule`.
-- Preparing a transfer: `check_details`, `check_parties`, `check_available`, `confirm_within`; the
-  order is in `transfers/prepare.py`, because data is loaded between the checks.
-- Confirming one: `decide_confirmation`, a state machine without a database; in it
-  `decide_wrong_code`, by which five wrong codes void a transfer.
-- What else may happen to a transfer: `check_cancellation`, `check_due_payment`, `check_report`,
-  `check_approval_request`, `check_still_pending`.
-- Handoffs, statements and texts: the rest.
+The order of the checks when a transfer is prepared is in `transfers/prepare.py`, because data is
+loaded between them.
 """
 
 import re
@@ -19,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from banking_server.bank.models import (
     Account,
@@ -87,7 +79,6 @@ class Argument(StrEnum):
     AGENT = "agent"
     AMOUNT = "amount"
     APPROVAL_ID = "approval_id"
-    CHOICE = "choice"
     CURSOR = "cursor"
     CUSTOMER_ID = "customer_id"
     DAYS = "days"
@@ -104,15 +95,31 @@ class Argument(StrEnum):
     TRANSFER_ID = "transfer_id"
 
 
+class Outcome:
+    """What a bank function returns: one small type for each thing that can happen.
+
+    `recorded_as` is the word for it in the audit trail. It is stored, so it does not change.
+    """
+
+    recorded_as: ClassVar[str]
+
+    def __init_subclass__(cls, *, recorded_as: str | None = None) -> None:
+        if recorded_as is not None:
+            cls.recorded_as = recorded_as
+
+    @property
+    def subject(self) -> str | None:
+        """The id of our record that the outcome is about, if there is one."""
+        return None
+
+
 @dataclass(frozen=True)
-class Refused:
+class Refused(Outcome, recorded_as="refused"):
     """The request breaks a rule; nothing was changed by it.
 
     `field` is the argument at fault, `message` says to people what is wrong and what to do.
     `subject` is the id of the record concerned, for the audit trail.
     """
-
-    recorded_as: ClassVar[str] = "refused"
 
     field: Argument
     message: str
@@ -120,35 +127,27 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class NotFound:
+class NotFound(Outcome, recorded_as="not_found"):
     """There is no such record *for this customer*: unknown and somebody else's look the same.
 
     `field` is the argument; `value` what was asked for, made safe to print, and shortened. `known`
     is what it can be where it is an account's id: the customer's own, each with its name.
     """
 
-    recorded_as: ClassVar[str] = "not_found"
-
     field: Argument
     value: str
     known: tuple[str, ...] = ()
-    subject: None = None
-    """Never an id: what was asked for is the caller's text."""
 
 
 @dataclass(frozen=True)
-class TooMany:
+class TooMany(Outcome, recorded_as="too_many"):
     """The customer has reached a limit of the bank's; nothing was changed. `message` says which,
     and what to do."""
 
-    recorded_as: ClassVar[str] = "too_many"
-
     message: str
-    subject: None = None
 
 
-@dataclass(frozen=True)
-class TransferDetails:
+class TransferDetails(NamedTuple):
     """The checked details of a transfer; a `scheduled_date` of None means immediately."""
 
     amount_minor: int
@@ -416,7 +415,7 @@ def decide_confirmation(
 
 
 def decide_not_pending(transfer: Transfer, now: datetime) -> Decision | None:
-    """Decide what no answer of the customer changes any more; None if the transfer is pending."""
+    """Decide about a transfer that no answer can change any more; None if it is pending."""
     status = status_at(transfer, now)
     if status == "voided" and transfer.approval == "refused":
         return Decision.MANAGER_REFUSED
@@ -551,20 +550,10 @@ def _past_changing(transfer: Transfer, field: Argument) -> Refused:
 
 # --- handoffs -------------------------------------------------------------------------------------
 
-
-def check_choice(choice: str | None) -> HandoffChoice | Refused | None:
-    """Return how the customer wants to be connected; None if they have not said."""
-    match choice:
-        case None | "realtime" | "callback":
-            return choice
-        case _:
-            return Refused(
-                Argument.CHOICE,
-                f'"{excerpt(choice)}" is not a choice: choose realtime or callback.',
-            )
+DEFAULT_REASON: Final = "Customer asked to speak with an agent"
 
 
-def check_change_of_choice(handoff: Handoff, choice: HandoffChoice | None) -> Refused | None:
+def check_change_of_choice(handoff: Handoff, choice: HandoffChoice) -> Refused | None:
     """Check that the choice may be recorded: it can be changed until an agent takes the handoff."""
     if handoff.status != "claimed" or handoff.choice == choice:
         return None
@@ -701,10 +690,10 @@ def check_required_text(rules: Rules, field: Argument, text: str) -> Refused | N
     return _check_text(field, text, rules.max_reason_length)
 
 
-def check_reason(rules: Rules, reason: str | None, *, default: str) -> Refused | str:
-    """Return the reason to record: the given one if it is fit, `default` if there is none."""
+def check_reason(rules: Rules, reason: str | None) -> Refused | str:
+    """Return the reason to record, if it is fit: the given one, or `DEFAULT_REASON` for none."""
     if reason is None or not reason.strip():
-        return default
+        return DEFAULT_REASON
     return _check_text(Argument.REASON, reason, rules.max_reason_length) or reason
 
 

@@ -4,7 +4,7 @@ import base64
 import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import AwareDatetime, Field, TypeAdapter
@@ -15,6 +15,7 @@ from banking_server.bank.models import TABLES, Account, Entry, Posting
 from banking_server.bank.rules import (
     Argument,
     NotFound,
+    Outcome,
     Period,
     Refused,
     Rules,
@@ -52,14 +53,12 @@ class StatementLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(Outcome, recorded_as="statement"):
     """One page of an account's entries in `period`, newest first.
 
     `totals` are those of the whole period up to now, with the first page only: no entry that comes
     later changes the other pages. `next_cursor` asks for the page after this one; None on the last.
     """
-
-    recorded_as: ClassVar[str] = "statement"
 
     account_id: str
     account_name: str

@@ -128,9 +128,9 @@ class Bank:
         self._heavy_reads: WeakValueDictionary[str, ConcurrencyLimit] = WeakValueDictionary()
 
     def heavy_read_slot(self, customer_id: str) -> AbstractAsyncContextManager[None]:
-        """Have the one place that each customer has in this process for what is long to read.
+        """Limit the customer to one long read at a time in this process.
 
-        So nobody waits for more than one such call of somebody else's. Entering raises `BankBusy`.
+        So others wait for one of them at most. Entering raises `BankBusy`.
         """
         slots = self._heavy_reads.get(customer_id)
         if slots is None:
@@ -184,7 +184,7 @@ def find_owned(
 
 
 class ConcurrencyLimit:
-    """How many may be at work at once. The others wait in turn, and not too long."""
+    """Limits how many work at once; others wait in turn, for `WAIT_SECONDS` at most."""
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar
 
 from mcp_types import CallToolResult, ListToolsResult, Tool
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
@@ -180,11 +180,7 @@ _Model = TypeVar("_Model", CallToolResult, ListToolsResult)
 def _read(model: type[_Model], returned: Wire, method: str) -> _Model:
     if isinstance(returned, model):
         return returned
-    try:
-        return model.model_validate(_json(returned, method), by_alias=True, by_name=False)
-    except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
-        raise ValueError(f"{method} returned no valid result: {place} is not valid") from error
+    return model.model_validate(_json(returned, method), by_alias=True, by_name=False)
 
 
 def _json(returned: Wire, method: str) -> Mapping[str, Any]:

@@ -97,10 +97,10 @@ async def check_outgoing(
         kept = {key: member for key, member in meta.items() if key != META_KEY}
         return _changed(result, kept or None, without_next_step(structured))
     # Only the defined members of the directive go out (TC-S-11).
-    meta = {**meta, META_KEY: directive.to_wire()}
+    sent, meta = meta, {**meta, META_KEY: directive.to_wire()}
     others = _without_own_copy(structured)
     if declared:
-        return _changed(result, meta, others)
+        return _changed(result, meta, others) if (meta, others) != (sent, structured) else result
     if isinstance(others, dict) and NEXT_STEP not in others:
         # What the tool itself repeats of the directive is made the same as the directive.
         repeats = without_next_step(structured) is not structured

@@ -122,8 +122,8 @@ class FollowUp:
         """
         if not self.listed:
             return (
-                "The server named a next step, and it was not made: this client did not find its "
-                "tool in the server's list, or did not look for it."
+                "The server named a next step, and it was not made. Its tool is not named here, "
+                "since this client has not found it in the server's list."
             )
         call = (
             f"The server named a next step: the tool {quoted(name or self.tool)} with the "

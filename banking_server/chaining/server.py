@@ -17,6 +17,7 @@ from mcp_types import (
     TextContent,
     Tool,
 )
+from opentelemetry.trace import get_current_span
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
 from banking_server.chaining.negotiation import has_declared
@@ -25,6 +26,7 @@ from banking_server.chaining.outgoing import (
     advertised_in,
     check_outgoing,
 )
+from banking_server.chaining.provenance import read_provenance
 
 
 def with_next_tool(
@@ -96,8 +98,13 @@ class ToolChaining(Extension):
     ) -> HandlerResult:
         """Let the call run, then check the directive of its result.
 
+        The OpenTelemetry span that the SDK makes for the call tells its chain and level.
         Raises MCPError where a directive is dropped and `strict` is set.
         """
+        if (provenance := read_provenance(params.meta)) is not None:
+            span = get_current_span()
+            span.set_attribute("tool_chaining.chain_id", provenance.chain_id)
+            span.set_attribute("tool_chaining.level", provenance.level)
         try:
             return await check_outgoing(
                 await call_next(ctx),

@@ -61,16 +61,17 @@ def chat(
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """Talk to a language model that has the tools of any MCP servers, and follows their chains.
+    """Talk to a language model that has tools of MCP servers.
 
-    BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool is called only with your consent,
-    whoever asks for it, unless its server is believed to change nothing by it. Ctrl-C stops a
-    request, /quit or Ctrl-D ends the conversation, /help shows what else can be typed.
+    BANKING_MODEL_URL and BANKING_MODEL_NAME say which model. Next tools that a server names are
+    called without asking the model. A call that may change something needs your consent, unless
+    you trust what its server says of it. Ctrl-C stops a request, /quit or Ctrl-D ends the
+    conversation, and /help shows what else you can type.
 
-    Without a terminal each line of standard input is a request, or a command like /save; nobody can
-    be asked then, and only what reads is called. Where the output is none, it has the answers
-    alone; what was called stands on standard error. Exit code 0: every request was answered, or a
-    person has seen what was not; 1: one was not; 130: stopped by Ctrl-C.
+    Without a terminal each line of standard input is a request, or a command like /save. Nobody can
+    be asked then, so only tools that read are called. If the output is no terminal, it has only the
+    answers; the calls are told on standard error. Exit code 0: every request was answered, or a
+    person has seen which was not; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server import agent
     from banking_server.cli.saving import Conversation

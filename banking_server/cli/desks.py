@@ -125,7 +125,7 @@ def codes(
     of reach of the host that the model runs in.
     """
     from banking_server.bank.accounts import list_customers
-    from banking_server.bank.transfers.desk import PendingCode, list_codes
+    from banking_server.bank.transfers.look import PendingCode, list_codes
     from banking_server.cli.listings import code_as_json, show_codes
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now

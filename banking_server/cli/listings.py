@@ -15,7 +15,7 @@ from rich.console import Console
 from banking_server.bank.approvals import OpenApproval
 from banking_server.bank.models import Approval, AuditEvent, Handoff
 from banking_server.bank.money import format_money
-from banking_server.bank.transfers.desk import PendingCode
+from banking_server.bank.transfers.look import PendingCode
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.host.printing import say, say_in_parts
 

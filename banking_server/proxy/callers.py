@@ -1,12 +1,9 @@
 """Who uses the proxy over HTTP: a link of its own for each, and an end to each link.
 
-On 2025-11-25 a caller is a session. On 2026-07-28 it is whoever sends the same `Authorization`
-header. Without one it is whoever shows the cookie that was set, or comes on the same connection. A
-client that says other things about itself is another caller, since the server behind was told what
-the client can do.
+On 2025-11-25 a caller is a session. On 2026-07-28, which has no sessions, it is whoever sends the
+same `Authorization` header; all who send none are one caller.
 """
 
-import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,15 +16,11 @@ from mcp import MCPError
 from mcp.types import INVALID_REQUEST
 from starlette.requests import Request
 
-from banking_server.chaining.doubt import CallsInDoubt
-from banking_server.proxy.eras import Declared, declared_by, is_modern
+from banking_server.proxy.eras import declared_by, is_modern
 from banking_server.proxy.link import ENDING, Link
-from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, may_be_a_header
+from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import Refused
-
-COOKIE: Final = "tool-chaining-proxy"
-"""The name of the cookie; under it, the state of an HTTP request has the one that is to be set."""
 
 _LINK: Final = "link"
 
@@ -36,23 +29,9 @@ _LINK: Final = "link"
 class _Caller:
     """A caller on 2026-07-28."""
 
-    authorization: str | None
-    """The header as it came."""
-    connection: Any
-    """The address and the port from which it came first."""
-    cookie: str
-    """A name that only who sends no `Authorization` is known by."""
-    declared: Declared
     link: Link
     seen: float
     """When it was last active, in seconds."""
-
-    def sent(self, request: Request) -> bool:
-        """Return whether a request is from this caller."""
-        authorization = request.headers.get("authorization")
-        if authorization is not None or self.authorization is not None:
-            return authorization == self.authorization
-        return request.cookies.get(COOKIE) == self.cookie or request.client == self.connection
 
 
 class Callers:
@@ -65,7 +44,8 @@ class Callers:
         self.over = anyio.Event()
         """Nobody is served any more."""
         self._sessions: dict[str, Connection] = {}
-        self._callers: list[_Caller] = []
+        self._callers: dict[str | None, _Caller] = {}
+        """By the `Authorization` header as it came."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -80,7 +60,7 @@ class Callers:
         self.over.set()
         for connection in self._sessions.values():
             self._close(connection.state[_LINK])
-        for caller in self._callers:
+        for caller in self._callers.values():
             self._close(caller.link)
 
     @property
@@ -91,8 +71,7 @@ class Callers:
 
     def principal(self, ctx: Context) -> str | None:
         """Return who sent a message, if an `Authorization` header says so."""
-        user = _request(ctx).scope.get("user")
-        return None if user is None else str(user.display_name)
+        return _authorization(ctx)
 
     async def of(self, ctx: Context) -> Link:
         """Return the link of whoever sent a message. Raises `Refused` if there are too many."""
@@ -125,76 +104,52 @@ class Callers:
         connection.exit_stack.push_async_callback(end)
 
     def _link_of_caller(self, ctx: Context) -> Link:
-        request = _request(ctx)
-        declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
-        state = (ctx.params or {}).get("requestState")
-        own = [caller for caller in self._callers if caller.sent(request)]
-        # An answer may come on a new connection: clients without cookies have many. The state is
-        # sealed, and only who was asked has it; it is bound to an `Authorization` header.
-        known = [caller for caller in own if caller.declared == declared]
-        known += [caller for caller in self._callers if caller.link.holds(state)]
-        if known:
-            caller = known[0]
-            caller.seen = time.monotonic()
-        else:
-            link = self._new_link(ctx, None, own[0].link.in_doubt if own else None)
-            authorization = request.headers.get("authorization")
-            cookie = own[0].cookie if own else secrets.token_urlsafe(24)
-            caller = _Caller(
-                authorization, request.client, cookie, declared, link, time.monotonic()
-            )
-            self._callers.append(caller)
-        if caller.authorization is None and request.cookies.get(COOKIE) != caller.cookie:
-            request.scope["state"][COOKIE] = caller.cookie
+        name = _authorization(ctx)
+        if (caller := self._callers.get(name)) is None:
+            caller = self._callers[name] = _Caller(self._new_link(ctx), 0)
+        caller.seen = time.monotonic()
         return caller.link
 
-    def _new_link(
-        self, ctx: Context, connection: Connection | None, in_doubt: CallsInDoubt | None = None
-    ) -> Link:
+    def _new_link(self, ctx: Context, connection: Connection | None = None) -> Link:
         if self.over.is_set():
             raise Refused(ENDING, status=503)
         if len(self._sessions) + len(self._callers) >= self._chosen.max_callers:
             self._make_room()
         options, server = self._options, self._options.server
         if self._chosen.forward_authorization and isinstance(server, Address):
-            token = _request(ctx).headers.get("authorization")
-            if not may_be_a_header(token or ""):
-                raise MCPError(
-                    code=INVALID_REQUEST,
-                    message="The Authorization header has a character that no header can have.",
-                )
-            options = replace(options, server=replace(server, authorization=token))
+            server = replace(server, authorization=_authorization(ctx))
+            options = replace(options, server=server)
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
-        return Link(options, declared, self._tasks, connection=connection, in_doubt=in_doubt)
+        return Link(options, declared, self._tasks, connection=connection)
 
     def _make_room(self) -> None:
         """Close the link that was not used for the longest time. Raises `Refused`."""
-        idle = [caller for caller in self._callers if not caller.link.in_use]
+        idle = [name for name, caller in self._callers.items() if not caller.link.in_use]
         if not idle:
             words = f"This proxy serves {self._chosen.max_callers} callers already. Try later."
             raise Refused(words, status=503)
-        self._end(min(idle, key=lambda caller: caller.seen))
+        self._end(min(idle, key=lambda name: self._callers[name].seen))
 
     async def _close_what_is_over(self) -> None:
         while True:
             await anyio.sleep(min(self._chosen.idle / 4, 5))
             now = time.monotonic()
-            for caller in [*self._callers]:
+            for name, caller in [*self._callers.items()]:
                 if caller.link.in_use:
                     caller.seen = now
                 elif now - caller.seen > self._chosen.idle:
-                    self._end(caller)
+                    self._end(name)
 
-    def _end(self, caller: _Caller) -> None:
-        self._callers.remove(caller)
-        self._close(caller.link)
+    def _end(self, name: str | None) -> None:
+        self._close(self._callers.pop(name).link)
 
     def _close(self, link: Link) -> None:
         self._tasks.start_soon(link.close)
 
 
-def _request(ctx: Context) -> Request:
-    request = ctx.request
+def _authorization(ctx: Context) -> str | None:
+    """Return the `Authorization` header of a message, as it came, if it has one."""
+    request: Any = ctx.request
     if not isinstance(request, Request):
         raise RuntimeError("Callers come over HTTP.")
-    return request
+    return request.headers.get("authorization")

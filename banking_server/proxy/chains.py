@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, REQUEST_TIMEOUT
+from opentelemetry.trace import get_current_span
 
 from banking_server.chaining import (
     IDENTIFIER,
@@ -32,11 +33,10 @@ async def call(link: Link, running: Running, params: Json) -> Json:
     A result without a directive is returned as it came. Raises MCPError as the server did, if the
     first call brought no result.
     """
-    upstream = await link.upstream()
     name, arguments = params.get("name"), params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        return await link.request(upstream, running, "tools/call", params)
-    caller = _Caller(link, running, params, upstream)
+        return await link.request(running, "tools/call", params)
+    caller = _Caller(link, running, params, await link.upstream())
     options = link.options
     meta = {k: v for k, v in (params.get("_meta") or {}).items() if k != IDENTIFIER}
     chain = await call_tool_with_chaining(
@@ -51,6 +51,9 @@ async def call(link: Link, running: Running, params: Json) -> Json:
         follow_unadvertised=options.follow_unadvertised,
         in_doubt=link.in_doubt,
     )
+    span = get_current_span()
+    span.set_attribute("tool_chaining.chain_id", chain.chain_id)
+    span.set_attribute("tool_chaining.outcome", str(chain.outcome))
     if chain.error is not None and not chain.steps:
         # A result that is none of a tool, such as a task, is the client's own business.
         if caller.first is not None:
@@ -70,7 +73,6 @@ class _Caller:
         self.first: Json | None = None
         """The first call's result, as it came."""
         self._link = link
-        self._upstream = upstream
         self._running = running
         self._params: Json | None = params
         self._items: list[Any] = []
@@ -93,9 +95,7 @@ class _Caller:
             params["_meta"] = {**(meta or {}), "progressToken": secrets.token_urlsafe(8)}
         with self._running.limited(read_timeout_seconds):
             try:
-                result = await self._link.request(
-                    self._upstream, self._running, "tools/call", params
-                )
+                result = await self._link.request(self._running, "tools/call", params)
             except NotAnswered as error:
                 # Its code is the client's, and does not say that the server did nothing.
                 raise RuntimeError(error.message) from error
@@ -104,7 +104,7 @@ class _Caller:
         return self._in_references(result)
 
     async def list_tools(self, *, cursor: str | None) -> Json:
-        return await self._link.list_tools(cursor=cursor)
+        return await self._link.list_tools(self._running, cursor=cursor)
 
     def _in_references(self, result: Json) -> Json:
         """Return a result whose content items are replaced by references to them.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from banking_server import __version__
-from banking_server.proxy import TOKEN_VARIABLE
+from banking_server.proxy import NAME, TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from banking_server.proxy.options import Server
@@ -18,12 +18,12 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 def _version(asked: bool) -> None:
     if asked:
-        print(f"tool-chaining-proxy {__version__}")
+        print(f"{NAME} {__version__}")
         raise typer.Exit
 
 
 # What follows the command is its own, with or without `--` before it: some hosts leave that out.
-@app.command(no_args_is_help=True, context_settings={"allow_interspersed_args": False})
+@app.command(context_settings={"allow_interspersed_args": False})
 def proxy(
     command: Annotated[
         list[str] | None,
@@ -32,55 +32,55 @@ def proxy(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help=f"The server's URL instead, with the token in {TOKEN_VARIABLE}."
+            metavar="URL",
+            help=f"The server's URL, in place of a command. Its token is in {TOKEN_VARIABLE}.",
         ),
     ] = None,
     http: Annotated[
         bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
     ] = False,
-    host: Annotated[str | None, typer.Option(help="The address to bind; else 127.0.0.1.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address. Default: 127.0.0.1.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="TCP port. Default: 9000.")
+        int | None, typer.Option(min=0, max=65535, help="The TCP port. Default: 9000.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[:PORT]",
-            help="A name under which clients reach the proxy, besides this computer's own. "
-            "May be repeated.",
+            help="A host name under which clients reach the proxy. May be repeated.",
         ),
     ] = None,
     forward_authorization: Annotated[
         bool,
         typer.Option(
             "--forward-authorization",
-            help="Send each client's Authorization header on to --url, and nowhere else.",
+            help="Send each client's Authorization header to --url, and nowhere else.",
         ),
     ] = False,
     anybody: Annotated[
         bool,
         typer.Option(
             "--anybody",
-            help="Off this computer too, let whoever reaches --host use the server with the "
-            "proxy's own rights. Otherwise --forward-authorization is needed there.",
+            help="Serve other computers without credentials: whoever reaches --host uses the "
+            "server with the proxy's own rights.",
         ),
     ] = False,
     consent: Annotated[
         str | None,
         typer.Option(
             metavar="none|all|ask|FILE",
-            help="Which steps are taken: none, all, those that the user agrees to, or as the rules "
-            "in a file say, a line each: allow, ask or deny, and a pattern of tool names; the "
-            "first that fits decides, and # begins a comment. Default: ask. Where the user cannot "
-            "be asked, a step is not taken.",
+            help="Which next tools are called: none, all, those to which the user agrees (ask), or "
+            "as the rules in FILE say. Default: ask. Where the user cannot be asked, the answer is "
+            "no. A rule is allow, ask or deny, and a pattern of tool names, such as 'deny *'. The "
+            "first rule that fits decides.",
         ),
     ] = None,
     trust_hints: Annotated[
         bool,
         typer.Option(
             "--trust-hints",
-            help="Believe this server's hints: what it calls read-only or not destructive is "
-            "followed unasked. Instead of --consent.",
+            help="Call next tools unasked that the server marks as read-only or not destructive. "
+            "In place of --consent.",
         ),
     ] = False,
     limit: Annotated[
@@ -92,29 +92,29 @@ def proxy(
         typer.Option(
             min=0.001,
             metavar="SECONDS",
-            help="For one call, without its questions, whatever progress it reports; the server "
-            "may take as long to start. Default: 300 for a call, 60 to start.",
+            help="The time for one call, without the time in which the user is asked, and for the "
+            "start of the server. Default: 300 for a call, 60 for the start.",
         ),
     ] = None,
     follow_unadvertised: Annotated[
         bool,
         typer.Option(
             "--follow-unadvertised",
-            help="Follow servers that do not say that they support the extension.",
+            help="Follow a server that does not say that it supports the extension.",
         ),
     ] = False,
     insecure: Annotated[
         bool,
         typer.Option(
             "--insecure",
-            help="Send a token over http to another computer too, for anybody on the way to read.",
+            help="Send a token unencrypted to another computer, for anybody on the way to read.",
         ),
     ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Stand in front of any MCP server, and follow the chains of its tools for any client."""
+    """Follow the tool chains of any MCP server for any client."""
     import anyio
 
     from banking_server.chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT
@@ -153,7 +153,7 @@ def proxy(
         except CannotServe as problem:
             _refuse(str(problem))
     elif chosen:
-        _refuse("--host, --port, --allow-host, --forward-authorization and --anybody need --http.")
+        _refuse(f"--{next(iter(chosen)).replace('_', '-').removesuffix('s')} needs --http.")
     else:
         anyio.run(serve_stdio, options)
 
@@ -188,7 +188,10 @@ def _server(
             )
         return Address(url, f"Bearer {token}" if token else None)
     if not command:
-        _refuse("Say which server: --url URL, or -- COMMAND and its arguments.")
+        _refuse(
+            "Say which MCP server to follow, by its command or by --url URL. For example:\n"
+            f"{NAME} --trust-hints -- banking-server --customer CUST001"
+        )
     kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     return Command(tuple(command), kept)
 
@@ -208,7 +211,7 @@ def main() -> None:
         needed = needed_instead(error)
         if needed is None:
             raise
-        print(f"tool-chaining-proxy: {needed}", file=sys.stderr)
+        print(f"{NAME}: {needed}", file=sys.stderr)
         sys.exit(2)
 
 

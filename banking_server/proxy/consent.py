@@ -3,8 +3,11 @@
 The client's user approved the first call, and nobody the next ones. So each step is put to the user
 as a form, unless the operator has chosen something else. Where the client can ask nobody, it is a
 no. A call that was started before, and whose effect is unknown, is put to the user in any case.
+
+What is followed, and why, is told to the operator: one line a step on standard error.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +17,7 @@ from typing import Any, Final
 from mcp import MCPError
 
 from banking_server.chaining import ConsentPolicy, FollowNonDestructive, Proposal
+from banking_server.proxy import NAME
 from banking_server.text import quoted
 
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -39,19 +43,26 @@ class _Rule:
 
 
 class _Asking:
-    """Asks the client's user."""
+    """Asks the client's user, and tells the operator of each step that is taken."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    async def allows_again(self, proposal: Proposal) -> bool:
-        return await self._agrees(
-            proposal,
-            " The same call was started before, and whether it took effect is not known: it may "
-            "take effect a second time.",
-        )
+    async def allows(self, proposal: Proposal) -> bool:
+        return _told(proposal, await self._reason(proposal))
 
-    async def _agrees(self, proposal: Proposal, doubt: str = "") -> bool:
+    async def allows_again(self, proposal: Proposal) -> bool:
+        doubt = (
+            " The same call was started before, and whether it took effect is not known: it may "
+            "take effect a second time."
+        )
+        return _told(proposal, await self._agreed(proposal, doubt))
+
+    async def _reason(self, proposal: Proposal) -> str | None:
+        """Return why a step is taken, or None if it is not."""
+        return await self._agreed(proposal)
+
+    async def _agreed(self, proposal: Proposal, doubt: str = "") -> str | None:
         """Ask. Whatever is not a yes is a no, and so is nobody who could be asked."""
         reason = f" It says why: {quoted(proposal.title)}." if proposal.title is not None else ""
         question = {
@@ -63,8 +74,17 @@ class _Asking:
         try:
             answer = await self._ask("elicitation/create", question)
         except MCPError:
-            return False
-        return answer.get("action") == "accept"
+            return None
+        return "the user agreed" if answer.get("action") == "accept" else None
+
+
+def _told(proposal: Proposal, reason: str | None) -> bool:
+    """Tell the operator why a step is taken, if it is; return whether it is."""
+    if reason is not None:
+        tool, previous = quoted(proposal.tool.name), quoted(proposal.previous_tool)
+        step = f"calls {tool}, which the result of {previous} names as the next tool"
+        print(f"{NAME}: {step}. Why: {reason}.", file=sys.stderr, flush=True)
+    return reason is not None
 
 
 class _ByRules(_Asking):
@@ -78,20 +98,24 @@ class _ByRules(_Asking):
         fitting = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
         return next(fitting, "deny")
 
-    async def allows(self, proposal: Proposal) -> bool:
+    async def _reason(self, proposal: Proposal) -> str | None:
         verdict = self._verdict(proposal.tool.name)
-        return verdict == "allow" or (verdict == "ask" and await self._agrees(proposal))
+        if verdict == "ask":
+            return await self._agreed(proposal)
+        return "--consent allows it" if verdict == "allow" else None
 
     async def allows_again(self, proposal: Proposal) -> bool:
         denied = self._verdict(proposal.tool.name) == "deny"
         return not denied and await super().allows_again(proposal)
 
 
-class _ByHints(_Asking, FollowNonDestructive):
+class _ByHints(_Asking):
     """The server's hints allow a call that they call harmless; the user decides on any other."""
 
-    async def allows(self, proposal: Proposal) -> bool:
-        return await super().allows(proposal) or await self._agrees(proposal)
+    async def _reason(self, proposal: Proposal) -> str | None:
+        if await FollowNonDestructive().allows(proposal):
+            return "the server marks it as harmless, and --trust-hints is given"
+        return await self._agreed(proposal)
 
 
 def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:

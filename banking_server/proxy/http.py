@@ -9,7 +9,7 @@ import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_REQUEST
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from banking_server.chaining.bearer import is_loopback
 from banking_server.log import log_to_standard_error
 from banking_server.proxy import TOKEN_VARIABLE
-from banking_server.proxy.callers import COOKIE, Callers
+from banking_server.proxy.callers import Callers
 from banking_server.proxy.eras import is_modern
 from banking_server.proxy.options import Address, Command, HttpOptions, ProxyOptions, Server
 from banking_server.proxy.sdk import (
@@ -27,7 +27,6 @@ from banking_server.proxy.sdk import (
     authenticated_as,
 )
 from banking_server.proxy.server import proxy_server
-from banking_server.proxy.signals import end_when_the_terminal_is_gone
 from banking_server.proxy.upstream import REFUSAL, NotAuthorized
 from banking_server.serving import CannotListen, listen, serve
 
@@ -56,7 +55,6 @@ def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     url = f"http://{host}:{listening.getsockname()[1]}{PATH}"
     words = f"Serving {options.server.name} at {url}. {who_acts(options.server, chosen)}"
     print(f"{words} Ctrl-C ends it.", file=sys.stderr, flush=True)
-    end_when_the_terminal_is_gone()
     callers = Callers(options, chosen)
     serve(http_app(options, chosen, callers), listening, ending=callers.end)
 
@@ -222,7 +220,7 @@ class _Door:
                     )
 
     def _or_refusal(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Return `send` for an answer: of a status of its own if refused, with a cookie if new.
+        """Return `send` for an answer, which has a status of its own if it is a refusal.
 
         The SDK begins to answer before that is known, so the head is held back until the body
         begins. Who authorizes callers is the server behind: its challenge names its own metadata
@@ -248,9 +246,6 @@ class _Door:
             elif not refused:
                 if held is not None:
                     head, held = held, None
-                    if (name := scope["state"].get(COOKIE)) is not None:
-                        cookie = f"{COOKIE}={name}; Path={PATH}; HttpOnly; SameSite=Strict"
-                        MutableHeaders(scope=head).append("set-cookie", cookie)
                     await send(head)
                 await send(message)
 

@@ -1,6 +1,7 @@
 """What whoever starts the proxy can choose."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT, DEFAULT_TOTAL_TIMEOUT
@@ -26,7 +27,7 @@ class Command:
     @property
     def name(self) -> str:
         """The server's name in messages for people."""
-        return self.argv[0]
+        return Path(self.argv[0]).name
 
 
 @dataclass(frozen=True)

@@ -64,16 +64,6 @@ class Running:
         self._log_levels = allowed_log_levels(self.declared.revision, meta)
         self._channel: Outbound | None = request_channel(ctx)
 
-    @property
-    def can_be_asked(self) -> bool:
-        """Whether the client of this request can be asked anything before it is answered."""
-        return not self.modern
-
-    @property
-    def answers_questions(self) -> bool:
-        """Whether the client declared anything that a server may ask it for."""
-        return any(self.declared.capabilities.get(one) is not None for one in _IN_WORDS)
-
     def carries(self, method: str, params: Json) -> bool:
         """Return whether a notification that names no request may go to the client with this one.
 
@@ -86,7 +76,7 @@ class Running:
             return False
         return self._channel is not None and self.method != "subscriptions/listen"
 
-    async def notify(self, method: str, params: Json) -> None:
+    async def notify(self, method: str, params: Json | None) -> None:
         """Send the client a notification that belongs to this request, if it still listens."""
         if self._channel is not None:
             await self._channel.notify(method, params)
@@ -232,11 +222,6 @@ class Parked(Running):
         self._error: Exception | None = None
         self._done = False
         self._collected = anyio.Event()
-
-    @property
-    def can_be_asked(self) -> bool:
-        """Whether the work still goes on, and can wait for an answer."""
-        return not self._done
 
     @property
     def collected(self) -> bool:

@@ -8,16 +8,11 @@ from typing import Any
 
 from mcp import MCPError
 from mcp.server import Server
-from mcp.types import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
+from mcp.types import INVALID_PARAMS, INVALID_REQUEST
 from starlette.requests import Request
 
 from banking_server import __version__
-from banking_server.proxy import chains, eras
+from banking_server.proxy import NAME, chains, eras
 from banking_server.proxy.eras import Json
 from banking_server.proxy.link import Link, Links
 from banking_server.proxy.questions import Parked, Running, not_asked_any_more
@@ -29,9 +24,7 @@ from banking_server.proxy.sdk import (
     RequestStateSecurity,
     connection_of,
 )
-from banking_server.proxy.upstream import REFUSAL, NotAuthorized, Refused
-
-NAME = "tool-chaining-proxy"
+from banking_server.proxy.upstream import REFUSAL, Refused
 
 
 def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:
@@ -81,8 +74,6 @@ class _Passing:
         if not isinstance((ctx.params or {}).get("_meta", {}), Mapping | None):
             raise MCPError(code=INVALID_PARAMS, message="The member _meta must be an object.")
         connection = connection_of(ctx)
-        if eras.is_unknown(ctx.method, connection.protocol_version):
-            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=ctx.method)
         if ctx.method == "initialize":
             await call_next(ctx)  # It checks the handshake, and would answer for itself.
         elif not connection.initialize_accepted:
@@ -95,18 +86,13 @@ class _Passing:
         try:
             upstream = await link.upstream()
         except MCPError as error:
-            print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
-            if ctx.method == "server/discover" and not isinstance(error, NotAuthorized):
-                # Any other code lets a client try the handshake of 2025-11-25 in vain.
-                raise MCPError(
-                    code=UNSUPPORTED_PROTOCOL_VERSION,
-                    message=error.message,
-                    data={"supported": [], "requested": link.declared.revision},
-                ) from None
+            # A client of both revisions goes on with `initialize`, and then it is told.
+            if ctx.method != "server/discover":
+                print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
             raise
-        if ctx.method in ("initialize", "server/discover"):
-            return eras.greeting(link.declared, upstream.greeting, upstream_modern=upstream.modern)
-        return await self._answer(ctx, link)
+        if ctx.method == ("server/discover" if upstream.modern else "initialize"):
+            return eras.greeting(upstream.greeting)
+        return await _answer(ctx, link)
 
     async def _told(self, ctx: Context, call_next: CallNext) -> None:
         await call_next(ctx)
@@ -117,16 +103,20 @@ class _Passing:
             link = await self._links.of(ctx)
             await link.notify(ctx.method, dict(ctx.params or {}))
 
-    async def _answer(self, ctx: Context, link: Link) -> Json:
-        params = dict(ctx.params or {})
-        if not (link.declared.modern and ctx.method in eras.ASKED_OF):
-            running = Running(ctx, link.declared)
-            with link.running(running):
-                return await _answered(link, running, params)
-        if params.get("requestState") is not None:
-            return await link.resumed(ctx, params["requestState"], params.get("inputResponses"))
-        parked = Parked(ctx, link.declared, parked_for=link.options.parked_for)
-        return await link.parked(parked, lambda where: _answered(where, parked, params))
+
+async def _answer(ctx: Context, link: Link) -> Json:
+    params = dict(ctx.params or {})
+    declared = link.declared
+    if declared.modern:
+        declared = eras.declared_by(ctx.method, params, declared.revision)
+    if not (declared.modern and ctx.method in eras.ASKED_OF):
+        running = Running(ctx, declared)
+        with link.running(running):
+            return await _answered(link, running, params)
+    if params.get("requestState") is not None:
+        return await link.resumed(ctx, params["requestState"], params.get("inputResponses"))
+    parked = Parked(ctx, declared, parked_for=link.options.parked_for)
+    return await link.parked(parked, lambda: _answered(link, parked, params))
 
 
 async def _answered(link: Link, running: Running, params: Json) -> Json:
@@ -137,12 +127,5 @@ async def _answered(link: Link, running: Running, params: Json) -> Json:
     else:
         result = await link.answer(running, method, params)
     if method == "tools/list":
-        result = chains.without_output_schemas(result)
-    upstream = await link.upstream()
-    return eras.for_downstream(
-        method,
-        result,
-        modern=link.declared.modern,
-        upstream_modern=upstream.modern,
-        server_info=upstream.server_info,
-    )
+        return chains.without_output_schemas(result)
+    return result

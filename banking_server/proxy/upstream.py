@@ -1,32 +1,29 @@
 """One connection to the server behind the proxy: raw JSON both ways."""
 
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from threading import Thread
+from typing import Any, Final, Self
 
 import anyio
 import anyio.lowlevel
 import httpx2
-from anyio.streams.memory import MemoryObjectSendStream
 from mcp import MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
-    PROTOCOL_VERSION_META_KEY,
     REQUEST_TIMEOUT,
-    UNSUPPORTED_PROTOCOL_VERSION,
     JSONRPCError,
+    JSONRPCNotification,
     JSONRPCResponse,
 )
 from mcp.types.version import (
@@ -40,9 +37,9 @@ from pydantic import ValidationError
 from banking_server import __version__
 from banking_server.chaining import ResilientHttpClient
 from banking_server.chaining.transport import BOUNDED_LINES
-from banking_server.proxy import malformed
-from banking_server.proxy.eras import Declared, Json, server_info
-from banking_server.proxy.options import START_TIMEOUT, Command, Server
+from banking_server.proxy import NAME, malformed
+from banking_server.proxy.eras import Declared, Json
+from banking_server.proxy.options import START_TIMEOUT, Address, Command, Server
 from banking_server.proxy.sdk import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
@@ -57,12 +54,7 @@ from banking_server.proxy.sdk import (
     mcp_param_headers,
     x_mcp_header_map,
 )
-
-DISCOVER_TIMEOUT: Final = 10.0
-"""Seconds in which a server says that it speaks 2026-07-28; then it is asked for 2025-11-25."""
-
-CANCEL_TIMEOUT: Final = 1.0
-"""Seconds in which the server is told, at the end, to give up what is under way."""
+from banking_server.text import server_ended
 
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
@@ -70,7 +62,10 @@ LIST_PAGES: Final = 100
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
-_NOBODY: Final = {"name": "tool-chaining-proxy", "version": __version__}
+_KEPT_ERRORS: Final = 4096
+"""Bytes of a server's standard error that are kept: its last line."""
+_NOT_KNOWN: Final = "Whether the request took effect is not known."
+_NOBODY: Final = {"name": NAME, "version": __version__}
 
 
 class _Exchange:
@@ -162,45 +157,80 @@ class SessionForgotten(MCPError):
         super().__init__(code=CONNECTION_CLOSED, message="The server has forgotten this session.")
 
 
-class Peer(Protocol):
-    """Whoever stands on the other side of the proxy."""
+class _ServerErrors:
+    """The standard error of a server that the proxy starts: passed on to ours as it comes."""
 
-    async def asked(self, method: str, params: Json) -> Json:
-        """Answer a request of the server's. Raises MCPError."""
-        ...
+    def __init__(self) -> None:
+        reading, writing = os.pipe()
+        self.stream = open(writing, "w")  # noqa: SIM115 - closed as soon as the server has it
+        self._end = b""
+        self._thread = Thread(target=self._pass_on, args=(reading,), daemon=True)
+        self._thread.start()
 
-    async def told(self, method: str, params: Json) -> None:
-        """Pass on a notification of the server's."""
-        ...
+    def _pass_on(self, reading: int) -> None:
+        while part := os.read(reading, 64 * 1024):
+            self._end = (self._end + part)[-_KEPT_ERRORS:]
+            with suppress(OSError):  # Nobody reads ours any more.
+                os.write(2, part)
+        os.close(reading)
+
+    async def last_line(self) -> str:
+        """Return the last line of a server that has ended which says something, or ''."""
+        # A process that the server has left behind may hold the pipe open.
+        await anyio.to_thread.run_sync(self._thread.join, 1)
+        lines = self._end.decode("utf-8", "replace").splitlines()
+        said = [line.strip() for line in lines if any(char.isalnum() for char in line)]
+        return said[-1] if said else ""
+
+
+class _Messages:
+    """What the server says, as the SDK's dispatcher reads it, one message after the other."""
+
+    def __init__(self, read: Any, hear: Callable[[Any], Awaitable[None]]) -> None:
+        self._read, self._hear = read, hear
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._read.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = malformed.readable(await self._read.__anext__())
+        await self._hear(message)
+        return message
 
 
 class Upstream:
-    """A connection in one client's name: with its capabilities, in its revision if possible."""
+    """A connection to the server, in the revision of the client that needed it first."""
 
     def __init__(
-        self, server: Server, declared: Declared, peer: Peer, *, patience: float = START_TIMEOUT
+        self,
+        server: Server,
+        declared: Declared,
+        *,
+        asked: Callable[[str, Json], Awaitable[Json]],
+        told: Callable[[str, Json | None], Awaitable[None]],
+        patience: float = START_TIMEOUT,
     ) -> None:
+        """`asked` answers a request of the server's; `told` passes a notification on."""
         self._server = server
         self._patience = patience
         self._declared = declared
-        self._peer = peer
+        self._asked = asked
+        self._told = told
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
-        self._under_way: set[anyio.CancelScope] = set()
         self._exchanges: dict[str, _Exchange] = {}
         self._last_id = 0
-        self._one_less = anyio.Event()
-        self._news: deque[tuple[str, Json]] = deque()
-        self._noted = self._passed_on = 0
-        self._more = anyio.Event()
-        self._told = anyio.Event()
+        self._scope = anyio.CancelScope()
         self._connected = anyio.Event()
-        self._closing = anyio.Event()
         self._ended = anyio.Event()
-        self._failure: str | None = None
-        self._not_authorized: NotAuthorized | None = None
-        self.forgotten = False
-        """Whether the server said that it does not know this session any more."""
+        self._failure: MCPError | None = None
+        self._errors = _ServerErrors() if isinstance(server, Command) else None
         self.revision = ""
         """The protocol revision that was agreed on."""
         self.greeting: Json = {}
@@ -218,97 +248,85 @@ class Upstream:
         return capabilities if isinstance(capabilities, dict) else {}
 
     @property
-    def server_info(self) -> Any:
-        """How the server names itself, if it does."""
-        return server_info(self.greeting)
-
-    @property
     def ended(self) -> bool:
         """Whether the connection is over, whoever ended it."""
-        return self._ended.is_set() or self._closing.is_set()
-
-    async def over(self) -> None:
-        """Wait until the connection is over."""
-        await self._ended.wait()
+        return self._ended.is_set() or self._scope.cancel_called
 
     async def connected(self) -> None:
         """Wait until the server has answered. Raises MCPError, in one line, if it does not."""
         await self._connected.wait()
-        if self._failure is not None:
-            message = f"Cannot talk to {self._server.name}: {self._failure}"
-            if (refusal := self._not_authorized) is not None:
-                raise NotAuthorized(message, refusal.status, refusal.challenges)
-            raise MCPError(code=INTERNAL_ERROR, message=message)
+        if (failure := self._failure) is not None:
+            message = f"Cannot talk to {self._server.name}: {failure.message}"
+            if isinstance(failure, NotAuthorized):
+                raise NotAuthorized(message, failure.status, failure.challenges)
+            raise MCPError(code=failure.code, message=message, data=failure.error.data)
 
     async def run(self) -> None:
-        """Keep the connection, until the server ends it or `close` is called. Never raises."""
+        """Keep the connection, until the server ends it or `end` is called. Never raises."""
         try:
-            async with (
-                _streams(self._server) as (read, write),
-                anyio.create_task_group() as tasks,
-            ):
-                heard, messages = anyio.create_memory_object_stream[Any](0)
-                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(messages, write)
-                self._dispatcher = dispatcher
-
-                async def listen() -> None:
-                    await dispatcher.run(self._on_request, self._on_late_notification, self._note)
-                    self._ended.set()
-                    tasks.cancel_scope.cancel()
-
-                async def end() -> None:
-                    await self._closing.wait()
-                    with anyio.move_on_after(CANCEL_TIMEOUT):
-                        while self._under_way:
-                            await self._one_less.wait()
-                    tasks.cancel_scope.cancel()
-
-                tasks.start_soon(self._hear, read, heard)
-                tasks.start_soon(listen)
-                tasks.start_soon(self._tell)
-                tasks.start_soon(end)
-                await anyio.lowlevel.checkpoint()
-                with anyio.move_on_after(self._patience) as waiting:
-                    await self._agree()
-                if waiting.cancelled_caught:
-                    raise MCPError(
-                        code=REQUEST_TIMEOUT,
-                        message=f"it did not answer within {self._patience:g} s",
-                    )
-                self._connected.set()
+            async with _streams(self._server, self._errors) as (read, write):
+                with self._scope:
+                    await self._talk(read, write)
         except Exception as error:
-            self._failure = reason(error)
+            self._failure = _as_mcp_error(error)
         finally:
-            if not self._connected.is_set() and self._failure is None:
-                self._failure = "it ended before it answered"
+            if not self._connected.is_set():
+                await self._note_end()
             self._ended.set()
             self._connected.set()
-            self._told.set()
+
+    async def _note_end(self) -> None:
+        """Note that the server ended before it was connected, and what it wrote last."""
+        if self._failure is None or self._failure.code == CONNECTION_CLOSED:
+            with anyio.CancelScope(shield=True):
+                errors = "" if self._errors is None else await self._errors.last_line()
+            self._failure = MCPError(code=INTERNAL_ERROR, message=server_ended(errors))
+
+    async def _talk(self, read: Any, write: Any) -> None:
+        messages: Any = _Messages(read, self._hear)
+        dispatcher = self._dispatcher = JSONRPCDispatcher(messages, write)
+        async with anyio.create_task_group() as tasks:
+
+            async def listen() -> None:
+                await dispatcher.run(self._on_request, self._on_notification)
+                self._ended.set()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(listen)
+            await anyio.lowlevel.checkpoint()
+            with anyio.move_on_after(self._patience) as waiting:
+                await (self._discover() if self._declared.modern else self._initialize())
+            if waiting.cancelled_caught:
+                raise MCPError(
+                    code=REQUEST_TIMEOUT, message=f"it did not answer within {self._patience:g} s"
+                )
+            self._connected.set()
 
     def end(self) -> None:
-        """Cancel what is under way, and begin to end the connection, with its process if any."""
-        self._closing.set()
-        for scope in self._under_way:
-            scope.cancel()
+        """Begin to end the connection, with its process if any."""
+        self._scope.cancel()
 
     async def close(self) -> None:
         """End the connection, and wait until it is over."""
         self.end()
         await self._ended.wait()
 
-    async def request(self, method: str, params: Json, *, request_id: str | None = None) -> Json:
+    async def request(
+        self, method: str, params: Json, declared: Declared, *, request_id: str | None = None
+    ) -> Json:
         """Make one request, and return its result once all notifications before it are passed on.
 
-        Raises MCPError: the server's own error as it came, or one line if the server is gone.
+        A modern server is told with it what the client has `declared`. Raises MCPError: the
+        server's own error as it came, or one line if the server is gone.
         """
         try:
-            result = await self._send(method, params, request_id)
+            result = await self._send(method, params, declared, request_id)
         except MCPError as error:
             if method != "tools/call" or error.code != HEADER_MISMATCH or not self.modern:
                 raise
             # The server refused before it acted: the headers follow a schema that we do not have.
-            await self._learn_headers(str(params.get("name")))
-            result = await self._send(method, params, request_id)
+            await self._learn_headers(str(params.get("name")), declared)
+            result = await self._send(method, params, declared, request_id)
         if method == "tools/list" and self.modern:
             self._note_headers(result)
         return result
@@ -321,23 +339,6 @@ class Upstream:
 
     # --- agreeing on a revision -------------------------------------------------------------------
 
-    async def _agree(self) -> None:
-        """Agree on the client's revision, or on 2025-11-25 for a client of 2026-07-28."""
-        if not self._declared.modern:
-            return await self._initialize()
-        try:
-            return await self._discover()
-        except NotAuthorized:
-            raise
-        except MCPError as error:
-            try:
-                return await self._initialize()
-            except MCPError as second:
-                # A server that was slow to start has taken the first message for its revision.
-                if second.code == UNSUPPORTED_PROTOCOL_VERSION:
-                    return await self._discover()
-                raise (error if error.code == UNSUPPORTED_PROTOCOL_VERSION else second) from None
-
     async def _initialize(self) -> None:
         asked_for = self._declared.revision
         greeting = await self._raw(
@@ -346,7 +347,7 @@ class Upstream:
                 "protocolVersion": asked_for
                 if asked_for in HANDSHAKE_PROTOCOL_VERSIONS
                 else LATEST_HANDSHAKE_VERSION,
-                "capabilities": self._declared.upstream_capabilities(modern=False),
+                "capabilities": self._declared.upstream_capabilities,
                 "clientInfo": self._declared.client_info or _NOBODY,
             },
             {"cancel_on_abandon": False},
@@ -360,8 +361,8 @@ class Upstream:
         await self.notify("notifications/initialized", None)
 
     async def _discover(self) -> None:
-        params, opts = self._enveloped("server/discover", {}, LATEST_MODERN_VERSION)
-        opts |= {"cancel_on_abandon": False, "timeout": DISCOVER_TIMEOUT}
+        params, opts = self._enveloped("server/discover", {}, self._declared, LATEST_MODERN_VERSION)
+        opts |= {"cancel_on_abandon": False}
         greeting = await self._raw("server/discover", params, opts)
         offered = greeting.get("supportedVersions")
         if not isinstance(offered, list) or LATEST_MODERN_VERSION not in offered:
@@ -372,19 +373,19 @@ class Upstream:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    async def _send(self, method: str, params: Json, request_id: str | None) -> Json:
+    async def _send(
+        self, method: str, params: Json, declared: Declared, request_id: str | None
+    ) -> Json:
         opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
         if self.modern:
-            params, opts = self._enveloped(method, params, self.revision)
+            params, opts = self._enveloped(method, params, declared, self.revision)
         if request_id is not None:
             opts["request_id"] = request_id
         return await self._raw(method, params, opts)
 
     async def _raw(self, method: str, params: Json, opts: CallOptions) -> Json:
-        if self._dispatcher is None or self._closing.is_set():
+        if self._dispatcher is None or self.ended:
             raise self._gone()
-        scope = anyio.CancelScope()
-        self._under_way.add(scope)
         if "request_id" not in opts:
             self._last_id += 1
             opts["request_id"] = self._last_id
@@ -392,28 +393,17 @@ class Upstream:
         exchange = self._exchanges[number] = _Exchange()
         outside = _EXCHANGE.set(exchange)
         try:
-            with scope:
-                return await self._dispatcher.send_raw_request(method, params, opts)
-            raise self._gone()
+            return await self._dispatcher.send_raw_request(method, params, opts)
         except MCPError as error:
             raise self._explained(error, exchange) from None
         finally:
             _EXCHANGE.reset(outside)
             del self._exchanges[number]
-            self._under_way.remove(scope)
-            self._one_less.set()
-            self._one_less = anyio.Event()
-            await self._all_told()
 
-    def _enveloped(self, method: str, params: Json, revision: str) -> tuple[Json, CallOptions]:
+    def _enveloped(
+        self, method: str, params: Json, declared: Declared, revision: str
+    ) -> tuple[Json, CallOptions]:
         """Return a request as 2026-07-28 has it: who asks in `_meta`, and the HTTP headers."""
-        info = self._declared.client_info
-        meta = {
-            **(params.get("_meta") or {}),
-            PROTOCOL_VERSION_META_KEY: revision,
-            CLIENT_CAPABILITIES_META_KEY: self._declared.upstream_capabilities(modern=True),
-            **({CLIENT_INFO_META_KEY: info} if info is not None else {}),
-        }
         headers = {MCP_PROTOCOL_VERSION_HEADER: revision, MCP_METHOD_HEADER: method}
         # The methods of the tasks extension are named by their task.
         name = params.get(NAME_BEARING_METHODS.get(method, "taskId"))
@@ -422,7 +412,7 @@ class Upstream:
         arguments = params.get("arguments")
         if method == "tools/call" and isinstance(name, str) and isinstance(arguments, Mapping):
             headers |= mcp_param_headers(self._headers_of.get(name, {}), arguments)
-        return {**params, "_meta": meta}, {"headers": headers}
+        return declared.enveloped(params, revision), {"headers": headers}
 
     def _note_headers(self, listed: Json) -> None:
         """Note which arguments of which tools are repeated in headers (`x-mcp-header`)."""
@@ -432,23 +422,21 @@ class Upstream:
                 valid = find_invalid_x_mcp_header(schema) is None
                 self._headers_of[name] = x_mcp_header_map(schema) if valid else {}
 
-    async def _learn_headers(self, tool: str) -> None:
+    async def _learn_headers(self, tool: str, declared: Declared) -> None:
         self._headers_of.pop(tool, None)
         cursor: Any = None
         for _ in range(LIST_PAGES):
-            page = await self.request("tools/list", {"cursor": cursor} if cursor else {})
+            params = {"cursor": cursor} if cursor else {}
+            page = await self.request("tools/list", params, declared)
             cursor = page.get("nextCursor")
             if not cursor or tool in self._headers_of:
                 return
 
     def _gone(self) -> MCPError:
-        if not self.revision:
-            return MCPError(code=CONNECTION_CLOSED, message="it ended before it answered")
-        why = f" ({self._failure.rstrip('.')})" if self._failure is not None else ""
         return MCPError(
             code=CONNECTION_CLOSED,
-            message=f"{self._server.name} ended while this request was under way{why}. Whether it "
-            "took effect is not known. The next request starts it again.",
+            message=f"The server ended instead of answering. {_NOT_KNOWN} The next request "
+            "starts the server again.",
         )
 
     def _explained(self, error: MCPError, exchange: _Exchange) -> MCPError:
@@ -463,12 +451,12 @@ class Upstream:
         if body is not None and body.failure is not None:
             cause = body.failure.__cause__
             if isinstance(cause, httpx2.TransportError):
-                return self._broken(str(body.failure))
+                return self._lost(str(body.failure))
             return MCPError(code=INTERNAL_ERROR, message=str(body.failure))
         if _says_error(response):
             return error
         if body is not None and body.ended and error.code == CONNECTION_CLOSED:
-            return self._broken("the stream ended without an answer")
+            return self._lost("the stream ended without an answer")
         # What a stream said is not kept, so its own parse error would be taken for this one.
         if error.code == PARSE_ERROR:
             return MCPError.from_error_data(malformed.OF_A_SERVER)
@@ -477,92 +465,57 @@ class Upstream:
     def _refused(self, response: httpx2.Response, error: MCPError) -> MCPError:
         """Return what an HTTP response says that is an error."""
         status = response.status_code
-        who = self._server.name if self.revision else "it"
         challenges = [v for k, v in response.headers.raw if k.lower() == b"www-authenticate"]
         narrow = status == 403 and any(b"insufficient_scope" in one for one in challenges)
         if status == 401 or narrow:
             why = f"{HTTPStatus(status).phrase}{' (insufficient_scope)' if narrow else ''}"
-            self._not_authorized = NotAuthorized(
-                f"{who} answered HTTP {status} {why}", status, challenges
-            )
-            return self._not_authorized
+            return NotAuthorized(f"the server answered HTTP {status} {why}", status, challenges)
         if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
-            self.forgotten = True
-            self._closing.set()
+            self.end()
             return SessionForgotten()
         if status == HTTPStatus.BAD_GATEWAY and error.code == CONNECTION_CLOSED:
-            return self._broken(error.message)  # As `ResilientHttpClient` says it.
+            return self._lost(error.message)  # As `ResilientHttpClient` says it.
         if _says_error(response):
             return error
-        words = f"{who} answered HTTP {status} {response.reason_phrase}"
+        words = f"the server answered HTTP {status} {response.reason_phrase}"
         return MCPError(code=error.code, message=words)
 
-    def _broken(self, how: str) -> MCPError:
+    def _lost(self, how: str) -> MCPError:
         return MCPError(
             code=CONNECTION_CLOSED,
-            message=f"{self._server.name}: {how.rstrip('.')}. Whether the request took effect is "
-            "not known.",
+            message=f"The server's answer was lost: {how.rstrip('.')}. {_NOT_KNOWN}",
         )
 
     # --- what the server says ---------------------------------------------------------------------
 
-    async def _hear(self, read: Any, heard: MemoryObjectSendStream[Any]) -> None:
-        """Read what the server says, and note what it answers."""
-        async with heard:
-            async for came in read:
-                message = malformed.readable(came)
-                self._note_answer(message)
-                await heard.send(message)
-
-    def _note_answer(self, came: Any) -> None:
-        answer = came.message if isinstance(came, SessionMessage) else None
-        if isinstance(answer, JSONRPCResponse | JSONRPCError):
-            exchange = self._exchanges.get(str(answer.id))
+    async def _hear(self, came: Any) -> None:
+        """Note an answer; pass a notification on before anything later is read."""
+        message = came.message if isinstance(came, SessionMessage) else None
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            exchange = self._exchanges.get(str(message.id))
             if exchange is not None:
                 exchange.answered = True
+        elif isinstance(message, JSONRPCNotification):
+            try:
+                await self._told(message.method, message.params)
+            except Exception:
+                # The client is gone, or what it was told is nonsense: that is no request's.
+                logger.debug("dropped %s", message.method, exc_info=True)
 
     async def _on_request(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
     ) -> Json:
-        return await self._peer.asked(method, dict(params or {}))
+        return await self._asked(method, dict(params or {}))
 
-    def _note(self, method: str, params: Mapping[str, Any] | None) -> bool:
-        """Queue a notification, in the order in which they came."""
-        self._news.append((method, dict(params or {})))
-        self._noted += 1
-        self._more.set()
-        return True
-
-    async def _on_late_notification(
+    async def _on_notification(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
     ) -> None:
-        """Do nothing: `_note` has taken all of them."""
-
-    async def _tell(self) -> None:
-        while True:
-            await self._more.wait()
-            self._more = anyio.Event()
-            while self._news:
-                method, params = self._news.popleft()
-                try:
-                    await self._peer.told(method, params)
-                except Exception:
-                    # The client is gone, or what it was told is nonsense: that is no request's.
-                    logger.debug("dropped %s", method, exc_info=True)
-                self._passed_on += 1
-                self._told.set()
-                self._told = anyio.Event()
-
-    async def _all_told(self) -> None:
-        """Wait until what the server said before now has been passed on."""
-        before = self._noted
-        while self._passed_on < before and not self._ended.is_set():
-            await self._told.wait()
+        """Do nothing: `_hear` has passed it on."""
 
 
 @asynccontextmanager
-async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
-    if isinstance(server, Command):
+async def _streams(server: Server, errors: _ServerErrors | None) -> AsyncIterator[tuple[Any, Any]]:
+    if isinstance(server, Command) and errors is not None:
         command, *arguments = server.argv
         parameters = StdioServerParameters(
             command=command,
@@ -571,9 +524,11 @@ async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
             encoding=BOUNDED_LINES,
             encoding_error_handler="replace",  # The SDK would hang.
         )
-        async with stdio_client(parameters) as streams:
-            yield streams
-    else:
+        with errors.stream:
+            async with stdio_client(parameters, errors.stream) as streams:
+                errors.stream.close()
+                yield streams
+    elif isinstance(server, Address):
         headers = {"Authorization": server.authorization} if server.authorization else {}
         http = _NotingHttpClient(headers=headers, timeout=_TIMEOUT)
         # It bounds each event by itself, and is the only one that does.
@@ -591,12 +546,16 @@ def _says_error(response: httpx2.Response) -> bool:
     return True
 
 
-def reason(error: BaseException) -> str:
-    """Return the cause of a failure in a few words, with nothing in them that was to be sent."""
+def _as_mcp_error(error: BaseException) -> MCPError:
+    """Return why there is no connection, with nothing in it that was to be sent."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MCPError):
-        return error.message
+        return error
+    return MCPError(code=INTERNAL_ERROR, message=_in_words(error))
+
+
+def _in_words(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
     if isinstance(error, httpx2.ConnectError):

@@ -5,13 +5,14 @@ It goes by the headers alone. Those of a request of 2026-07-28 name the method a
 headers: there the tool's own check of its scope answers (`tools/scopes.py`).
 """
 
+import asyncio
 import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-import anyio
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
@@ -98,18 +99,17 @@ class AccessControl:
         refusal = self._too_many(customer) or await self._scope_missing(scope, token)
         if refusal is None and scope["method"] not in _METHODS:
             refusal = Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})
-        if (
-            refusal is None
-            and Headers(scope=scope).get("content-encoding", "identity") != "identity"
-        ):
+        packing = Headers(scope=scope).get("content-encoding", "identity")
+        if refusal is None and packing != "identity":
             refusal = _error(415, "Send the body as it is, without Content-Encoding.")
         if refusal is not None:
             await refusal(scope, receive, send)
             return
         self._under_way[customer] += 1
         try:
-            with anyio.move_on_after(REQUEST_SECONDS):
-                await self._manager.handle_request(scope, receive, send)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    await self._manager.handle_request(scope, receive, send)
         finally:
             self._under_way[customer] -= 1
             if not self._under_way[customer]:

@@ -19,6 +19,7 @@ from mcp.types import (
     CallToolResult,
     GetPromptResult,
     InputRequiredResult,
+    Tool,
 )
 
 from banking_server.bank.audit import Call, record
@@ -39,7 +40,7 @@ from banking_server.tools.results import (
     too_fast,
 )
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
-from banking_server.tools.sdk import CallNext, HandlerResult, find_tool
+from banking_server.tools.sdk import CallNext, HandlerResult, can_send_request, find_tool
 from banking_server.tools.views import takes_views
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
@@ -146,6 +147,16 @@ class BankServer(MCPServer[App]):
 
     def __init__(self, name: str, *, tools: Sequence[BankTool], **options: Any) -> None:
         super().__init__(name, tools=list(tools), **options)
+        self._listed: list[Tool] = []
+
+    async def list_tools(self) -> list[Tool]:
+        """Return the tools, described once: which there are does not change while it serves.
+
+        `ToolChaining` asks for the list with each directive.
+        """
+        if not self._listed:
+            self._listed = await super().list_tools()
+        return [*self._listed]
 
     def lets_in(self, tool: str) -> bool:
         """Return whether the caller has the scope that a call of `tool` needs."""
@@ -157,11 +168,7 @@ class BankServer(MCPServer[App]):
 
         The SDK would walk through all of it, for each call, to find that out.
         """
-        return (
-            None
-            if isinstance(find_tool(self, name), BankTool)
-            else super()._tool_input_schema(name)
-        )
+        return None
 
     async def get_prompt(
         self,
@@ -179,11 +186,12 @@ class BankServer(MCPServer[App]):
 
         A call outside a request has no caller; the bank's tools refuse it.
         """
-        call_tool = super().call_tool
         if context is None:
-            return await call_tool(name, arguments)
+            return await super().call_tool(name, arguments)
         app = context.request_context.lifespan_context
-        seconds = _too_early(app)
+        # Over HTTP the request was counted, and a step has none of its own.
+        is_counted = app.customer is None and not _is_step()
+        seconds = 0.0 if is_counted else app.rate.wait(app.caller())
         if seconds:
             return too_fast(seconds)
         if _is_step():
@@ -208,13 +216,13 @@ class BankServer(MCPServer[App]):
                     return refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
                 return await call_tool(name, arguments, context)
 
-            return await _recorded(request.lifespan_context, name, request.meta, run)
+            return await _recorded(context, name, run)
 
         async def refuse_unknown() -> CallToolResult:
             check_scope(READ_SCOPE, UNKNOWN_TOOL)
             return refuse("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
 
-        return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse_unknown)
+        return await _recorded(context, UNKNOWN_TOOL, refuse_unknown)
 
     def _has(self, name: str, context: Context[App, Any]) -> bool:
         """Whether there is such a tool for the caller: one for views only where views are shown.
@@ -225,14 +233,6 @@ class BankServer(MCPServer[App]):
         if tool is None or not hidden_from_model(tool.meta):
             return tool is not None
         return not _is_step() and takes_views(context.client_capabilities)
-
-
-def _too_early(app: App) -> float:
-    """Count the call, unless its HTTP request was: over stdio, and as a step in another call.
-
-    Returns 0, or the seconds until there is room for it.
-    """
-    return app.rate.wait(app.caller()) if app.customer is not None or _is_step() else 0.0
 
 
 def _is_step() -> bool:
@@ -260,13 +260,13 @@ def _misplaced(argument: str) -> str:
 
 
 async def _recorded(
-    app: App,
+    context: Context[App, Any],
     tool: str,
-    meta: object,
     run: Callable[[], Awaitable[CallToolResult | InputRequiredResult]],
 ) -> CallToolResult | InputRequiredResult:
     """Run one call of `tool`. If it cannot be recorded, its result says that it failed."""
-    with serving(app, tool, meta) as (bank, call):
+    request = context.request_context
+    with serving(request.lifespan_context, tool, request.meta) as (bank, call):
 
         async def end(outcome: str) -> CallToolResult | None:
             try:
@@ -277,10 +277,13 @@ async def _recorded(
             return None
 
         try:
-            with anyio.move_on_after(QUESTION_SECONDS) as waiting:
-                result = await run()
-            if waiting.cancelled_caught:
-                result = refuse("invalid_answer", None, _NOBODY_ANSWERED)
+            if can_send_request(context):
+                with anyio.move_on_after(QUESTION_SECONDS) as waiting:
+                    result = await run()
+                if waiting.cancelled_caught:
+                    result = refuse("invalid_answer", None, _NOBODY_ANSWERED)
+            else:
+                result = await run()  # A question ends the call, and its answer is in another one.
         except MCPError as error:
             # If a client of 2025-11-25 cannot show our question, its error ends the call.
             unrecorded = await end(SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed")
@@ -293,10 +296,7 @@ async def _recorded(
         if outcome == "busy":
             # Nothing was done, and who waited for that must not wait again for its record.
             return result
-        unrecorded = await end(outcome)
-        if unrecorded is not None:
-            return unrecorded
-        return result
+        return await end(outcome) or result
 
 
 async def record_scope_missing(app: App, tool: str) -> None:

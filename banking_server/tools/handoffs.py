@@ -1,7 +1,7 @@
 """Handing over to a person: ask for an agent, and choose how to be connected."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from mcp.server.mcpserver import (
     AcceptedElicitation,
@@ -92,9 +92,8 @@ async def request_agent_handoff(
     gives the same handoff."""
     bank, call = current_call()
     picked = connection.data if isinstance(connection, AcceptedElicitation) else None
-    outcome = await bank_handoffs.open_handoff(
-        bank, call, reason=reason, choice=picked.picked if isinstance(picked, Pick) else None
-    )
+    choice = cast(Choice, picked.picked) if isinstance(picked, Pick) else None
+    outcome = await bank_handoffs.open_handoff(bank, call, reason=reason, choice=choice)
     if not isinstance(outcome, HandoffOpened):
         return refusal_of(outcome)
     return _answer(outcome)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from banking_server.bank.approvals import ApprovalRequested
-from banking_server.bank.audit import Outcome
+from banking_server.bank.rules import Outcome
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,

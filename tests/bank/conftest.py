@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL
 from sqlmodel import SQLModel
 
 from banking_server.bank.location import Location
-from banking_server.bank.models import Approval, Handoff, Transfer, WrongAttempt
+from banking_server.bank.models import Approval, Handoff, Transfer
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
 
@@ -43,7 +43,7 @@ def every_change_is_locked_before_it_is_read(monkeypatch: pytest.MonkeyPatch) ->
         return found
 
     def adds(tx: Transaction, record: SQLModel) -> None:
-        if tx._lock_rows and isinstance(record, Transfer | Handoff | Approval | WrongAttempt):
+        if tx._lock_rows and isinstance(record, Transfer | Handoff | Approval):
             assert whose.get(tx) == record.customer_id, f"{record!r} is added without a lock"
         own.setdefault(tx, []).append(record)
         add(tx, record)

@@ -7,7 +7,6 @@ from banking_server.bank.accounts import (
     debit_accounts,
     get_balance,
     list_accounts,
-    list_customers,
     payable_accounts,
 )
 from banking_server.bank.location import Location
@@ -24,16 +23,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 def ids(views: list[AccountView]) -> list[str]:
     return [view.account_id for view in views]
-
-
-async def test_the_list_is_the_callers_own_in_order(bank: Bank, path: Location) -> None:
-    assert await list_customers(bank) == ["CUST001", "CUST002", "CUST003"]
-    views = await list_accounts(bank, call("list"))
-    assert ids(views) == sorted([LOCKED, SAVINGS, EVERYDAY, RETIREMENT, DEPOSIT, EURO, PAYEE])
-    assert outcomes(path) == [("list", "listed", None)]
-    for nobody in ("CUST999", "", "\ud800", "x" * 70):
-        assert await list_accounts(bank, call(customer=nobody)) == []
-        assert await debit_accounts(bank, nobody, NOW) == []
 
 
 async def test_accounts_to_pay_from_and_to_are_those_that_prepare_accepts(

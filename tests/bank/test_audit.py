@@ -19,32 +19,9 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
 from banking_server.bank.transfers import outcomes
 
-from ..kit.words import EVERYDAY, wrong
-from .support import MINUTE, NOW, call, confirm, prepare, prepared, sql
+from .support import NOW, call, prepare, sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
-
-
-async def test_an_event_says_who_when_what_and_in_which_chain(bank: Bank) -> None:
-    the_call = replace(call("a_tool"), chain_id="c1", chain_level=2, chain_previous_tool="before")
-    assert not the_call.recorded
-    await accounts.get_balance(bank, the_call, EVERYDAY)
-    assert the_call.recorded
-    (event,) = await list_events(bank)
-    assert (event.at, event.at.tzinfo is not None) == (NOW, True)
-    assert (event.customer_id, event.tool, event.outcome) == ("CUST001", "a_tool", "balance")
-    assert event.subject == EVERYDAY
-    assert (event.chain_id, event.chain_level, event.chain_previous_tool) == ("c1", 2, "before")
-
-
-async def test_events_are_listed_oldest_first_for_one_or_all(bank: Bank) -> None:
-    await record(bank, call("one", at=NOW + MINUTE), "x")
-    await record(bank, call("two", customer="CUST002"), "x")
-    await record(bank, call("three"), "x")
-    assert [e.tool for e in await list_events(bank)] == ["one", "two", "three"]
-    assert [e.tool for e in await list_events(bank, "CUST001")] == ["one", "three"]
-    assert await list_events(bank, "CUST009") == []
-    assert await list_events(bank, "\ud800") == []
 
 
 async def test_they_are_listed_by_the_page(bank: Bank) -> None:
@@ -90,16 +67,6 @@ async def test_an_event_commits_with_what_the_call_changed_or_not_at_all(
         await record(bank, the_call, "x")
     assert not the_call.recorded
     assert sql(path, "SELECT * FROM transfer") == []
-
-
-async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
-    outcome = await prepared(bank)
-    await confirm(bank, outcome.transfer.transfer_id, agreed=False, code=wrong(outcome.code))
-    await confirm(bank, outcome.transfer.transfer_id, agreed=False, code=outcome.code)
-    await bank.close()
-    stored = b"".join(file.read_bytes() for file in path.parent.glob("bank.db*"))
-    assert outcome.code.encode() not in stored
-    assert wrong(outcome.code).encode() not in stored
 
 
 def test_every_outcome_has_a_word_of_its_own() -> None:

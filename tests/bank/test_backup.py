@@ -85,12 +85,6 @@ def test_a_copy_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
     assert refusal(back_up, path, copy).startswith(f"{copy} cannot be written: ")
 
 
-def test_what_cannot_be_put_back_is_no_copy(path: Path, tmp_path: Path) -> None:
-    sql(path, FAULT)
-    assert "has faults" in refusal(back_up, path, tmp_path / "copy")
-    assert names(tmp_path) == {"bank.db"}
-
-
 # --- restore
 
 
@@ -192,6 +186,8 @@ def test_what_is_no_copy_at_all_is_refused(path: Path, tmp_path: Path) -> None:
     assert "There is no file" in refusal(restore, path, other, now=NOW)
     other.write_text("Dear bank, " * 500)
     assert "is not a database" in refusal(restore, path, other, now=NOW)
+    other.write_bytes(path.read_bytes()[:20_000])
+    assert refusal(restore, path, other, now=NOW).endswith("database disk image is malformed.")
 
 
 async def test_cut_short_at_any_step_there_is_a_whole_database(

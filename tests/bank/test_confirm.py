@@ -6,7 +6,7 @@ That is who may, what was declined, and what is recorded and said.
 import pytest
 
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, NotFound, excerpt
+from banking_server.bank.rules import NotFound
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.cancel import cancel_transfer
 from banking_server.bank.transfers.confirm import decline_transfer
@@ -17,9 +17,7 @@ from banking_server.bank.transfers.outcomes import (
     Voided,
 )
 
-from ..kit.words import wrong
 from .support import (
-    BAD_IDS,
     DAY,
     NOW,
     call,
@@ -65,18 +63,3 @@ async def test_a_no_that_comes_late_says_what_became_of_the_transfer(
         await decline_transfer(bank, call("confirm", at=NOW + DAY), forgotten), Expired
     )
     assert sql(path, "SELECT sum(declines) FROM transfer") == [(0,)]
-
-
-async def test_somebody_elses_and_unknown_transfers_are_the_same(bank: Bank) -> None:
-    outcome = await prepared(bank)
-    transfer_id = outcome.transfer.transfer_id
-    expected = NotFound(Argument.TRANSFER_ID, transfer_id)
-    for code in (outcome.code, wrong(outcome.code), None):
-        assert await confirm(bank, transfer_id, code=code, customer="CUST002") == expected
-    assert await cancel(bank, transfer_id, customer="CUST002") == expected
-    first_wrong = await confirm(bank, transfer_id, code=wrong(outcome.code))
-    assert first_wrong.attempts_left == 4
-    for bad in BAD_IDS:
-        expected = NotFound(Argument.TRANSFER_ID, excerpt(bad))
-        assert await confirm(bank, bad) == expected
-        assert await cancel(bank, bad) == expected

@@ -48,13 +48,6 @@ async def on_the_writer(bank: Bank, do: Callable[[sqlite3.Connection], T]) -> T:
     return await sqlite._run(bank.store._writer, do)
 
 
-async def statements(bank: Bank) -> list[str]:
-    """Every statement that is run on the writer's connection from now on."""
-    seen: list[str] = []
-    await on_the_writer(bank, lambda connection: connection.set_trace_callback(seen.append))
-    return seen
-
-
 @asynccontextmanager
 async def at_work(do: Callable[[Callable[[Any], None]], Any]) -> AsyncIterator[asyncio.Task[Any]]:
     """While the block lasts, a piece of work has begun and has not ended."""
@@ -83,18 +76,6 @@ async def queued(*work: Any) -> list[asyncio.Task[Any]]:
 async def ended(*tasks: asyncio.Task[Any]) -> list[Any]:
     with anyio.fail_after(PATIENCE):
         return await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def test_what_waits_is_committed_together(bank: Bank, path: Path) -> None:
-    seen = await statements(bank)
-    async with at_work(bank.write):
-        tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(5)))
-    assert await ended(*tasks) == [None] * 5
-    begun = [number for number, text in enumerate(seen) if text == "BEGIN IMMEDIATE"]
-    assert len(begun) == 2
-    group = seen[begun[1] :]
-    assert (group.count("SAVEPOINT one"), group.count("COMMIT")) == (5, 1)
-    assert added(path) == {f"n{n}" for n in range(5)}
 
 
 async def test_one_that_fails_is_rolled_back_alone(bank: Bank, path: Path) -> None:

@@ -5,21 +5,17 @@ import asyncio
 import pytest
 
 from banking_server.bank.handoffs import (
-    DEFAULT_REASON,
-    ChoiceRecorded,
     HandoffOpened,
-    choose,
     claim_handoff,
     find_open_handoff,
-    list_open_handoffs,
     open_handoff,
 )
 from banking_server.bank.location import Location
-from banking_server.bank.models import Handoff
-from banking_server.bank.rules import Argument, Refused
+from banking_server.bank.models import HandoffChoice
+from banking_server.bank.rules import DEFAULT_REASON
 from banking_server.bank.storage import Bank
 
-from .support import HOUR, NOW, call, outcomes, prepared, sql
+from .support import NOW, call, prepared, sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -27,7 +23,10 @@ REASON = "Customer attempted to transfer from locked account: Primary Checking (
 
 
 async def opened(
-    bank: Bank, reason: str | None = REASON, choice: str | None = None, customer: str = "CUST001"
+    bank: Bank,
+    reason: str | None = REASON,
+    choice: HandoffChoice | None = None,
+    customer: str = "CUST001",
 ) -> HandoffOpened:
     outcome = await open_handoff(
         bank, call("request", customer=customer), reason=reason, choice=choice
@@ -86,39 +85,3 @@ async def test_reasons_that_name_the_same_account_or_transfer_of_the_customer_ar
     assert len({*ids, first.handoff_id, about.handoff_id}) == len(others) + 2
     stranger = await opened(bank, "Please unlock acc_checking_001.", customer="CUST002")
     assert stranger.handoff.handoff_id != first.handoff_id
-
-
-async def test_choosing_until_an_agent_has_it(bank: Bank, path: Location) -> None:
-    handoff_id = (await opened(bank)).handoff.handoff_id
-    for choice in ("realtime", "realtime", "callback"):
-        outcome = await choose(bank, call("choose"), handoff_id, choice)
-        assert isinstance(outcome, ChoiceRecorded)
-        assert outcome.handoff.choice == choice
-    assert outcomes(path)[-1] == ("choose", "choice_recorded", handoff_id)
-    await claim_handoff(bank, handoff_id, agent="Ada", now=NOW)
-    changed = await choose(bank, call(), handoff_id, "realtime")
-    assert isinstance(changed, Refused)
-    assert changed.field == Argument.HANDOFF_ID
-    assert isinstance(await choose(bank, call(), handoff_id, "callback"), ChoiceRecorded)
-
-
-async def test_claiming(bank: Bank, path: Location) -> None:
-    handoff_id = (await opened(bank)).handoff.handoff_id
-    claimed = await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + HOUR)
-    assert isinstance(claimed, Handoff)
-    assert (claimed.status, claimed.claimed_by, claimed.claimed_at) == (
-        "claimed",
-        "Ada",
-        NOW + HOUR,
-    )
-    assert await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + 2 * HOUR) == claimed
-    other = await claim_handoff(bank, handoff_id, agent="Bob", now=NOW + 2 * HOUR)
-    assert isinstance(other, Refused)
-    assert "claimed by Ada" in other.message
-    assert await list_open_handoffs(bank) == []
-    assert outcomes(path)[1:] == [
-        ("handoffs claim", "claimed", handoff_id),
-        ("handoffs claim", "claimed", handoff_id),
-        ("handoffs claim", "refused", handoff_id),
-    ]
-    assert sql(path, "SELECT DISTINCT customer_id FROM audit_event") == [("CUST001",)]

@@ -59,9 +59,6 @@ def test_the_ambient_context_does_not_matter() -> None:
         assert to_decimal(MAX_MINOR) == Decimal("999999999.99")
 
 
-@pytest.mark.parametrize(
-    ("minor", "text"),
-    [(123_450, "1,234.50 USD"), (0, "0.00 USD"), (5, "0.05 USD"), (-123_450, "-1,234.50 USD")],
-)
-def test_money_for_people(minor: int, text: str) -> None:
-    assert format_money(minor, "USD") == text
+def test_money_for_people() -> None:
+    shown = [format_money(minor, "USD") for minor in (123_450, 0, 5, -123_450)]
+    assert shown == ["1,234.50 USD", "0.00 USD", "0.05 USD", "-1,234.50 USD"]

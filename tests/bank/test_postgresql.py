@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import psycopg
@@ -40,24 +41,11 @@ pytestmark = [
 
 
 async def test_every_session_is_set_up(bank: Bank) -> None:
-    wanted = {
-        "application_name": "banking-server",
-        "timezone": "UTC",
-        "synchronous_commit": "on",
-        "statement_timeout": "30000",
-        "lock_timeout": "5000",
-        "idle_in_transaction_session_timeout": "10000",
-    }
-    asked = {
-        name: Statement(sa.text(f"SELECT setting FROM pg_settings WHERE name = '{name}'"), value)
-        for name in (name if name != "timezone" else "TimeZone" for name in wanted)
-    }
-
-    def read(tx: Transaction) -> dict[str, str | None]:
-        return {name.lower(): tx.first(one) for name, one in asked.items()}
-
-    assert await bank.read(read) == wanted
-    assert await bank.write(read) == wanted
+    asked = "SELECT lower(name), setting FROM pg_settings"
+    settings = Statement(sa.text(asked), lambda name, setting: (name, setting))
+    for ask in (bank.read, bank.write):
+        found = dict(await ask(lambda tx: tx.all(settings)))
+        assert found == found | postgresql._SESSION
 
 
 # --- the lock
@@ -227,7 +215,7 @@ async def test_a_database_that_is_not_there_is_refused(path: URL) -> None:
 async def test_a_start_waits_for_a_server_that_is_starting(
     path: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect, said = postgresql.connect, ["the database system is starting up", "Connection refused"]
+    connect, said = postgresql.connect, list(postgresql.START_WAITS)
 
     def not_at_once(url: URL) -> psycopg.Connection[Any]:
         if said:
@@ -235,6 +223,7 @@ async def test_a_start_waits_for_a_server_that_is_starting(
         return connect(url)
 
     monkeypatch.setattr(postgresql, "connect", not_at_once)
+    monkeypatch.setattr(postgresql.asyncio, "sleep", AsyncMock())
     await (await open_bank(path)).close()
     assert said == []
 

@@ -2,51 +2,24 @@
 
 import pytest
 
-from banking_server.bank.accounts import (
-    AccountView,
-    debit_accounts,
-    payable_accounts,
-)
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.bank.transfers.outcomes import Posted, ToAccountMissing
+from banking_server.bank.transfers.outcomes import Posted
 
-from ..kit.words import DEPOSIT, EURO, EVERYDAY, PAYEE, RETIREMENT
+from ..kit.words import DEPOSIT, EURO, PAYEE, RETIREMENT
 from .support import (
-    BAD_IDS,
     DAY,
-    FOREIGN,
     NOW,
     confirm,
     outcomes,
     prepare,
     prepared,
-    set_flag,
     sql,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
-
-
-def named(accounts: list[AccountView]) -> tuple[str, ...]:
-    return tuple(f"{each.account_id} ({each.account_name})" for each in accounts)
-
-
-@pytest.mark.on_each
-async def test_unknown_and_foreign_accounts_are_the_same(bank: Bank, path: Location) -> None:
-    set_flag(path, FOREIGN, "is_locked", True)
-    can_pay = named(await debit_accounts(bank, "CUST001", NOW))
-    can_be_paid = named(await payable_accounts(bank, "CUST001", EVERYDAY, NOW) or [])
-    for account_id in BAD_IDS:
-        assert await prepare(bank, source=account_id, target=None) == NotFound(
-            Argument.FROM_ACCOUNT_ID, excerpt(account_id), can_pay
-        )
-        assert await prepare(bank, target=account_id) == NotFound(
-            Argument.TO_ACCOUNT_ID, excerpt(account_id), can_be_paid
-        )
-    assert {event[1:] for event in outcomes(path)} == {("not_found", None)}
 
 
 @pytest.mark.parametrize(
@@ -75,13 +48,6 @@ async def test_what_is_refused_names_its_field_and_stores_nothing(
     assert outcome.field == field
     assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
     assert outcomes(path) == [("prepare", "refused", None)]
-
-
-async def test_a_missing_target_is_asked_for(bank: Bank, path: Location) -> None:
-    outcome = await prepare(bank, target=None)
-    assert isinstance(outcome, ToAccountMissing)
-    assert outcome.account.account_id == EVERYDAY
-    assert outcomes(path) == [("prepare", "account_needed", EVERYDAY)]
 
 
 async def test_an_expired_transfer_is_replaced_once(bank: Bank, path: Location) -> None:

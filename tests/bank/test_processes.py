@@ -1,6 +1,5 @@
 """Several processes on one file, and processes that are killed in the middle."""
 
-import random
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,8 +10,7 @@ from sqlalchemy.engine import URL
 
 from banking_server.bank.location import Location, in_full
 
-from ..kit.words import EVERYDAY, SAVINGS
-from .support import NOW, check_books, open_bank, outcomes, posted, prepared, sql
+from .support import NOW, check_books, open_bank, outcomes, prepared, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -116,38 +114,3 @@ def test_killed_at_one_statement_after_another(path: Path, tmp_path: Path, night
     assert set(status.values()) == {"posted"}
     groups = (folder / "statements").read_text().split("BEGIN IMMEDIATE")[1:]
     assert [group.count("SAVEPOINT one") for group in groups] == [2, 2, 1]
-
-
-@pytest.mark.on_each
-async def test_killed_in_the_middle(path: Location) -> None:
-    acknowledged: list[list[str]] = []
-    workers = [start(path, f"w{n}", 100_000) for n in range(2)]
-    wait_for(workers)
-    let_go(workers)
-    for worker in workers:
-        assert worker.stdout is not None
-        assert worker.stderr is not None
-        lines = [worker.stdout.readline() for _ in range(random.randint(3, 25))]
-        worker.kill()
-        # `communicate` would pass over what was read ahead of these lines.
-        rest, errors = worker.stdout.read(), worker.stderr.read()
-        assert (worker.wait(30), errors) == (-9, "")
-        # A last line may have been cut off by the kill.
-        said = ("".join(lines) + rest).rpartition("\n")[0].splitlines()
-        acknowledged += [line.split() for line in said]
-    # Straight from the database as the kill left it, a file's write-ahead log included.
-    now = datetime.now(UTC)
-    check_books(path, now)
-    status = dict(sql(path, "SELECT transfer_id, status FROM transfer"))
-    events = {subject for (subject,) in sql(path, "SELECT subject FROM audit_event")}
-    assert len(acknowledged) > 5
-    for word, transfer_id in acknowledged:
-        assert transfer_id in events
-        assert status[transfer_id] == "posted" or word == "prepared"
-    # Once every audit event of a posting, never without its posting, and the other way round.
-    confirmed = sql(path, "SELECT DISTINCT subject FROM audit_event WHERE outcome = 'posted'")
-    assert {i for (i,) in confirmed} == {i for i, state in status.items() if state == "posted"}
-    bank = await open_bank(path)
-    await posted(bank, "1.00", source=SAVINGS, target=EVERYDAY)
-    await bank.close()
-    check_books(path, now)

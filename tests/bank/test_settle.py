@@ -1,12 +1,8 @@
 """Settling: what is due is posted or fails with the reason; what is overdue expires."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from datetime import date
-from pathlib import Path
 
-import anyio
 import pytest
 
 from banking_server.bank.location import Location
@@ -65,10 +61,3 @@ async def test_several_settling_at_once_post_each_once(bank: Bank, path: Locatio
     settled = [view.transfer_id for run in runs for view in run]
     assert sorted(settled) == sorted(due)
     check_books(path, TOMORROW)
-
-
-async def test_with_nothing_to_do_nothing_is_written(bank: Bank, path: Path) -> None:
-    # A write would have to wait for this one.
-    with closing(sqlite3.connect(path, isolation_level=None)) as other, anyio.fail_after(2):
-        other.execute("BEGIN IMMEDIATE")
-        assert await settle_tomorrow(bank) == []

@@ -4,7 +4,6 @@ import base64
 import json
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from banking_server.bank.rules import Argument, Period, Refused, Rules, check_st
 from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
 
-from ..kit.words import EVERYDAY, SAVINGS
+from ..kit.words import EVERYDAY
 from .support import FOREIGN, NOW, call, outcomes, posted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
@@ -133,24 +132,6 @@ def test_how_a_month_is_written(asked: str, first: date | None) -> None:
         assert (period.last + timedelta(days=1)).day == 1
 
 
-@pytest.mark.parametrize(
-    ("of", "given"),
-    [
-        ({}, {"account_id": SAVINGS}),
-        ({}, {"days": 31}),
-        ({"month": "last"}, {"month": "this"}),
-    ],
-)
-async def test_a_cursor_is_for_one_account_and_period(
-    bank: Bank, of: dict[str, Any], given: dict[str, Any]
-) -> None:
-    cursor = (await statement(bank, **of)).next_cursor
-    asked = {"account_id": EVERYDAY, "days": 30, **given}
-    outcome = await get_statement(bank, call(), asked.pop("account_id"), cursor=cursor, **asked)
-    assert isinstance(outcome, Refused)
-    assert outcome.field == Argument.CURSOR
-
-
 def forged(*place: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
@@ -166,6 +147,8 @@ async def test_what_is_no_cursor_is_refused(bank: Bank) -> None:
         forged(EVERYDAY, "last", "9999-12-01", f"{NOW}", 3),
         forged(EVERYDAY, "30", "2026-02-02", "\ud800", 3),
         forged(FOREIGN, "30", "2026-02-02", f"{NOW}", 3),
+        (await statement(bank, days=31)).next_cursor,
+        (await statement(bank, month="last")).next_cursor,
     ):
         outcome = await get_statement(bank, call(), EVERYDAY, days=30, cursor=cursor)
         assert isinstance(outcome, Refused)

@@ -9,8 +9,6 @@ import sys
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.serving import listen, serve
-
 TOOL, SAYS = "constant", "Nothing was done."
 _META = {"nextTool": {"tool": TOOL, "arguments": {}}}
 _RESULT = CallToolResult(content=[TextContent(type="text", text=SAYS)], _meta=_META)
@@ -26,5 +24,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         mcp.run("stdio")
     else:
+        from banking_server.serving import listen, serve  # Granian, which stdio does without.
+
         app = mcp.streamable_http_app(stateless_http=True, json_response=True)
         serve(app, listen("127.0.0.1", int(sys.argv[1])))

@@ -96,8 +96,8 @@ async def test_a_chain_over_a_plain_object() -> None:
     [
         (None, "NoneType, which is not a JSON object"),
         ([saying("x")], "list, which is not a JSON object"),
-        ({"content": "S3CRET"}, "no valid result: content"),
-        ({}, "no valid result: content"),
+        ({"content": "S3CRET"}, 'is not valid MCP, at "content"'),
+        ({}, 'is not valid MCP, at "content"'),
         ({**saying("x", {"tool": "order"}), "resultType": "task"}, "interim result"),
         ({**saying("x", {"tool": "order"}), "task": {"taskId": "t"}}, "interim result"),
         ({**saying("x", {"tool": "order"}), "resultType": "later"}, "no valid result"),

@@ -1,7 +1,6 @@
 """The program's commands, as people and CI run them: to their end, with no terminal anywhere."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,11 +28,6 @@ def environment(**variables: str) -> dict[str, str]:
         kept.pop(name, None)
     kept["PYTHONPATH"] = os.pathsep.join([START, *(path or os.getcwd() for path in sys.path)])
     return {**kept, "BANKING_CALLS_PER_SECOND": "0", **variables}
-
-
-def heeds_hangups() -> None:
-    """Have a new process end at SIGHUP as usual, even if the tests run under `nohup`."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def command(*arguments: str) -> list[str]:

@@ -35,12 +35,12 @@ _QUICK = """
 fsync = off
 full_page_writes = off
 autovacuum = off
+wal_level = minimal
+max_wal_senders = 0
 """
 _SMALL = """
 shared_buffers = 32MB
 max_connections = 100
-wal_level = minimal
-max_wal_senders = 0
 """
 
 

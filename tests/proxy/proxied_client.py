@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +23,7 @@ from mcp.types import ElicitResult
 from banking_server.proxy.consent import MakePolicy, consent_of
 from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import Address, ProxyOptions
-from banking_server.proxy.server import proxy_server
+from banking_server.proxy.stdio import serve_one_user
 
 from .wire import CHAINING, OLD
 
@@ -35,8 +36,7 @@ async def proxy(options: ProxyOptions) -> AsyncIterator[Any]:
     """Serve the proxy to one client, as over stdio; gives the client's ends of the streams."""
     async with anyio.create_task_group() as tasks, create_client_server_memory_streams() as ends:
         links = OneUser(options, tasks)
-        server = proxy_server(links, parked_for=options.parked_for)
-        tasks.start_soon(server.run, *ends[1], server.create_initialization_options())
+        tasks.start_soon(partial(serve_one_user, links, *ends[1], parked_for=options.parked_for))
         yield ends[0]
         await links.close()
         tasks.cancel_scope.cancel()
@@ -128,7 +128,7 @@ class Host:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         told = printed.get("_meta", {}).get(CHAINING, {"outcome": "completed", "followUps": []})
-        ups = [{"tool": each["tool"], "fate": each["fate"]} for each in told["followUps"]]
+        ups = [{k: each[k] for k in ("tool", "fate") if k in each} for each in told["followUps"]]
         return {**printed, "outcome": told["outcome"], "followUps": ups}
 
     async def cancelled(self) -> None:

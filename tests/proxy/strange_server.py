@@ -257,7 +257,6 @@ async def who(ctx: Any, params: JSON) -> JSON:
     request = ctx.request
     told = {
         "pid": os.getpid(),
-        "session": ctx.session._connection.session_id,
         "revision": ctx.protocol_version,
         "client": meta.get(f"{META}clientInfo", known.get("clientInfo")),
         "capabilities": meta.get(f"{META}clientCapabilities", known.get("capabilities")),
@@ -353,9 +352,6 @@ async def answer(ctx: Any, call_next: Any) -> Any:
     if ctx.method == "initialize":
         result = dict(await call_next(ctx))
         ctx.session._connection.state.update(params)
-        session = ctx.session._connection.session_id
-        if session is not None:
-            ctx.session._connection.exit_stack.callback(note, f"ended {session}")
         mine = {"capabilities": CAPABILITIES, "serverInfo": INFO, "instructions": INSTRUCTIONS}
         return {**result, **mine, "x-initialize": 1}
     handler = METHODS.get(ctx.method)

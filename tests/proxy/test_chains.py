@@ -27,8 +27,8 @@ def proxy(strange_url: str, folder: Path) -> Iterator[str]:
 
 @pytest.fixture(params=[OLD, NEW])
 async def client(proxy: str, request: pytest.FixtureRequest) -> AsyncIterator[Wire]:
-    """A client of either revision."""
-    async with wire(proxy, request.param) as one:
+    """A client of either revision, and a user of its own."""
+    async with wire(proxy, request.param, authorization=request.node.name) as one:
         yield one
 
 

@@ -20,7 +20,7 @@ from banking_server.proxy.cli import app
 from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
-from ..kit.command import ANY_SERVER, PATIENCE, environment, heeds_hangups
+from ..kit.command import ANY_SERVER, PATIENCE, environment
 from .proxied_client import proxy
 from .wire import (
     CHAINING,
@@ -40,18 +40,19 @@ def refused(*arguments: str) -> str:
     """Return the one line with which the command refuses to start."""
     ended = CliRunner().invoke(app, arguments)
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert ended.stderr.count("\n") == (1 if arguments else 2), ended.stderr
     return ended.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--limit", "3"), "--url"),
+        ((), "--url"),
         (("--url", "http://localhost/mcp", "--", "true"), "not both"),
         (("--url", "localhost:80"), "http or https"),
         (("--consent", "/missing/rules", "--", "true"), "--consent"),
-        (("--port", "1", "--", "true"), "need --http"),
+        (("--port", "1", "--", "true"), "--port needs --http"),
+        (("--allow-host", "x", "--", "true"), "--allow-host needs --http"),
         (("--http", "--forward-authorization", "--", "true"), "needs --url"),
         (("--http", "--host", "0.0.0.0", "--", "true"), "--allow-host"),
         (("--http", "--host", "0.0.0.0", "--allow-host", "x", "--", "true"), "--anybody"),
@@ -89,7 +90,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
     assert "secret" not in problem
     # With the flag, or over TLS, it goes on to the next mistake.
     for allowed in (("--insecure", "--url", "http://192.0.2.1/"), ("--url", "https://192.0.2.1/")):
-        assert "need --http" in refused("--port", "1", *allowed)
+        assert "needs --http" in refused("--port", "1", *allowed)
 
 
 async def greeting(server: Server, **options: Any) -> str:
@@ -109,12 +110,13 @@ async def greeting(server: Server, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("behind", "words"),
     [
-        (Command(("true",), environment()), "it ended before it answered"),
+        (Command(("true",), environment()), "the server ended instead of answering"),
+        (Command(("sh", "-c", "echo Boot; echo No disk. >&2"), environment()), "error: no disk."),
         (Command(("./missing",), environment()), "there is no such command"),
         (Command(("sleep", "300"), environment()), "it did not answer within 0.2 s"),
         (Address("http://u:secret@127.0.0.1:1/mcp?key=secret"), "connect"),
     ],
-    ids=["true", "missing", "silent", "nobody"],
+    ids=["true", "says why", "missing", "silent", "nobody"],
 )
 async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words: str) -> None:
     patience = {"start_timeout": 0.2} if "0.2" in words else {}
@@ -143,7 +145,6 @@ def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
                     stderr=subprocess.PIPE,
                     text=True,
                     env=environment(**variables),
-                    preexec_fn=heeds_hangups,
                 )
             )
             ending.callback(process.kill)
@@ -196,6 +197,14 @@ def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -
     assert "Traceback" not in errors
     with pytest.raises(ProcessLookupError):
         os.kill(behind["pid"], 0)
+
+
+def test_it_ends_with_its_client(started: Callable[..., subprocess.Popen[str]]) -> None:
+    process = started("--", *STRANGE)
+    say(process, MESSAGE % (1, "initialize", HELLO))
+    assert "result" in answer(process)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
 
 
 async def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:

@@ -60,18 +60,14 @@ allow [lL]ook
 @pytest.mark.parametrize(
     ("choice", "said", "expected"),
     [
-        (None, YES, "look shop.add shop.pay Look"),
         (None, None, ""),
         ("none", YES, ""),
         ("all", None, "look shop.add shop.pay Look"),
         ("ask", YES, "look shop.add shop.pay Look"),
-        ("ask", {"action": "decline"}, ""),
         ("ask", {"action": "cancel"}, ""),
         ("ask", {"accept": True}, ""),
-        ("ask", None, ""),
         (RULES, YES, "look shop.add Look"),
         (RULES, None, "look Look"),
-        ("ask look", YES, "look"),
         ("allow look\ndeny *\nallow shop.add", YES, "look"),
         ("", YES, ""),
     ],
@@ -86,9 +82,17 @@ async def test_who_may_be_called(
     assert await allowed(choice, said=said) == expected
 
 
-async def test_hints_decide_where_they_are_trusted_and_the_user_on_the_rest() -> None:
+async def test_hints_decide_where_they_are_trusted_and_the_user_on_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert await allowed(None, said=None, trust_hints=True) == "look shop.add"
+    capsys.readouterr()
     assert await allowed(None, said=YES, trust_hints=True) == "look shop.add shop.pay Look"
+    # One line a step: what is called, and why.
+    lines = capsys.readouterr().err.splitlines()
+    first = 'tool-chaining-proxy: calls "look", which the result of "first" names as the next tool.'
+    assert lines[0] == f"{first} Why: the server marks it as harmless, and --trust-hints is given."
+    assert [line.partition("Why: ")[2] for line in lines[2:]] == ["the user agreed."] * 2
     with pytest.raises(ConsentUnreadable, match="not both"):
         consent_of("all", trust_hints=True)
 
@@ -120,7 +124,6 @@ async def test_the_user_is_asked_once_about_a_call_in_doubt(
     [
         (b"allow look\nallow\n", "line 2"),
         (b"permit look", '"permit look"'),
-        (b"Deny look", "line 1"),
         (b"look", "line 1"),
         (b"# No rule.\ndeny look # Not that.", "line 2"),
         (b"\xff\xfe", "UTF-8"),

@@ -4,9 +4,7 @@ import contextlib
 import hashlib
 import signal
 from collections.abc import Iterator
-from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx2
@@ -14,7 +12,7 @@ import pytest
 
 from banking_server.proxy.consent import consent_of
 from banking_server.proxy.http import who_acts
-from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, Server
+from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE
 from .conftest import Noted
@@ -35,15 +33,9 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-def sessions(strange_url: str) -> Address:
-    """A strange server at which each connection is a session."""
-    return Address(strange_url.replace("/mcp", f"/{OLD}/mcp"))
-
-
-@pytest.fixture(scope="module")
-def proxy(sessions: Address) -> Iterator[str]:
-    """A proxy that takes every step."""
-    with proxy_in_a_thread(ProxyOptions(server=sessions, consent=consent_of("all"))) as url:
+def proxy(notes: Noted) -> Iterator[str]:
+    """A proxy that takes every step, in front of a command."""
+    with proxy_in_a_thread(ProxyOptions(server=strange(), consent=consent_of("all"))) as url:
         yield url
 
 
@@ -51,17 +43,9 @@ async def who(client: Wire) -> JSON:
     return dict((await client.call("who"))["structuredContent"])
 
 
-async def session_of(client: Wire) -> str:
-    """Return which session of the server behind this caller's calls go to."""
-    return str((await who(client))["session"])
-
-
-def without_cookies() -> httpx2.AsyncClient:
-    """A client that keeps no cookies, as many do."""
-
-    http = httpx2.AsyncClient(timeout=PATIENCE)
-    http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    return http
+async def process_of(client: Wire) -> int:
+    """Return which process of the server behind answers this caller."""
+    return int((await who(client))["pid"])
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
@@ -73,49 +57,20 @@ async def test_two_callers_never_share(proxy: str, revision: str) -> None:
         wire(proxy, revision, authorization="Bearer 2") as fourth,
     ):
         callers = (first, second, third, fourth)
-        sessions = [await session_of(client) for client in callers]
-        assert len(set(sessions)) == 4
-        assert [await session_of(client) for client in callers] == sessions
-
-
-async def test_a_caller_without_a_session_is_known_again(proxy: str) -> None:
-    async with wire(proxy, NEW, authorization="Bearer 3") as one:
-        session = await session_of(one)
-        async with wire(proxy, NEW, authorization="Bearer 3") as other:
-            assert await session_of(other) == session
-        # Another client of the same user could not answer what this one can be asked.
-        async with wire(proxy, NEW, authorization="Bearer 3", capabilities={}) as other:
-            assert await session_of(other) != session
-    async with wire(proxy, NEW) as anonymous:
-        session = await session_of(anonymous)
-        async with anonymous.listening():
-            assert await session_of(anonymous) == session
-        cookie = next(iter(anonymous.http.cookies.jar))
-        assert cookie.has_nonstandard_attr("HttpOnly")
-        # Only a name that the proxy gave is one: nobody can choose it for somebody else.
-        forged = {"Cookie": f"{cookie.name}={'x' * len(cookie.value or '')}"}
-        async with (
-            wire(proxy, NEW, headers=forged) as forger,
-            wire(proxy, NEW, headers=forged) as victim,
-        ):
-            sessions = {session, await session_of(forger), await session_of(victim)}
-            assert len(sessions) == 3
-
-
-async def test_who_keeps_no_cookie_is_known_by_the_connection(proxy: str) -> None:
-    async with wire(proxy, NEW, http=without_cookies()) as client:
-        session = await session_of(client)
-        assert await session_of(client) == session
+        processes = [await process_of(client) for client in callers]
+        assert [await process_of(client) for client in callers] == processes
+    # On 2025-11-25 each session is a caller. Later ones are known by their credentials alone.
+    assert len(set(processes)) == (4 if revision == OLD else 3)
 
 
 async def test_nobody_is_known_by_the_hash_of_a_token(proxy: str) -> None:
     token = "Bearer 4"
     digest = hashlib.sha256(token.encode()).hexdigest()
     async with wire(proxy, NEW, authorization=token) as owner:
-        session = await session_of(owner)
+        process = await process_of(owner)
         for shown in ({"Cookie": f"tool-chaining-proxy={digest}"}, {"Authorization": digest}):
             async with wire(proxy, NEW, headers=shown) as thief:
-                assert await session_of(thief) != session
+                assert await process_of(thief) != process
     async with httpx2.AsyncClient() as http:
         twice = [("Authorization", token), ("Authorization", "Bearer 5")]
         response = await http.post(proxy, headers=twice, json={})
@@ -187,64 +142,46 @@ async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
 
 
 @pytest.fixture(scope="module")
-def bounded(sessions: Address) -> Iterator[str]:
+def bounded(strange_url: str) -> Iterator[str]:
     """A proxy for two callers who are quick, and for names of its own."""
-    options = ProxyOptions(server=sessions, parked_for=0.3)
+    options = ProxyOptions(server=Address(strange_url), parked_for=0.3)
     chosen = {"allow_hosts": ("bank.example",), "max_callers": 2, "idle": 1}
     with proxy_in_a_thread(options, **chosen) as url:
         yield url
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Host": "evil.example"}, 421),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "http://localhost:5173"}, None),
-        ({"Host": "bank.example"}, None),
-    ],
-)
-async def test_only_known_names_are_let_in(
-    bounded: str, headers: dict[str, str], status: int | None
-) -> None:
-    for revision in (OLD, NEW):
-        sent = {**headers, "MCP-Protocol-Version": revision, "Content-Type": "application/json"}
-        async with httpx2.AsyncClient(headers=sent) as http:
-            # Whatever is wrong with it else is found behind the door.
-            came = (await http.post(bounded, content=b"{}")).status_code
-        assert (came == status) if status else (came not in (403, 421)), came
+PAGE = {"Origin": "http://localhost:5173"}
+NAMED = {"Host": "bank.example"}
 
 
-async def test_off_this_computer_its_own_names_are_not_let_in(sessions: Address) -> None:
+async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> None:
+    """Off this computer, its own names are not among them."""
     chosen = {"host": "0.0.0.0", "allow_hosts": ("bank.example",), "anybody": True}
-    with proxy_in_a_thread(ProxyOptions(server=sessions), **chosen) as url:
-        async with httpx2.AsyncClient(headers={"Content-Type": "application/json"}) as http:
-            for headers, refused in (
-                ({}, 421),
-                ({"Host": "localhost"}, 421),
-                ({"Host": "bank.example", "Origin": "http://localhost:5173"}, 403),
-                ({"Host": "bank.example"}, None),
-            ):
-                came = (await http.post(url, headers=headers, content=b"{}")).status_code
-                assert (came == refused) if refused else (came not in (403, 421)), headers
+    with proxy_in_a_thread(ProxyOptions(server=Address(strange_url)), **chosen) as public:
+        for url, headers, refused in (
+            (bounded, {"Host": "evil.example"}, 421),
+            (bounded, {"Origin": "https://evil.example"}, 403),
+            (bounded, PAGE, None),
+            (bounded, NAMED, None),
+            (public, {}, 421),
+            (public, {"Host": "localhost"}, 421),
+            (public, {**NAMED, **PAGE}, 403),
+            (public, NAMED, None),
+        ):
+            for revision in (OLD, NEW):
+                sent = {**headers, "MCP-Protocol-Version": revision}
+                async with httpx2.AsyncClient(headers=sent) as http:
+                    # Whatever is wrong with it else is found behind the door.
+                    came = (await http.post(url, json={})).status_code
+                assert (came == refused) if refused else (came not in (403, 421)), sent
 
 
-@pytest.mark.parametrize(
-    ("server", "chosen", "says"),
-    [
-        (strange(), {}, "Every account and program of this computer can use it as the user who"),
-        (strange(), {"host": "0.0.0.0"}, "Whoever reaches this address can use it as the user"),
-        (
-            Address("http://x", "Bearer a"),
-            {"host": "::"},
-            "Whoever reaches this address can use it with the token in TOOL_CHAINING_PROXY_TOKEN.",
-        ),
-        (Address("http://x"), {}, "Every account and program of this computer can use it without"),
-        (Address("http://x"), {"forward_authorization": True}, "Each caller acts as whoever"),
-    ],
-)
-def test_who_may_act_as_whom_is_said(server: Server, chosen: dict[str, Any], says: str) -> None:
-    assert who_acts(server, HttpOptions(**chosen)).startswith(says)
+def test_who_may_act_as_whom_is_said() -> None:
+    own, public = Address("http://x", "Bearer a"), HttpOptions(host="::")
+    assert who_acts(strange(), public).startswith("Whoever reaches this address can use it as the")
+    assert who_acts(own, public).endswith("with the token in TOOL_CHAINING_PROXY_TOKEN.")
+    forwards = HttpOptions(forward_authorization=True)
+    assert who_acts(Address("http://x"), forwards).startswith("Each caller acts as whoever")
 
 
 async def test_callers_are_bounded_in_number(bounded: str) -> None:
@@ -260,12 +197,11 @@ async def test_callers_are_bounded_in_number(bounded: str) -> None:
         wire(bounded, OLD) as first,
         first.listening(),
         wire(bounded, NEW, authorization="Bearer second") as second,
+        second.listening(),
     ):
-        own = await session_of(second)
-        async with second.listening():
-            for revision in (OLD, NEW):
-                await refused(revision, "Bearer late")
-            assert await session_of(second) == own
+        for revision in (OLD, NEW):
+            await refused(revision, "Bearer late")
+        await who(second)
 
 
 # --- the caller's own token -----------------------------------------------------------------------
@@ -331,7 +267,7 @@ async def test_each_caller_has_a_process_that_ends_with_the_proxy(folder: Path) 
                 for client in (session, caller):
                     calls.start_soon(given_up, client)
                     await noted.until(f"slow {client.revision}")
-                proxy.process.send_signal(signal.SIGHUP)
+                proxy.process.send_signal(signal.SIGTERM)
             assert proxy.process.wait(PATIENCE) == 0
         (line,) = proxy.logged().splitlines()
         assert "Every account and program of this computer can use it" in line

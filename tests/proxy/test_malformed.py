@@ -5,15 +5,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 from mcp import Client, MCPError
-from mcp.types import ElicitResult
 
-from banking_server.proxy import link
 from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
@@ -112,21 +109,3 @@ async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:
         for kind in ("large", "stream large"):
             assert await refusal(client, kind) == too_large, kind
         assert not (await client.call_tool("good")).is_error
-
-
-async def test_questions_that_nobody_can_answer(
-    wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link, "MAX_ROUNDS", 3)
-
-    async def answer(*_: Any) -> ElicitResult:
-        return ElicitResult(action="accept", content={})
-
-    options = ProxyOptions(server=Address(f"{wrong}/{NEW}"))
-    with anyio.fail_after(PATIENCE):
-        async with Client(proxy(options), mode="auto", elicitation_callback=answer) as client:
-            for tool, says in (
-                ("asks for ever", "The server asked more than 3 times."),
-                ("asks of the weather", "Method not found"),
-            ):
-                assert await refusal(client, tool) == says

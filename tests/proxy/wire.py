@@ -21,7 +21,7 @@ from banking_server.proxy.callers import Callers
 from banking_server.proxy.http import http_app
 from banking_server.proxy.options import Command, HttpOptions, ProxyOptions
 
-from ..kit.command import PATIENCE, environment, heeds_hangups
+from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, wait_until_up
 from ..kit.serving import served
 from . import strange_server
@@ -280,7 +280,6 @@ def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator
             stdout=out,
             stderr=out,
             env=environment(**variables),
-            preexec_fn=heeds_hangups,
         )
     running = Running(f"http://127.0.0.1:{port}/mcp", process, log)
     try:

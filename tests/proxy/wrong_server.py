@@ -29,12 +29,7 @@ FOLLOWED = [
     {"name": name, "inputSchema": {"type": "object"}} for name in (*REFUSALS, "asks of the weather")
 ]
 
-FORM = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
-QUESTION = {"sure": {"method": "elicitation/create", "params": FORM}}
-ASKS: dict[str, JSON] = {
-    "asks for ever": QUESTION,
-    "asks of the weather": {"sure": {"method": "weather/ask"}},
-}
+ASKS: JSON = {"sure": {"method": "weather/ask"}}
 
 
 def said(text: str) -> JSON:
@@ -73,8 +68,8 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**own, "result": {"resultType": "complete", **led}})
     if kind in REFUSALS or kind in OWN:
         return json.dumps({**own, "error": {"code": int(kind), "message": "No."}})
-    if kind in ASKS and (kind == "asks for ever" or "requestState" not in message["params"]):
-        interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS[kind]}
+    if kind == "asks of the weather" and "requestState" not in message["params"]:
+        interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS}
         return json.dumps({**own, "result": interim})
     good = {**said("Good.")["result"], "resultType": "complete"}
     line = json.dumps({**own, "result": good})

@@ -1,20 +1,18 @@
 """Sessions of 2025-11-25 over HTTP: who is asked, whose they are, and how many there may be."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from banking_server.chaining import IDENTIFIER, SETTINGS
 from banking_server.server import access, sdk
 from banking_server.server.tokens import load_keys
 from banking_server.tools import calling, limits
 
 from ..kit.bank import Customer, code_at_desk, structured
 from ..kit.servers import Chooser, HttpServer, http_client, tool_call
-from ..kit.words import HANDOFF, PREPARE
+from ..kit.words import HANDOFF
 from .in_memory import Talk, bank_in_memory, initialize
 
 pytestmark = pytest.mark.anyio
@@ -70,19 +68,6 @@ async def test_two_customers_are_asked_at_once_each_their_own(bank: HttpServer) 
 
 
 # --- who gets one ---------------------------------------------------------------------------------
-
-
-async def test_who_follows_directives_gets_no_words(full: Path) -> None:
-    async with bank_in_memory(full) as bank:
-        talk = Talk(bank)
-        await talk.open({"experimental": {IDENTIFIER: SETTINGS}})
-        locked = {"fromAccountId": "acc_checking_001", "amount": 250}
-        called = await talk.send(tool_call(PREPARE, locked))
-    (line,) = [line for line in called.text.splitlines() if '"result"' in line]
-    result = json.loads(line.removeprefix("data: "))["result"]
-    assert result["_meta"]["nextTool"]["tool"] == HANDOFF
-    assert len(result["content"]) == 1
-    assert "nextStep" not in result["structuredContent"]
 
 
 # --- whose it is ----------------------------------------------------------------------------------

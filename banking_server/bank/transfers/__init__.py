@@ -5,6 +5,6 @@ Time lets expire what nobody confirms.
 Each function runs in one write transaction, with its audit event, and returns an outcome: one small
 type for each thing that can happen (`outcomes`). What is decided stands in `bank/rules.py`;
 `prepare`, `confirm`, `cancel` and `settle` load what the decision needs, and do what it says.
-`look` shows a transfer as it stands. `records` reads and writes the transfer itself; `codes` are
-the confirmation codes and the views' secrets, and `desk` lists the codes for the bank's own side.
+`look` shows transfers as they stand. `records` reads and writes the transfer itself; `codes` are
+the confirmation codes and the views' secrets.
 """

@@ -1,21 +1,15 @@
 """Cancelling a transfer: the customer changes their mind before the money has moved."""
 
-from banking_server.bank.audit import Call, write_and_audit
+from banking_server.bank.audit import Call
 from banking_server.bank.models import Transfer
-from banking_server.bank.rules import (
-    CANCELLED_BY_CUSTOMER,
-    Argument,
-    NotFound,
-    Refused,
-    check_cancellation,
-    excerpt,
-)
-from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.rules import CANCELLED_BY_CUSTOMER, NotFound, Refused, check_cancellation
+from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
 from banking_server.bank.transfers.outcomes import Cancelled
 from banking_server.bank.transfers.records import (
+    Parties,
+    act_on_transfer,
     expire_if_due,
-    read_parties,
     set_status,
     view_transfer,
 )
@@ -26,11 +20,7 @@ async def cancel_transfer(
 ) -> Cancelled | NotFound | Refused:
     """Void a pending or scheduled transfer. Cancelling again gives the same outcome."""
 
-    def rule(tx: Transaction) -> Cancelled | NotFound | Refused:
-        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
-        if transfer is None:
-            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        parties = read_parties(tx, transfer)
+    def rule(tx: Transaction, transfer: Transfer, parties: Parties) -> Cancelled | Refused:
         expire_if_due(tx, transfer, parties.from_account, call.at)
         refused = check_cancellation(transfer)
         if refused:
@@ -38,4 +28,4 @@ async def cancel_transfer(
         set_status(tx, transfer, parties.from_account, "voided", reason=CANCELLED_BY_CUSTOMER)
         return Cancelled(view_transfer(transfer, parties, call.at))
 
-    return await write_and_audit(bank, call, rule)
+    return await act_on_transfer(bank, call, transfer_id, rule)

@@ -5,10 +5,9 @@ Nothing secret has to be stored, and a repeated prepare gives the same.
 """
 
 import hmac
-from collections.abc import Sequence
 
 from banking_server.bank.models import Transfer
-from banking_server.bank.rules import Rules
+from banking_server.bank.storage import Bank
 
 
 def confirmation_code(code_key: bytes, transfer_id: str) -> str:
@@ -19,24 +18,29 @@ def confirmation_code(code_key: bytes, transfer_id: str) -> str:
     return f"{number % 1_000_000:06d}"
 
 
-def is_code(code_keys: Sequence[bytes], transfer_id: str, given: str) -> bool:
+def is_code(bank: Bank, transfer: Transfer, given: str) -> bool:
     """Whether a caller gave the transfer's code under one of the keys; it may be any text."""
-    # As bytes: compare_digest refuses non-ASCII text, and callers send any text.
-    code = given.encode(errors="surrogatepass")
-    is_right = [
-        hmac.compare_digest(confirmation_code(key, transfer_id).encode(), code) for key in code_keys
-    ]
-    return any(is_right)
+    codes = [confirmation_code(key, transfer.transfer_id) for key in bank.code_keys]
+    return _is_one_of(codes, given)
 
 
-def view_secret(rules: Rules, code_key: bytes, transfer: Transfer) -> str | None:
+def view_secret(bank: Bank, transfer: Transfer) -> str | None:
     """Return what confirms the transfer from a view that shows it to its customer, 256 bits.
 
     It is bound to the customer, the transfer, its expiry, and to how often the transfer was to be
     confirmed and was not: it is good for one attempt, whatever comes of that. There is none where
     only the bank's desk gives out what confirms.
     """
-    return None if rules.codes == "desk" else _secret(code_key, transfer)
+    return None if bank.rules.codes == "desk" else _secret(bank.code_key, transfer)
+
+
+def is_view_secret(bank: Bank, transfer: Transfer, given: str) -> bool:
+    """Whether a caller gave the transfer's secret under one of the keys; it may be any text.
+
+    Where there is none, nothing is right.
+    """
+    is_right = _is_one_of([_secret(key, transfer) for key in bank.code_keys], given)
+    return bank.rules.codes != "desk" and is_right
 
 
 def _secret(code_key: bytes, transfer: Transfer) -> str:
@@ -50,13 +54,8 @@ def _secret(code_key: bytes, transfer: Transfer) -> str:
     return hmac.digest(code_key, "\n".join(bound_to).encode(), "sha256").hex()
 
 
-def is_view_secret(
-    rules: Rules, code_keys: Sequence[bytes], transfer: Transfer, given: str
-) -> bool:
-    """Whether a caller gave the transfer's secret under one of the keys; it may be any text.
-
-    Where there is none, nothing is right.
-    """
-    secret = given.encode(errors="surrogatepass")
-    is_right = [hmac.compare_digest(_secret(key, transfer).encode(), secret) for key in code_keys]
-    return rules.codes != "desk" and any(is_right)
+def _is_one_of(expected: list[str], given: str) -> bool:
+    # As bytes: compare_digest refuses non-ASCII text, and callers send any text.
+    text = given.encode(errors="surrogatepass")
+    is_equal = [hmac.compare_digest(each.encode(), text) for each in expected]
+    return any(is_equal)

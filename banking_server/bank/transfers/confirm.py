@@ -5,52 +5,28 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from banking_server.bank import rules
 from banking_server.bank.accounts import view_account
-from banking_server.bank.audit import Call, write_and_audit
+from banking_server.bank.audit import Call
 from banking_server.bank.ledger import read_funds
-from banking_server.bank.models import TABLES, Transfer, TransferStatus, WrongAttempt
-from banking_server.bank.rules import (
-    TOO_MANY_WRONG_CODES,
-    WRONG_CODES_COUNT_FOR,
-    Argument,
-    Code,
-    Consent,
-    Decision,
-    NotFound,
-    Refused,
-    TooMany,
-    ViewSecret,
-    Yes,
-    compliance_rule,
-    decide_confirmation,
-    decide_not_pending,
-    excerpt,
+from banking_server.bank.models import (
+    TABLES,
+    WRONG_CODE_OUTCOMES,
+    AuditEvent,
+    Transfer,
+    TransferStatus,
 )
-from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import Statement, Transaction, command, value
+from banking_server.bank.rules import Code, Consent, Decision, Refused, TooMany, ViewSecret, Yes
+from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import Statement, Transaction, value
+from banking_server.bank.transfers import outcomes
 from banking_server.bank.transfers.codes import is_code, is_view_secret, view_secret
-from banking_server.bank.transfers.outcomes import (
-    AccountLocked,
-    ApprovalOutstanding,
-    ApprovalRefused,
-    CodeMissing,
-    Confirmation,
-    Declined,
-    Expired,
-    Posted,
-    Scheduled,
-    SecretRefused,
-    TransferFailed,
-    TransferView,
-    Voided,
-    VoidedForCodes,
-    WrongCode,
-)
+from banking_server.bank.transfers.outcomes import Confirmation, Declined, Posted, TransferView
 from banking_server.bank.transfers.records import (
     Parties,
+    act_on_transfer,
     expire_if_due,
     post,
-    read_parties,
     set_status,
     view_transfer,
 )
@@ -67,11 +43,7 @@ async def confirm_transfer(
     accounts no longer allow it, the transfer stays pending.
     """
 
-    def rule(tx: Transaction) -> Confirmation:
-        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
-        if transfer is None:
-            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        parties = read_parties(tx, transfer)
+    def rule(tx: Transaction, transfer: Transfer, parties: Parties) -> Confirmation:
         yes_after_declines: int | None = None
         code: str | None = None
         match consent:
@@ -80,14 +52,14 @@ async def confirm_transfer(
             case Code():
                 code = consent.text
             case ViewSecret():
-                if not is_view_secret(bank.rules, bank.code_keys, transfer, consent.text):
-                    return SecretRefused(view_transfer(transfer, parties, call.at))
+                if not is_view_secret(bank, transfer, consent.text):
+                    return outcomes.SecretRefused(view_transfer(transfer, parties, call.at))
                 yes_after_declines = transfer.declines
         code_is_right, wrong_codes = None, 0
         if code is not None:
-            code_is_right = is_code(bank.code_keys, transfer.transfer_id, code)
+            code_is_right = is_code(bank, transfer, code)
             wrong_codes = _wrong_codes(tx, call.customer_id, call.at)
-        decision = decide_confirmation(
+        decision = rules.decide_confirmation(
             bank.rules,
             transfer,
             parties.from_account,
@@ -106,7 +78,7 @@ async def confirm_transfer(
             tx.change(transfer, declines=transfer.declines + 1)  # The secret is spent all the same.
         return _carry_out(tx, bank, decision, transfer, parties, call.at)
 
-    return await write_and_audit(bank, call, rule)
+    return await act_on_transfer(bank, call, transfer_id, rule)
 
 
 async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirmation:
@@ -116,18 +88,14 @@ async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirma
     that is not pending any more gives the outcome that a confirmation would give.
     """
 
-    def rule(tx: Transaction) -> Confirmation:
-        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
-        if transfer is None:
-            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        parties = read_parties(tx, transfer)
-        decision = decide_not_pending(transfer, call.at)
+    def rule(tx: Transaction, transfer: Transfer, parties: Parties) -> Confirmation:
+        decision = rules.decide_not_pending(transfer, call.at)
         if decision is None:
             tx.change(transfer, declines=transfer.declines + 1)
             return Declined(view_transfer(transfer, parties, call.at))
         return _carry_out(tx, bank, decision, transfer, parties, call.at)
 
-    return await write_and_audit(bank, call, rule)
+    return await act_on_transfer(bank, call, transfer_id, rule)
 
 
 def _carry_out(
@@ -150,67 +118,62 @@ def _carry_out(
         case Refused() | TooMany():
             return decision
         case Decision.DEBIT_BLOCKED:
-            return AccountLocked(view_account(tx, parties.from_account, now))
+            return outcomes.AccountLocked(view_account(tx, parties.from_account, now))
         case Decision.POST:
             post(tx, bank.rules, stored, parties, now)
             return _posted(bank, stored, parties, now)
         case Decision.SCHEDULE:
             become("scheduled")
-            return Scheduled(shown())
+            return outcomes.Scheduled(shown())
         case Decision.NOT_PENDING:
             expire_if_due(tx, stored, parties.from_account, now)
             match stored.status:
                 case "posted":
                     return _posted(bank, stored, parties, now)
                 case "scheduled":
-                    return Scheduled(shown())
+                    return outcomes.Scheduled(shown())
                 case "expired":
-                    return Expired(shown())
+                    return outcomes.Expired(shown())
                 case "failed":
-                    return TransferFailed(shown())
-                case "voided" | "pending":  # None comes here that is still pending.
-                    return Voided(shown())
+                    return outcomes.TransferFailed(shown())
+                case "voided" | "pending":  # "pending" cannot be: it is decided before.
+                    return outcomes.Voided(shown())
         case Decision.MANAGER_REFUSED:
-            return ApprovalRefused(shown())
+            return outcomes.ApprovalRefused(shown())
         case Decision.MANAGER_MUST_DECIDE:
-            return ApprovalOutstanding(shown(), stored.approval == "requested")
+            return outcomes.ApprovalOutstanding(shown(), stored.approval == "requested")
         case Decision.COUNT_WRONG_CODE:
-            _count_wrong_code(tx, stored.customer_id, now)
             tx.change(stored, wrong_codes=stored.wrong_codes + 1)
-            return WrongCode(shown(), bank.rules.max_wrong_codes - stored.wrong_codes)
+            return outcomes.WrongCode(shown(), bank.rules.max_wrong_codes - stored.wrong_codes)
         case Decision.VOID_FOR_WRONG_CODES:
-            _count_wrong_code(tx, stored.customer_id, now)
-            become("voided", wrong_codes=stored.wrong_codes + 1, reason=TOO_MANY_WRONG_CODES)
-            return VoidedForCodes(shown())
+            become("voided", wrong_codes=stored.wrong_codes + 1, reason=rules.TOO_MANY_WRONG_CODES)
+            return outcomes.VoidedForCodes(shown())
         case Decision.CUSTOMER_MUST_AGREE:
-            return CodeMissing(shown(), view_secret(bank.rules, bank.code_key, stored))
+            return outcomes.CodeMissing(shown(), view_secret(bank, stored))
         case Decision.DECLINED_SINCE:
             return Declined(shown())
 
 
 def _posted(bank: Bank, stored: Transfer, parties: Parties, now: datetime) -> Posted:
     amount_minor, to_account = stored.amount_minor, parties.to_account
-    rule = compliance_rule(bank.rules, amount_minor=amount_minor, to_account=to_account)
+    rule = rules.compliance_rule(bank.rules, amount_minor=amount_minor, to_account=to_account)
     return Posted(view_transfer(stored, parties, now), rule)
 
 
-_attempts = TABLES[WrongAttempt]
-_own = _attempts.c.customer_id == sa.bindparam("customer_id")
-_RECENT = Statement(
+_events = TABLES[AuditEvent]
+_WRONG_CODES = Statement(
     sa.select(sa.func.count())
-    .select_from(_attempts)
-    .where(_own, _attempts.c.at > sa.bindparam("since")),
+    .select_from(_events)
+    .where(
+        _events.c.customer_id == sa.bindparam("customer_id"),
+        _events.c.at > sa.bindparam("since"),
+        sa.text(WRONG_CODE_OUTCOMES),
+    ),
     value,
 )
-_FORGET = command(sa.delete(_attempts).where(_own, _attempts.c.at <= sa.bindparam("since")))
 
 
 def _wrong_codes(tx: Transaction, customer_id: str, now: datetime) -> int:
-    """Return how many wrong codes the customer gave within the last hour."""
-    since = now - WRONG_CODES_COUNT_FOR
-    return int(tx.first(_RECENT, customer_id=customer_id, since=since) or 0)
-
-
-def _count_wrong_code(tx: Transaction, customer_id: str, now: datetime) -> None:
-    tx.run(_FORGET, customer_id=customer_id, since=now - WRONG_CODES_COUNT_FOR)
-    tx.add(WrongAttempt(customer_id=customer_id, at=now))
+    """Return how many wrong codes of the last hour the customer's audit trail has."""
+    since = now - rules.WRONG_CODES_COUNT_FOR
+    return int(tx.first(_WRONG_CODES, customer_id=customer_id, since=since) or 0)

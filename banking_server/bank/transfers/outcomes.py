@@ -5,11 +5,10 @@ whatever becomes of a type's name.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.models import Transfer
-from banking_server.bank.rules import NotFound, Refused, TooMany
+from banking_server.bank.rules import NotFound, Outcome, Refused, TooMany
 
 
 class TransferView(Transfer):
@@ -25,7 +24,7 @@ class TransferView(Transfer):
 
 
 @dataclass(frozen=True)
-class _AboutFromAccount:
+class _AboutFromAccount(Outcome):
     account: AccountView
 
     @property
@@ -35,21 +34,17 @@ class _AboutFromAccount:
 
 
 @dataclass(frozen=True)
-class AccountLocked(_AboutFromAccount):
+class AccountLocked(_AboutFromAccount, recorded_as="account_locked"):
     """The from-account is locked: nothing may be taken from it, and nothing was stored."""
 
-    recorded_as: ClassVar[str] = "account_locked"
-
 
 @dataclass(frozen=True)
-class ToAccountMissing(_AboutFromAccount):
+class ToAccountMissing(_AboutFromAccount, recorded_as="account_needed"):
     """The details are right, but no to-account is given."""
 
-    recorded_as: ClassVar[str] = "account_needed"
-
 
 @dataclass(frozen=True)
-class _AboutTransfer:
+class _AboutTransfer(Outcome):
     transfer: TransferView
 
     @property
@@ -59,10 +54,8 @@ class _AboutTransfer:
 
 
 @dataclass(frozen=True)
-class Prepared(_AboutTransfer):
+class Prepared(_AboutTransfer, recorded_as="prepared"):
     """Pending, its funds reserved. `code` confirms it where the customer cannot be asked."""
-
-    recorded_as: ClassVar[str] = "prepared"
 
     code: str | None
     """None where the bank's desk gives it out."""
@@ -71,125 +64,95 @@ class Prepared(_AboutTransfer):
 
 
 @dataclass(frozen=True)
-class OverThreshold(_AboutTransfer):
+class OverThreshold(_AboutTransfer, recorded_as="over_threshold"):
     """Pending like `Prepared`, but a manager has to approve it before it can be confirmed."""
-
-    recorded_as: ClassVar[str] = "over_threshold"
 
     code: str | None
     """None where the bank's desk gives it out."""
 
 
 @dataclass(frozen=True)
-class Posted(_AboutTransfer):
+class Posted(_AboutTransfer, recorded_as="posted"):
     """The money has moved. The same receipt every time it is asked for.
 
     `compliance_rule` names the rule under which the posting has to be reported, if one applies.
     """
 
-    recorded_as: ClassVar[str] = "posted"
-
     compliance_rule: str | None
 
 
 @dataclass(frozen=True)
-class Scheduled(_AboutTransfer):
+class Scheduled(_AboutTransfer, recorded_as="scheduled"):
     """Confirmed, and to be posted on its date. Nothing is reserved meanwhile."""
 
-    recorded_as: ClassVar[str] = "scheduled"
-
 
 @dataclass(frozen=True)
-class Expired(_AboutTransfer):
+class Expired(_AboutTransfer, recorded_as="expired"):
     """The confirmation came too late; nothing was moved."""
 
-    recorded_as: ClassVar[str] = "expired"
-
 
 @dataclass(frozen=True)
-class Voided(_AboutTransfer):
+class Voided(_AboutTransfer, recorded_as="voided"):
     """The transfer was voided earlier, for `transfer.reason`."""
 
-    recorded_as: ClassVar[str] = "voided"
-
 
 @dataclass(frozen=True)
-class TransferFailed(_AboutTransfer):
+class TransferFailed(_AboutTransfer, recorded_as="transfer_failed"):
     """A scheduled transfer that could not be paid on its date, for `transfer.reason`."""
 
-    recorded_as: ClassVar[str] = "transfer_failed"
-
 
 @dataclass(frozen=True)
-class WrongCode(_AboutTransfer):
+class WrongCode(_AboutTransfer, recorded_as="wrong_code"):
     """The code was wrong; the transfer is still pending."""
-
-    recorded_as: ClassVar[str] = "wrong_code"
 
     attempts_left: int
 
 
 @dataclass(frozen=True)
-class VoidedForCodes(_AboutTransfer):
+class VoidedForCodes(_AboutTransfer, recorded_as="voided_for_codes"):
     """The last allowed code was wrong; the transfer is void from now on."""
 
-    recorded_as: ClassVar[str] = "voided_for_codes"
-
 
 @dataclass(frozen=True)
-class SecretRefused(_AboutTransfer):
+class SecretRefused(_AboutTransfer, recorded_as="secret_refused"):
     """A view's secret is not the transfer's, or not any more; nothing was changed."""
 
-    recorded_as: ClassVar[str] = "secret_refused"
-
 
 @dataclass(frozen=True)
-class CodeMissing(_AboutTransfer):
+class CodeMissing(_AboutTransfer, recorded_as="code_missing"):
     """Neither the customer's own yes nor a code came with the request."""
-
-    recorded_as: ClassVar[str] = "code_missing"
 
     secret: str | None
     """What confirms it from a view; None where the bank's desk gives out what confirms."""
 
 
 @dataclass(frozen=True)
-class Declined(_AboutTransfer):
+class Declined(_AboutTransfer, recorded_as="declined"):
     """The customer was asked and did not confirm; or had not, before this yes was given."""
-
-    recorded_as: ClassVar[str] = "declined"
 
 
 @dataclass(frozen=True)
-class ApprovalOutstanding(_AboutTransfer):
+class ApprovalOutstanding(_AboutTransfer, recorded_as="approval_outstanding"):
     """A manager has not decided yet; `requested` says whether one has been asked."""
-
-    recorded_as: ClassVar[str] = "approval_outstanding"
 
     requested: bool
 
 
 @dataclass(frozen=True)
-class ApprovalRefused(_AboutTransfer):
+class ApprovalRefused(_AboutTransfer, recorded_as="approval_refused"):
     """A manager refused the transfer, which voided it."""
-
-    recorded_as: ClassVar[str] = "approval_refused"
 
 
 @dataclass(frozen=True)
-class Seen(_AboutTransfer):
+class Seen(_AboutTransfer, recorded_as="transfer_seen"):
     """The transfer as it stands. `secret` confirms it from a view, if that is what it waits for."""
-
-    recorded_as: ClassVar[str] = "transfer_seen"
 
     secret: str | None
 
 
 @dataclass(frozen=True)
-class Cancelled(_AboutTransfer):
+class Cancelled(_AboutTransfer, recorded_as="cancelled"):
     """The customer cancelled the transfer, now or earlier; nothing was moved."""
-
-    recorded_as: ClassVar[str] = "cancelled"
 
 
 Confirmation = (

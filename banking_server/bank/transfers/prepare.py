@@ -8,25 +8,12 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from banking_server.bank.accounts import unknown_account, view_account
+from banking_server.bank import rules
+from banking_server.bank.accounts import find_account, view_account
 from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.ledger import read_funds
-from banking_server.bank.models import TABLES, Account, Transfer, new_id
-from banking_server.bank.rules import (
-    Argument,
-    NotFound,
-    Refused,
-    check_available,
-    check_details,
-    check_from_account,
-    check_parties,
-    check_pending_transfers,
-    confirm_within,
-    excerpt,
-    is_debit_blocked,
-    needs_approval,
-    waits_for_manager,
-)
+from banking_server.bank.models import TABLES, Transfer, new_id
+from banking_server.bank.rules import Argument, NotFound, Refused
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, has_status
 from banking_server.bank.transfers.codes import confirmation_code, view_secret
@@ -65,7 +52,7 @@ async def prepare_transfer(
     """
 
     def rule(tx: Transaction) -> Preparation:
-        details = check_details(
+        details = rules.check_details(
             bank.rules,
             amount=amount,
             scheduled_date=scheduled_date,
@@ -77,49 +64,36 @@ async def prepare_transfer(
         if from_account_id is None:
             is_missing = Refused(Argument.FROM_ACCOUNT_ID, "is missing.")
             return details if isinstance(details, Refused) else is_missing
-        from_account = find_owned(tx, Account, from_account_id, call.customer_id)
-        if from_account is None:
-            return unknown_account(
-                tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, check_from_account
-            )
-        if is_debit_blocked(from_account):
+        can_pay = rules.check_from_account
+        from_account = find_account(tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, can_pay)
+        if isinstance(from_account, NotFound):
+            return from_account
+        if rules.is_debit_blocked(from_account):
             return AccountLocked(view_account(tx, from_account, call.at))
         if isinstance(details, Refused):
             return details
         if to_account_id is None:
-            return check_from_account(from_account) or ToAccountMissing(
-                view_account(tx, from_account, call.at)
-            )
-        to_account = find_owned(tx, Account, to_account_id, call.customer_id)
-        if to_account is None:
-            return unknown_account(
-                tx,
-                call,
-                Argument.TO_ACCOUNT_ID,
-                to_account_id,
-                partial(check_parties, from_account),
-            )
-        refused = check_parties(from_account, to_account)
+            view = view_account(tx, from_account, call.at)
+            return can_pay(from_account) or ToAccountMissing(view)
+        fits = partial(rules.check_parties, from_account)
+        to_account = find_account(tx, call, Argument.TO_ACCOUNT_ID, to_account_id, fits)
+        if isinstance(to_account, NotFound):
+            return to_account
+        refused = fits(to_account)
         if refused:
             return refused
 
         # Look for it before checking funds; else its own reservation would count against it.
-        wanted = _Details(
-            from_account.account_id,
-            to_account.account_id,
-            details.amount_minor,
-            details.scheduled_date,
-            details.memo,
-        )
+        wanted = _Details(from_account.account_id, to_account.account_id, *details)
         pending = tx.all(_PENDING, customer_id=call.customer_id, now=call.at)
         identical = next((transfer_id for transfer_id, has in pending if has == wanted), None)
         transfer = None if identical is None else tx.get(Transfer, identical)
         if transfer is None:
-            stopped = check_available(
+            stopped = rules.check_available(
                 from_account,
                 amount_minor=details.amount_minor,
                 available_minor=read_funds(tx, from_account, call.at).available_minor,
-            ) or check_pending_transfers(bank.rules, len(pending))
+            ) or rules.check_pending_transfers(bank.rules, len(pending))
             if stopped:
                 return stopped
             transfer_id = new_id("tr")
@@ -127,37 +101,33 @@ async def prepare_transfer(
                 transfer_id = _replacement_id(expired_transfer_id, wanted)
                 replaced = find_owned(tx, Transfer, expired_transfer_id, call.customer_id)
                 if replaced is None:
-                    return NotFound(Argument.EXPIRED_TRANSFER_ID, excerpt(expired_transfer_id))
+                    return NotFound(
+                        Argument.EXPIRED_TRANSFER_ID, rules.excerpt(expired_transfer_id)
+                    )
                 if find_record(tx, Transfer, transfer_id) is not None:
                     return Refused(
                         Argument.EXPIRED_TRANSFER_ID,
                         f"This transfer was prepared again already, as {transfer_id}.",
                         subject=transfer_id,
                     )
-            approval_needed = needs_approval(bank.rules, details.amount_minor)
+            approval_needed = rules.needs_approval(bank.rules, details.amount_minor)
             transfer = Transfer(
                 transfer_id=transfer_id,
                 customer_id=call.customer_id,
-                from_account_id=from_account.account_id,
-                to_account_id=to_account.account_id,
-                amount_minor=details.amount_minor,
+                **wanted._asdict(),
                 currency=from_account.currency,
-                scheduled_date=details.scheduled_date,
-                memo=details.memo,
                 approval="required" if approval_needed else "none",
                 created_at=call.at,
-                expires_at=call.at + confirm_within(bank.rules, details.amount_minor),
+                expires_at=call.at + rules.confirm_within(bank.rules, details.amount_minor),
             )
             add_pending(tx, transfer, from_account)
-        view = view_transfer(transfer, Parties(from_account, to_account), call.at)
-        code = (
-            None
-            if bank.rules.codes != "result"
-            else confirmation_code(bank.code_key, transfer.transfer_id)
-        )
-        if waits_for_manager(transfer):
-            return OverThreshold(view, code)
-        return Prepared(view, code, view_secret(bank.rules, bank.code_key, transfer))
+        shown = view_transfer(transfer, Parties(from_account, to_account), call.at)
+        code = None
+        if bank.rules.codes == "result":
+            code = confirmation_code(bank.code_key, transfer.transfer_id)
+        if rules.waits_for_manager(transfer):
+            return OverThreshold(shown, code)
+        return Prepared(shown, code, view_secret(bank, transfer))
 
     return await write_and_audit(bank, call, rule)
 

@@ -1,23 +1,30 @@
 """The transfer as a record: read, shown to its customer, moved on, posted to the ledger."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.compliance import add_report
 from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import TABLES, Account, Transfer, TransferStatus
 from banking_server.bank.rules import (
+    Argument,
+    NotFound,
+    Outcome,
     Rules,
     compliance_rule,
-    may_be_asked_to_confirm,
+    excerpt,
     status_at,
 )
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transaction import Transaction, records, unchecked
 from banking_server.bank.transfers.outcomes import TransferView
+
+_Outcome = TypeVar("_Outcome", bound=Outcome)
 
 
 @dataclass(frozen=True)
@@ -28,21 +35,21 @@ class Parties:
     to_account: Account
 
 
-async def find_confirmable(
-    bank: Bank, customer_id: str, transfer_id: str, now: datetime
-) -> TransferView | None:
-    """Return the customer's transfer if they may be asked to confirm it. Not audited."""
+async def act_on_transfer(
+    bank: Bank,
+    call: Call,
+    transfer_id: str,
+    rule: Callable[[Transaction, Transfer, Parties], _Outcome],
+) -> _Outcome | NotFound:
+    """Run `rule` on the customer's transfer and its accounts, as `write_and_audit` does."""
 
-    def look(tx: Transaction) -> TransferView | None:
-        transfer = find_owned(tx, Transfer, transfer_id, customer_id)
+    def work(tx: Transaction) -> _Outcome | NotFound:
+        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
         if transfer is None:
-            return None
-        parties = read_parties(tx, transfer)
-        if not may_be_asked_to_confirm(transfer, parties.from_account, now):
-            return None
-        return view_transfer(transfer, parties, now)
+            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
+        return rule(tx, transfer, read_parties(tx, transfer))
 
-    return await bank.read(look)
+    return await write_and_audit(bank, call, work)
 
 
 def view_transfer(transfer: Transfer, parties: Parties, now: datetime) -> TransferView:
@@ -92,7 +99,7 @@ def set_status(
 ) -> None:
     """Move the transfer on to `status`, and set `more` of it. What is not pending reserves nothing.
 
-    Nothing else changes a stored status, but `post`.
+    Only this and `post` change a stored status.
     """
     if transfer.status == "pending" and status != "pending":
         pending = from_account.debits_pending_minor - transfer.amount_minor

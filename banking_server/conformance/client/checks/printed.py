@@ -253,7 +253,9 @@ def _fits(case_run: CaseRun) -> bool:
     if not isinstance(named, list) or len(named) != len(wanted):
         return False
     return all(
-        isinstance(each, dict) and each.get("tool") == call.tool and each.get("fate") in call.fates
+        isinstance(each, dict)
+        and each.get("tool", None if call.to_be_named else call.tool) == call.tool
+        and each.get("fate") in call.fates
         for each, call in zip(named, wanted, strict=True)
     )
 

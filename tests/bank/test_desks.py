@@ -1,0 +1,82 @@
+"""The bank's desks: what each lists, and what can still be done about it."""
+
+import pytest
+
+from banking_server.bank.approvals import decide_approval, list_open_approvals, request_approval
+from banking_server.bank.handoffs import HandoffOpened, choose, claim_handoff, open_handoff
+from banking_server.bank.location import Location
+from banking_server.bank.rules import Argument, Refused
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.look import list_codes
+
+from ..kit.words import EVERYDAY, SAVINGS
+from .support import CODE_KEY, DAY, MINUTE, NOW, call, confirm, outcomes, prepared
+
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+
+
+async def test_approvals_that_can_still_be_decided(bank: Bank, path: Location) -> None:
+    asked = {}
+    for amount in ("10001.00", "10002.00", "10003.00"):
+        over = await prepared(bank, amount, source=SAVINGS, target=EVERYDAY)
+        transfer_id = over.transfer.transfer_id
+        outcome = await request_approval(bank, call(), transfer_id, reason="A car")
+        asked[transfer_id] = outcome.approval.approval_id  # type: ignore[union-attr]
+        if len(asked) == 2:
+            await cancel_transfer(bank, call(), transfer_id)
+    expires, cancelled, granted = asked
+    waiting = await list_open_approvals(bank, NOW)
+    assert {each.transfer.transfer_id for each in waiting} == {expires, granted}
+    assert await list_open_approvals(bank, NOW + DAY) == []
+
+    async def decide(transfer_id: str, *, at: object = NOW, manager: str = "Mo") -> object:
+        return await decide_approval(
+            bank,
+            asked[transfer_id],
+            granted=True,
+            manager=manager,
+            now=at,  # type: ignore[arg-type]
+        )
+
+    for late in (await decide(expires, at=NOW + DAY), await decide(cancelled)):
+        assert isinstance(late, Refused)
+        assert late.field == Argument.APPROVAL_ID
+    once = await decide(granted)
+    assert await decide(granted, at=NOW + MINUTE, manager="Somebody else") == once
+    assert [event[1] for event in outcomes(path)[-4:]] == [
+        *("not_decided", "not_decided", "granted", "granted")
+    ]
+
+
+async def test_a_handoff_that_an_agent_has_stays_as_it_is(bank: Bank, path: Location) -> None:
+    opened = await open_handoff(bank, call(), reason="A question", choice="callback")
+    assert isinstance(opened, HandoffOpened)
+    handoff_id = opened.handoff.handoff_id
+    claimed = await claim_handoff(bank, handoff_id, agent="Ada", now=NOW)
+    assert await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + MINUTE) == claimed
+    for refused in (
+        await claim_handoff(bank, handoff_id, agent="Bob", now=NOW),
+        await choose(bank, call(), handoff_id, "realtime"),
+    ):
+        assert isinstance(refused, Refused)
+        assert refused.field == Argument.HANDOFF_ID
+    assert [event[1] for event in outcomes(path)[1:]] == ["claimed", "claimed"] + ["refused"] * 2
+
+
+async def test_codes_that_are_good(bank: Bank) -> None:
+    one, used = await prepared(bank, "1.00"), await prepared(bank, "2.00")
+    await confirm(bank, used.transfer.transfer_id)
+    large = await prepared(bank, "12000", source=SAVINGS, target=EVERYDAY)
+    listed = {
+        each.transfer.transfer_id: (each.code, each.needs_manager)
+        for each in await list_codes(bank, CODE_KEY, NOW)
+    }
+    assert listed == {
+        one.transfer.transfer_id: (one.code, False),
+        large.transfer.transfer_id: (large.code, True),
+    }
+    # What a manager has to approve may wait for longer.
+    (left,) = await list_codes(bank, CODE_KEY, NOW + 10 * MINUTE, "CUST001")
+    assert left.transfer.transfer_id == large.transfer.transfer_id
+    assert await list_codes(bank, CODE_KEY, NOW, "CUST002") == []
