@@ -81,7 +81,8 @@ IDS_TOLD: Final = 20
 _LIKE_AN_ID: Final = re.compile(r"[\w-]*\d[\w-]*")
 """What can be an id of the user's words: they say `savings`, and mean no id."""
 
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+_CODE: Final = re.compile(r"(?=\S*\d)\S+")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 
@@ -217,6 +218,8 @@ class Agent:
                         return _answered(completion, reading, streamed)
                     streamed.finish(reading.text)
                     reading = Unreadable(problem)
+                elif isinstance(reading, Unreadable) and reading.repeats:
+                    work.repeated = True
                 words, fit = await self._make(work, reading, streamed)
                 self.messages.append({"role": "user", "content": words})
                 if fit:
@@ -243,9 +246,10 @@ class Agent:
         streamed = _StreamedText(self.on_text)
         completion = await self._complete(work, streamed, answer=True)
         reading = self._read(completion)
-        if isinstance(reading, ForUser) and not completion.calls:
+        answers = isinstance(reading, ForUser) and reading.text.strip() != work.request.strip()
+        if isinstance(reading, ForUser) and answers and not completion.calls:
             return _answered(completion, reading, streamed)
-        detail = "The model asked again for a call that was made before, and gave no answer."
+        detail = "The model repeated itself, and gave no answer."
         for last in [entry for entry in work.transcript if isinstance(entry, Called)][-1:]:
             words = result_for_model(last.step.tool, last.step.without_words())
             detail += f" What it had last: {one_line(words, LAST)}"
@@ -403,18 +407,36 @@ class Agent:
                 said[f"The ids that the server has returned so far: {ids}."] = None
             elif lists not in (None, tool):
                 said[f"Call {lists.name} first: it lists them."] = None
-        dates = [(name, str(arguments[name])) for name in _optional_dates(schema, arguments)]
-        for name, value in [one for one in dates if one not in work.told]:
-            if value not in work.request and not _SPEAKS_OF_TIME.search(work.request):
-                kept = json.dumps({key: one for key, one in arguments.items() if key != name})
-                said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
-        work.told.update(unnamed or dates)
+        named = [name for name, _ in unnamed]
+        others = [(n, v) for n, v in self._unasked(work, tool, arguments) if n not in named]
+        for name, _ in [one for one in others if one not in work.told]:
+            kept = json.dumps({key: one for key, one in arguments.items() if key != name})
+            said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
+        work.told.update(unnamed or others)
         return " ".join(said).rstrip(".") or None
+
+    def _unasked(
+        self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]
+    ) -> list[tuple[str, str]]:
+        """Return the dates, codes and numbers in text that a call can do without and nobody named.
+
+        The value tells: most servers say in words, and not in the schema, that a text is a date.
+        """
+        return [
+            (name, value)
+            for name, value in arguments.items()
+            if name not in tool.tool.input_schema.get("required", [])
+            and isinstance(value, str)
+            and _CODE.fullmatch(value)
+            and value not in work.request
+            and not self._names.knows(tool.server, value)
+            and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(work.request))
+        ]
 
     def _answer_problem(self, work: "_Work", answer: str) -> str | None:
         """Say, once, what is wrong with an answer: it is the request, or a call was never made."""
-        if answer.strip() == work.request.strip() and ("answer", answer) not in work.told:
-            work.told.add(("answer", answer))
+        if answer.strip() == work.request.strip():
+            work.repeated = True
             return "that repeats the request; say what was done, and what was not"
         left, work.left = work.left, {}
         if not left or answer.rstrip().endswith("?"):
@@ -564,20 +586,6 @@ class _Following:
 def _key(tool: OfferedTool, arguments: dict[str, Any]) -> CallKey:
     """Return what two equal calls have in common."""
     return tool.name, canonical(arguments)
-
-
-def _optional_dates(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that are dates and that a call can do without.
-
-    The value tells: most servers say in words, and not in the schema, that a text is a date.
-    """
-    return [
-        name
-        for name, value in arguments.items()
-        if name not in schema.get("required", [])
-        and isinstance(value, str)
-        and _DATE.fullmatch(value)
-    ]
 
 
 def _answered(

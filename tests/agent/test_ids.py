@@ -1,5 +1,6 @@
 """An id that nobody has named goes back to the model once; then a person is asked."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -98,13 +99,15 @@ async def test_a_name_of_the_users_words_is_no_id_and_a_date_goes_back_when_the_
         call("refill", prescription_id="Lorazin", on="2023-04-15"),
         call("list_prescriptions"),
         call("refill", prescription_id="rx_200", on="2023-04-15"),
+        call("refill", prescription_id="rx_200", on="123456"),
         call("refill", prescription_id="rx_200", on=""),
         "It is ordered.",
     ]
     consent = Consent(True)
     async with asked(script, "More Lorazin, please.", consent) as (run, refilled, told):
         assert NOT_NAMED in told[1]
-        assert "The user named no on, and it is optional: leave it out" in told[3]
+        leave_out = 'The user named no on, and it is optional: leave it out, {"prescription_id"'
+        assert all(leave_out in one for one in told[3:5])
         assert refilled == ["rx_200"]
         assert consent.calls[-1] == ("refill", {"prescription_id": "rx_200"})
         assert run.answer == "It is ordered."
@@ -132,15 +135,22 @@ async def test_a_call_that_was_sent_back_is_not_forgotten() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
-    leak = f"All right.{reminder('Price?')}"
-    answers = [leak, call("reply_to_user", message=leak), "Price?", "80 EUR."]
-    script = [call("price", door="oak"), *answers]
-    async with scene(script, stream=stream) as s:
+@pytest.mark.parametrize(
+    "leak",
+    [
+        f"All right.{reminder('Price?')}",
+        call("reply_to_user", message=f"All right.{reminder('Price?')}"),
+        call("reply_to_user", message="No call was made: that repeats the request."),
+        "Price?",
+    ],
+)
+async def test_the_programs_own_words_and_the_request_are_no_answer(
+    leak: str, stream: bool
+) -> None:
+    async with scene([call("price", door="oak"), leak, "80 EUR."], stream=stream) as s:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
-    assert "reply_to_user" not in "".join(s.shown)
-    assert "The user's request" not in "".join(s.shown)
+    assert not re.search("reply_to_user|request", "".join(s.shown))
 
 
 async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
