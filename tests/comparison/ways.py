@@ -6,7 +6,7 @@ from typing import Any
 from mcp import Client
 from mcp.types import CallToolResult
 
-from banking_server.agent import Agent, Endpoint, Toolbox
+from banking_server.agent import Agent, Bounds, Endpoint, Toolbox
 from banking_server.chaining import META_KEY, Step, call_tool_with_chaining
 from banking_server.chaining.content import for_user, on_the_wire, without_next_step
 
@@ -34,6 +34,9 @@ class Way(StrEnum):
     """One `multiplex_tools` call, given by hand; a model infers the arguments from the words, and
     nobody is asked between such an argument and its call."""
 
+
+NO_HURRY = Bounds(seconds=3600)
+"""A machine that does other work, too, ends no run."""
 
 WITH_AGENT = (Way.AGENT, Way.TEXT_ONLY, Way.USER_TEXT_ONLY)
 
@@ -74,7 +77,8 @@ async def take(way: Way, client: Client, person: Person, endpoint: Endpoint) -> 
     case, answer = person.case, None
     if way in WITH_AGENT:
         toolbox = await Toolbox.gather({"bank": client}, trusted=["bank"])
-        told = await Agent(endpoint, toolbox, consent=person).ask(case.words)
+        agent = Agent(endpoint, toolbox, consent=person, bounds=NO_HURRY)
+        told = await agent.ask(case.words)
         ended, answer = told.detail, told.answer
         steps: list[tuple[str, Step]] = [(called.by, called.step) for called in told.calls]
     else:
