@@ -58,6 +58,12 @@ IDS_TOLD: Final = 20
 NO_RESULT: Final = "[No result.]"
 """What a call is answered with while it is made, and for good if it is broken off."""
 
+_LIKE_AN_ID: Final = re.compile(r"[\w-]*\d[\w-]*")
+"""What can be an id of the user's words: they say `savings`, and mean no id."""
+
+_CODE: Final = re.compile(r"(?=\S*\d)\S+")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 
 _SPEAKS_OF_TIME: Final = re.compile(
@@ -147,7 +153,7 @@ class Agent:
         run = work.run
         self._history.begin(request)
         for server in {tool.server for tool in self.toolbox.tools}:
-            self._names.hear(server, request)
+            self._names.hear(server, *_LIKE_AN_ID.findall(request))
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT)
         try:
@@ -186,6 +192,8 @@ class Agent:
                 if problem is None:
                     return RunOutcome.ANSWERED, "The model answered.", asked[0].text
                 asked = [Unreadable(problem)]
+            elif isinstance(asked[0], Unreadable) and asked[0].repeats:
+                work.repeated = True
             answers: list[Message] = [
                 {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
                 for call in completion.calls
@@ -219,9 +227,10 @@ class Agent:
                     # It tells the model nothing, and would stand before what it asked for.
                     self._history.forget(reply)
                 _, asked = await self._complete(work, answer=True)
-                if isinstance(asked[0], ForUser):
-                    return RunOutcome.ANSWERED, "The model answered.", asked[0].text
-                detail = "The model asked again for a call that was made before."
+                last = asked[0]
+                if isinstance(last, ForUser) and last.text.strip() != work.request.strip():
+                    return RunOutcome.ANSWERED, "The model answered.", last.text
+                detail = "The model repeated itself, and gave no answer."
                 return RunOutcome.CORRECTION_LIMIT, detail, None
             corrections = 0 if fit else corrections + 1
             if corrections > self.bounds.corrections:
@@ -307,6 +316,9 @@ class Agent:
         if tool is None:
             names = ", ".join(offered.name for offered in self.toolbox.tools) or "none"
             raise _Unfit(f"there is no tool {request.names[0][:80]!r}; the tools are: {names}")
+        # Small models fill in every argument of a schema, and mean nothing by an empty text.
+        required = tool.tool.input_schema.get("required", [])
+        arguments = {name: one for name, one in arguments.items() if one != "" or name in required}
         problem = argument_problem(tool.tool.input_schema, arguments)
         if problem is not None:
             raise _Unfit(f"{tool.name}: {problem}")
@@ -356,17 +368,36 @@ class Agent:
                 said[f"The ids that the server has returned so far: {ids}."] = None
             elif lists not in (None, tool):
                 said[f"Call {lists.name} first: it lists them."] = None
-        dates = [(name, str(arguments[name])) for name in _optional_dates(schema, arguments)]
-        for name, value in [one for one in dates if one not in work.told]:
-            if value not in work.request and not _SPEAKS_OF_TIME.search(work.request):
-                said[f"The user named no {name}, and it is optional: leave it out."] = None
-        work.told.update(unnamed, dates)
+        named = [name for name, _ in unnamed]
+        others = [(n, v) for n, v in self._unasked(work, tool, arguments) if n not in named]
+        for name, _ in [one for one in others if one not in work.told]:
+            kept = json.dumps({key: one for key, one in arguments.items() if key != name})
+            said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
+        work.told.update(unnamed or others)
         return " ".join(said).rstrip(".") or None
+
+    def _unasked(
+        self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]
+    ) -> list[tuple[str, str]]:
+        """Return the dates, codes and numbers in text that a call can do without and nobody named.
+
+        The value tells: most servers say in words, and not in the schema, that a text is a date.
+        """
+        return [
+            (name, value)
+            for name, value in arguments.items()
+            if name not in tool.tool.input_schema.get("required", [])
+            and isinstance(value, str)
+            and _CODE.fullmatch(value)
+            and value not in work.request
+            and not self._names.knows(tool.server, value)
+            and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(work.request))
+        ]
 
     def _answer_problem(self, work: "_Work", answer: str) -> str | None:
         """Say, once, what is wrong with an answer: it is the request, or a call was never made."""
-        if answer.strip() == work.request.strip() and ("answer", answer) not in work.told:
-            work.told.add(("answer", answer))
+        if answer.strip() == work.request.strip():
+            work.repeated = True
             return "that repeats the request; say what was done, and what was not"
         left, work.left = work.left, {}
         if not left or answer.rstrip().endswith("?"):
@@ -507,15 +538,3 @@ class _Following:
 def _key(tool: OfferedTool, arguments: dict[str, Any]) -> CallKey:
     """Return what two equal calls have in common."""
     return tool.name, canonical(arguments)
-
-
-def _optional_dates(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that are dates and that a call can do without."""
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    return [
-        name
-        for name, value in arguments.items()
-        if isinstance(value, str)
-        and name not in required
-        and '"format": "date' in json.dumps(properties.get(name))
-    ]

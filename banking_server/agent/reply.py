@@ -32,7 +32,13 @@ REPLY_TO_USER: Final = "reply_to_user"
 MESSAGE: Final = "message"
 """Its one argument: the text for the user."""
 
-OURS: Final = (REPLY_TO_USER, "The user's request was:", "The calls for this request are over")
+OURS: Final = (
+    REPLY_TO_USER,
+    "The user's request was:",
+    "The calls for this request are over",
+    "No call was made:",
+    "The user declined the call of",
+)
 """What stands in reminders and corrections of this program, and in no answer to a user."""
 
 _THOUGHTS: Final = re.compile(r"\A.*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -68,6 +74,8 @@ class Unreadable:
 
     problem: str
     """What is wrong, in a sentence for the model."""
+    repeats: bool = False
+    """It is no call, but an answer that repeats what the model was told."""
 
 
 Meaning = ForUser | CallRequest | Unreadable
@@ -120,7 +128,8 @@ def _for_user(text: str) -> Meaning:
     if any(words in text for words in OURS):
         return Unreadable(
             "that repeats the instructions; say to the user in your own words what "
-            "was done, and what was not"
+            "was done, and what was not",
+            repeats=True,
         )
     return ForUser(text)
 

@@ -118,6 +118,7 @@ class Names:
         """Return the ids in a call that the server has not named, each with its argument's name.
 
         An argument holds an id if its name says so, or its description; then it has no blank in it.
+        An account's id is none of a transfer.
         """
         found: list[tuple[str, str]] = []
         for thing in _objects([arguments]):
@@ -131,9 +132,16 @@ class Names:
                 for each in value if isinstance(value, list) else [value]:
                     id_ = _as_id(each)
                     words = id_ and re.search(r"\s", id_) and not (is_id and outermost)
-                    if id_ and not words and not self.knows(server, id_):
+                    if id_ and not words and not self._is_named(server, stem(key), id_):
                         found.append((key, id_))
         return found
+
+    def _is_named(self, server: str, of: str, id_: str) -> bool:
+        """Return whether a server has named an id, and not as that of another kind of thing."""
+        thing = self._of.get(server, {}).get(id_)
+        if thing is not None and of and not of.endswith(thing.of):
+            return False
+        return self.knows(server, id_)
 
     def returned(self, server: str, key: str) -> list[str]:
         """Return the ids that a server has returned and that an argument can mean, with names."""

@@ -90,6 +90,27 @@ async def test_an_id_of_the_users_own_words_is_known() -> None:
     assert refilled == ["rx_777"]
 
 
+async def test_a_name_of_the_users_words_is_no_id_and_a_date_goes_back_when_the_ids_are_right() -> (
+    None
+):
+    script = [
+        call("refill", prescription_id="Lorazin", on="2023-04-15"),
+        call("list_prescriptions"),
+        call("refill", prescription_id="rx_200", on="2023-04-15"),
+        call("refill", prescription_id="rx_200", on="123456"),
+        call("refill", prescription_id="rx_200", on=""),
+        "It is ordered.",
+    ]
+    consent = Consent(True)
+    run, refilled, told = await asked(script, "More Lorazin, please.", consent)
+    assert NOT_NAMED in told[1]
+    leave_out = 'The user named no on, and it is optional: leave it out, {"prescription_id"'
+    assert all(leave_out in one for one in told[3:5])
+    assert refilled == ["rx_200"]
+    assert consent.calls[-1] == ("refill", {"prescription_id": "rx_200"})
+    assert run.answer == "It is ordered."
+
+
 async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
     async with scene([call("code"), call("track", order_id="o_1"), "I do not know it."]) as s:
         await s.agent.ask("Track it.")
@@ -98,11 +119,19 @@ async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_programs_own_reminder_is_no_answer(stream: bool) -> None:
-    leak = f"All right.{reminder('Price?')}"
-    answers = [leak, call("reply_to_user", message=leak), "Price?", "80 EUR."]
-    script = [call("price", door="oak"), *answers]
-    async with scene(script, stream=stream) as s:
+@pytest.mark.parametrize(
+    "leak",
+    [
+        f"All right.{reminder('Price?')}",
+        call("reply_to_user", message=f"All right.{reminder('Price?')}"),
+        call("reply_to_user", message="No call was made: that repeats the request."),
+        "Price?",
+    ],
+)
+async def test_the_programs_own_words_and_the_request_are_no_answer(
+    leak: str, stream: bool
+) -> None:
+    async with scene([call("price", door="oak"), leak, "80 EUR."], stream=stream) as s:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
     assert "reply_to_user" not in "".join(s.shown)
@@ -128,7 +157,6 @@ async def test_an_optional_date_of_which_nobody_spoke_goes_back_once(
     dated = call("deliver", door="oak", on="2030-01-02")
     async with scene([dated, dated, "Done."]) as s:
         run = await s.agent.ask(request_)
-    assert ("The user named no on, and it is optional: leave it out" in str(not_called(run))) is (
-        sent_back
-    )
+    words = 'The user named no on, and it is optional: leave it out, {"door": "oak"}'
+    assert (words in str(not_called(run))) is sent_back
     assert s.called == ["deliver"]

@@ -1,49 +1,39 @@
 """The same tasks through every way of chaining tools, measured on the same bank.
 
-`python -m tests.comparison run runs.jsonl` makes the runs, and goes on where the file ends; the
-model is that of BANKING_MODEL_URL and BANKING_MODEL_NAME, and without one only the ways that need
-none are run. `python -m tests.comparison report runs.jsonl` prints the table that the file comes
-to, and draws the chart beside it, runs.svg. Read `tasks`, `person`, `ways`, `runs` and `report`,
-in this order.
+Read `tasks`, `person`, `ways`, `runs` and `report`, in this order.
 """
 
-import argparse
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
+import typer
 
 from banking_server.agent import load_model_settings
-from banking_server.agent.settings import is_configured
 
-from .report import chart, table
-from .runs import make_all, plan, read
-from .ways import WITH_MODEL, Way
+from . import report, runs
+
+app = typer.Typer(help=__doc__, add_completion=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command. Raises SystemExit for a mistake, or if the model's endpoint fails."""
-    parser = argparse.ArgumentParser(prog="python -m tests.comparison", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="make the runs that the file lacks")
-    run.add_argument("file", type=Path)
-    run.add_argument("--wordings", type=int, default=12, help="of each task, from the first")
-    report = commands.add_parser(
-        "report", help="print the table of the file's runs, draw the chart"
-    )
-    report.add_argument("file", type=Path)
-    chosen = parser.parse_args(arguments)
+@app.command("run")
+def make(file: Path, about: str = "") -> None:
+    """Make the runs that FILE lacks, with the model of BANKING_MODEL_URL and BANKING_MODEL_NAME.
+
+    `--about` says of the endpoint what it does not say itself: quantisation and threads.
+    """
     logging.disable(logging.INFO)  # Of the servers, which are in this process.
-    if chosen.command == "run":
-        settings = load_model_settings() if is_configured() else None
-        possible = [way for way in Way if settings or way not in WITH_MODEL]
-        anyio.run(make_all, chosen.file, plan(possible, chosen.wordings), settings)
-    else:
-        runs = read(chosen.file)
-        print(table(runs))
-        chosen.file.with_suffix(".svg").write_text(chart(runs), encoding="utf-8")
+    anyio.run(runs.make_all, file, runs.plan(), load_model_settings(), about)
+
+
+@app.command("report")
+def write(file: Path, charts: Path | None = None) -> None:
+    """Write the table of FILE's runs beside it, as Markdown, and draw the chart (in `--charts`)."""
+    made = runs.read(file)
+    file.with_suffix(".md").write_text(report.page(made), encoding="utf-8")
+    for name, drawing in report.charts(made).items():
+        ((charts or file.parent) / name).write_text(drawing, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    app()

@@ -33,6 +33,8 @@ class Case:
     task: Task
     number: int
     """Of the wording, from 1."""
+    by: str
+    """Whose words they are."""
     words: str
     amount: int
     """In minor units."""
@@ -48,8 +50,13 @@ class Case:
 
     @property
     def connection(self) -> str:
-        """How the customer wants to be connected with an agent: by turns the one and the other."""
-        return "callback" if self.number % 2 else "realtime"
+        """How the customer wants to be connected with an agent: by turns, two and two."""
+        return "callback" if self.number % 4 in (1, 2) else "realtime"
+
+    @property
+    def names_ids(self) -> bool:
+        """Whether the words give the accounts' ids."""
+        return self.source in self.words and self.target in self.words
 
 
 @cache
@@ -57,4 +64,4 @@ def cases(task: Task) -> tuple[Case, ...]:
     """Return the wordings of a task, always in the same order."""
     text = Path(__file__).with_name("wordings.yaml").read_text(encoding="utf-8")
     wordings = yaml.safe_load(text)[task]
-    return tuple(Case(task, n, one["words"], **one["means"]) for n, one in enumerate(wordings, 1))
+    return tuple(Case(task, number, **one) for number, one in enumerate(wordings, 1))

@@ -12,8 +12,8 @@ from banking_server.agent import ModelSettings
 
 from ..kit.model import call, error, scripted_model
 from ..kit.words import HANDOFF, PREPARE
-from .__main__ import main
-from .report import judge, lines, wilson
+from .__main__ import write
+from .report import ALL, judge, lines, told_truly, wilson
 from .runs import STORED, make_all, plan, read
 from .tasks import Case, Task, cases
 from .ways import WITH_AGENT, Way
@@ -45,9 +45,7 @@ def settings(url: str) -> ModelSettings:
 
 
 @pytest.mark.anyio
-async def test_runs_of_each_way_come_to_a_table_and_a_chart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     runs = [*((LOCKED, way) for way in Way), (TRANSFER, Way.INFERRED)]
     with scripted_model(script) as model:
@@ -55,6 +53,7 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(
         await make_all(file, runs, settings(model.url))
     made = read(file)
     assert len(made) == len(runs), "what the file holds is not made again"
+    assert [step["by"] for step in made[0]["steps"]] == ["hand", "directive"]
 
     found = {(line.task, line.way): line for line in lines(made)}
     for way in Way:
@@ -62,18 +61,18 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(
         # What the user is told names no tool, so this model stops, and says that it is done.
         right = way is not Way.USER_TEXT_ONLY
         assert (line.runs, line.right, line.wrong, line.refused) == (1, right, 0, 0), line
-        assert line.answered == (way in WITH_AGENT and right)
-    assert found[Task.LOCKED, Way.TEXT_ONLY].costs["model calls"] == 3
-    line = found[Task.TRANSFER, Way.INFERRED]
-    assert (line.right, line.wrong, line.refused) == (0, 1, 1)
+        assert line.told == (way in WITH_AGENT and right)
+    assert found[Task.LOCKED, Way.TEXT_ONLY].costs["replies"] == 3
+    line = found[ALL, Way.INFERRED]
+    assert (line.runs, line.right, line.wrong, line.refused) == (2, 1, 1, 1)
 
-    main(["report", str(file)])
-    said = capsys.readouterr().out
-    row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 0 | 1 | 2 | 2 | 200 | 20 |"
+    write(file)
+    said = (tmp_path / "runs.md").read_text(encoding="utf-8")
+    row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 1 of 1 | 0 of 0 | 0 | 0 | 1 |"
     assert row in said
-    wrong = "prepared 26.50 from acc_savings_001 to acc_everyday_001"
+    wrong = f"[['{TRANSFER.source}', '{TRANSFER.target}', 5600, None, 'pending']]"
     assert f"- {Task.TRANSFER} 1, {Way.INFERRED}: {wrong}\n" in said
-    picture = ElementTree.parse(tmp_path / "runs.svg").getroot()
+    picture = ElementTree.parse(tmp_path / "comparison-dark.svg").getroot()
     assert "multiplex, inferred" in "".join(picture.itertext())
 
 
@@ -95,23 +94,49 @@ def asked(case: Case, status: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("case", "stored", "right", "wrong"),
     [
-        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")]}, True, 0),
-        (TRANSFER, {"transfers": [asked(TRANSFER, "pending")]}, False, 0),
-        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")] * 2}, False, 1),
-        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]]}, True, 0),
-        (LOCKED, {"handoffs": [["it is locked", "callback"]]}, False, 0),
-        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]] * 2}, False, 1),
-        (THRESHOLD, {"transfers": [asked(THRESHOLD, "pending")]}, False, 0),
-        (THRESHOLD, {"transfers": [asked(THRESHOLD, "posted")]}, False, 1),
-        (TRANSFER, {"approvals": [["requested"]]}, False, 1),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")]}, True, False),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "pending")]}, False, False),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")] * 2}, False, True),
+        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]]}, True, False),
+        (LOCKED, {"handoffs": [["it is locked", "callback"]]}, False, False),
+        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]] * 2}, False, True),
+        (THRESHOLD, {"transfers": [asked(THRESHOLD, "pending")]}, False, False),
+        (THRESHOLD, {"transfers": [asked(THRESHOLD, "posted")]}, False, True),
+        (TRANSFER, {"approvals": [["requested"]]}, False, True),
     ],
 )
 def test_the_database_is_the_judge(
-    case: Case, stored: dict[str, Any], right: bool, wrong: int
+    case: Case, stored: dict[str, Any], right: bool, wrong: bool
 ) -> None:
     run = {**vars(case), "stored": {**{name: [] for name in STORED}, **stored}}
-    as_asked, actions = judge(run)
-    assert (as_asked, len(actions)) == (right, wrong), actions
+    assert judge(run) == (right, wrong)
+
+
+@pytest.mark.parametrize(
+    ("case", "answer", "true"),
+    [
+        (LOCKED, "An agent will call you back. Your reference is ho_0123456789abcdef.", True),
+        (LOCKED, "An agent will call you back. Your reference is ho_ffffffffffffffff.", False),
+        (LOCKED, "The money cannot be moved before you have spoken with an agent.", True),
+        (LOCKED, "Your transfer was successful. An agent will call you.", False),
+        (LOCKED, "I will wait for the agent to speak with me.", False),
+        (LOCKED, f"{LOCKED.words} An agent has been asked.", False),
+        (LOCKED, "Thank you for your patience.", False),
+        (TRANSFER, "I have transferred $55.00 to Everyday Checking.", True),
+        (TRANSFER, "The transfer of 55 dollars is complete.", True),
+        (TRANSFER, "The transfer of 5.50 dollars is complete.", False),
+        (TRANSFER, "The transfer of 55 dollars is prepared. Please confirm it.", False),
+        (TRANSFER, "The transfer of 55 dollars has not been made.", False),
+    ],
+)
+def test_an_answer_is_true_that_says_what_became_of_the_request(
+    case: Case, answer: str, true: bool
+) -> None:
+    done: dict[str, Any] = {"transfers": [asked(TRANSFER, "posted")]}
+    if case is LOCKED:
+        done = {"handoffs": [["Primary Checking is locked", "callback"]]}
+    stored = {**{name: [] for name in STORED}, "ids": [["ho_0123456789abcdef"]], **done}
+    assert told_truly({**vars(case), "answer": answer, "stored": stored}) is true
 
 
 def test_wilsons_interval() -> None:
@@ -120,5 +145,10 @@ def test_wilsons_interval() -> None:
 
 
 def test_every_wording_is_planned_in_each_way_that_makes_sense() -> None:
-    planned = plan(list(Way), 20)
-    assert len(planned) == len(set(planned)) == 20 * (6 + 5 + 6)
+    planned = plan()
+    assert len(planned) == len(set(planned)) == 12 * (6 + 5 + 6)
+
+
+@pytest.mark.parametrize("task", Task)
+def test_half_of_the_wordings_give_ids(task: Task) -> None:
+    assert [case.names_ids for case in cases(task)] == [True, False] * 6

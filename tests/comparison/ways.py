@@ -6,8 +6,8 @@ from typing import Any
 from mcp import Client
 from mcp.types import CallToolResult
 
-from banking_server.agent import Agent, Endpoint, Run, Toolbox
-from banking_server.chaining import META_KEY, ChainResult, call_tool_with_chaining
+from banking_server.agent import Agent, Bounds, Endpoint, Toolbox
+from banking_server.chaining import META_KEY, Step, call_tool_with_chaining
 from banking_server.chaining.content import for_user, on_the_wire, without_next_step
 
 from ..kit.servers import tool_call
@@ -35,8 +35,10 @@ class Way(StrEnum):
     nobody is asked between such an argument and its call."""
 
 
+NO_HURRY = Bounds(seconds=3600)
+"""A machine that does other work, too, ends no run."""
+
 WITH_AGENT = (Way.AGENT, Way.TEXT_ONLY, Way.USER_TEXT_ONLY)
-WITH_MODEL = (*WITH_AGENT, Way.INFERRED)
 
 
 class TextOnly(Client):
@@ -70,20 +72,25 @@ CLIENTS = {Way.TEXT_ONLY: TextOnly, Way.USER_TEXT_ONLY: UserTextOnly}
 """Of the ways in which no directive is followed."""
 
 
-async def through_agent(client: Client, person: Person, endpoint: Endpoint) -> Run:
-    """Let the agent do it, by the customer's words."""
-    toolbox = await Toolbox.gather({"bank": client}, trusted=["bank"])
-    return await Agent(endpoint, toolbox, consent=person).ask(person.case.words)
-
-
-async def without_agent(client: Client, person: Person, way: Way) -> ChainResult:
-    """Make the call that is given by hand, and follow the directives that come."""
-    case = person.case
-    tool, accounts = PREPARE, {"fromAccountId": case.source, "toAccountId": case.target}
-    arguments: dict[str, Any] = {**accounts, "amount": case.dollars}
-    if way is not Way.NEXT_TOOL:
-        tool, arguments = "multiplex_tools", {"tools": _requests(case, way)}
-    return await call_tool_with_chaining(client, tool, arguments, consent=person)
+async def take(way: Way, client: Client, person: Person, endpoint: Endpoint) -> dict[str, Any]:
+    """Take one way to what the customer wants; return how it ended, the answer, and the calls."""
+    case, answer = person.case, None
+    if way in WITH_AGENT:
+        toolbox = await Toolbox.gather({"bank": client}, trusted=["bank"])
+        agent = Agent(endpoint, toolbox, consent=person, bounds=NO_HURRY)
+        told = await agent.ask(case.words)
+        ended, answer = told.detail, told.answer
+        steps: list[tuple[str, Step]] = [(called.by, called.step) for called in told.calls]
+    else:
+        tool, accounts = PREPARE, {"fromAccountId": case.source, "toAccountId": case.target}
+        arguments: dict[str, Any] = {**accounts, "amount": case.dollars}
+        if way is not Way.NEXT_TOOL:
+            tool, arguments = "multiplex_tools", {"tools": _requests(case, way)}
+        chain = await call_tool_with_chaining(client, tool, arguments, consent=person)
+        ended = chain.detail or chain.outcome
+        steps = [("directive" if n else "hand", step) for n, step in enumerate(chain.steps)]
+    made = [{"by": by, "tool": one.tool, "arguments": one.arguments} for by, one in steps]
+    return {"ended": ended, "answer": answer, "steps": made}
 
 
 def _referenced(case: Case) -> tuple[dict[str, Any], object]:

@@ -103,3 +103,10 @@ def test_an_id_is_known_by_what_the_server_said(
     described = {"description": "The id of it."}
     schema = {"properties": {"what": described, "words": described}}
     assert names.unnamed("one", arguments, schema) == unnamed
+
+
+def test_an_id_of_another_kind_of_thing_is_not_named() -> None:
+    names = Names()
+    names.learn("bank", result({"accountId": "acc_1", "id": "x_1"}))
+    call = {"transferId": "acc_1", "fromAccountId": "acc_1", "payeeId": "x_1"}
+    assert names.unnamed("bank", call, {}) == [("transferId", "acc_1")]
