@@ -1,6 +1,7 @@
 """What is ready for others: each script runs as its receiver would run it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,19 @@ from .files import SENTENCES, SPECS
 
 UPSTREAM = SPECS / "upstream"
 SUITE = UPSTREAM / "conformance-suite"
-SOURCE = os.environ.get("MCP_CONFORMANCE_SOURCE")
-"""A copy of the official suite's repository, for machines that do not reach its home."""
+PROPOSAL = UPSTREAM / "proposal" / "make.py"
+HEADING = re.compile("^#+ (.+)$", re.MULTILINE)
+TEMPLATE = [
+    "Abstract",
+    "Motivation",
+    "Specification",
+    "Rationale",
+    "Backward Compatibility",
+    "Security Implications",
+    "Reference Implementation",
+    "Open Questions",
+    "Acknowledgments",
+]
 
 
 def test_the_traceability_file_has_each_sentence_word_for_word() -> None:
@@ -26,15 +38,37 @@ def test_the_traceability_file_has_each_sentence_word_for_word() -> None:
     assert all(("check" in row) != ("excluded" in row) for row in rows)
 
 
-@pytest.mark.nightly
-def test_the_official_suite_judges_both_halves(tmp_path: Path) -> None:
-    source = ["--source", SOURCE] if SOURCE else []
-    if not SOURCE:
-        home = "https://github.com/modelcontextprotocol/conformance"
-        if subprocess.run(["git", "ls-remote", home], capture_output=True).returncode != 0:
-            pytest.skip(f"need {home}, or a copy of it in MCP_CONFORMANCE_SOURCE")
+def run(variable: str, home: str, *command: object) -> None:
+    """Run a script with a copy of the receiver's repository, if one can be had."""
+    copy = os.environ.get(variable)
+    if not copy and subprocess.run(["git", "ls-remote", home], capture_output=True).returncode:
+        pytest.skip(f"need {home}, or a copy of it in {variable}")
     if shutil.which("npm") is None:
         pytest.skip("need Node 22 and npm")
-    command = [sys.executable, str(SUITE / "run.py"), *source]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    words = [sys.executable, *map(str, command), "--source", copy or home]
+    ran = subprocess.run(words, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.nightly
+def test_the_official_suite_judges_both_halves() -> None:
+    home = "https://github.com/modelcontextprotocol/conformance"
+    run("MCP_CONFORMANCE_SOURCE", home, SUITE / "run.py")
+
+
+def test_the_proposal_has_the_template_and_each_sentence(tmp_path: Path) -> None:
+    made = tmp_path / "0000-tool-chaining.md"
+    subprocess.run([sys.executable, PROPOSAL, made], check=True)
+    text = made.read_text("utf-8")
+    assert re.findall("^## (.+)$", text, re.MULTILINE) == TEMPLATE
+    assert all(f"**{name}** {sentence}" in text for name, sentence in SENTENCES)
+    anchors = {
+        re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-") for name in HEADING.findall(text)
+    }
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors
+
+
+@pytest.mark.nightly
+def test_the_repository_of_the_protocol_takes_the_proposal(tmp_path: Path) -> None:
+    home = "https://github.com/modelcontextprotocol/modelcontextprotocol"
+    run("MCP_PROTOCOL_SOURCE", home, PROPOSAL, tmp_path / "0000-tool-chaining.md", "--check")

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -39,17 +40,21 @@ LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001",
 def run(*command: object, cwd: Path, env: dict[str, str] | None = None) -> str:
     """Run a command and return what it printed. Raises SystemExit with that if it fails."""
     words = [str(word) for word in command]
-    ran = subprocess.run(
+    process = subprocess.Popen(
         words,
         cwd=cwd,
         env={**os.environ, **(env or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
-    if ran.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}\n{ran.stdout[-4000:]}")
-    return ran.stdout
+    told, _ = process.communicate()
+    with suppress(ProcessLookupError):  # The suite's own tests leave servers behind.
+        os.killpg(process.pid, signal.SIGTERM)
+    if process.returncode != 0:
+        raise SystemExit(f"{' '.join(words)}\n{told[-4000:]}")
+    return told
 
 
 def build(source: str, folder: Path) -> Path:
