@@ -84,7 +84,7 @@ ONLY_IN: dict[str, set[str]] = {
 
 
 ROOMS: dict[str, tuple[int, str]] = {
-    "chaining": (2_405, "the extension, both halves: what somebody reads, copies or ports"),
+    "chaining": (2_398, "the extension, both halves: what somebody reads, copies or ports"),
     "conformance": (8_494, "the suite that judges others' servers, clients and intermediaries"),
     "bank": (5_599, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
     "tools": (3_970, "the bank as MCP shows it: one module a capability, multiplex, views"),

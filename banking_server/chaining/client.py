@@ -18,7 +18,6 @@ that is one call (TC-C-09). A client of your own must not repeat more.
 """
 
 import inspect
-import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -57,12 +56,7 @@ from banking_server.chaining.refused import capture_http_status, was_refused
 from banking_server.chaining.result import ChainResult, Outcome, Step, quoted
 from banking_server.chaining.values import canonical
 
-REASON: Final = 200
-"""Characters of an exception's message that `detail` repeats at most."""
-
-NOT_ADVERTISED: Final = (
-    "the server does not advertise tool chaining, and this client was not told to follow it anyway"
-)
+NOT_ADVERTISED: Final = "the server does not advertise tool chaining"
 """The detail of a chain that ended because of TC-C-03."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
@@ -350,7 +344,7 @@ class _Chain:
             reason = f"what the server sent is not valid MCP, at {quoted(place)}"
         else:
             # The message can come from the server. In quotes it does not look like our text.
-            reason = json.dumps((str(error) or type(error).__name__)[:REASON], ensure_ascii=False)
+            reason = quoted(str(error) or type(error).__name__)
         return self.ended(Outcome.FAILED, f"{self.doing} failed: {reason}", error)
 
     def cancelled(self, how: str) -> ChainResult:

@@ -81,11 +81,10 @@ NAME: Final = 128
 """Characters of a tool's name that are repeated at most; MCP allows no more."""
 
 
-def quoted(tool: str) -> str:
-    """Return a tool's name as a JSON string, so that it does not look like our own text."""
-    return json.dumps(
-        tool if len(tool) <= NAME else f"{tool[: NAME - 1]}\u2026", ensure_ascii=False
-    )
+def quoted(text: str) -> str:
+    """Return a server's text as a JSON string, cut, so that it does not look like our own text."""
+    cut = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
+    return json.dumps(cut, ensure_ascii=False)
 
 
 class FollowUpStatus(StrEnum):
