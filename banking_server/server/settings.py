@@ -124,12 +124,12 @@ class Settings(BaseSettings):
     allowed_hosts: _Names = Field(
         default=(),
         description="More `Host` headers to accept, separated by commas; `name:*` for any port. "
-        "That of the resource URL and, on loopback, its names are always accepted.",
+        "The host of the resource URL is always accepted, and on loopback `localhost` too.",
     )
     allowed_origins: _Names = Field(
         default=(),
-        description="More `Origin` headers to accept, separated by commas. That of the resource "
-        "URL and, on loopback, its names are always accepted.",
+        description="More `Origin` headers to accept, separated by commas. The origin of the "
+        "resource URL is always accepted, and on loopback that of `localhost` too.",
     )
     approval_threshold: Decimal = Field(
         default=to_decimal(_RULES.approval_threshold_minor),
