@@ -65,7 +65,9 @@ class ClientEnd:
         if self.outcome is not None:
             ended += f" and printed the outcome {quote(self.outcome)}"
         words = last_errors(self.errors)
-        return ended + (f"; its last words: {cut(words, SHOWN)}" if words else "")
+        return ended + (
+            f"; what it wrote last to its standard error: {cut(words, SHOWN)}" if words else ""
+        )
 
 
 @dataclass(frozen=True)
