@@ -11,7 +11,6 @@ import pytest
 from banking_server.agent import ModelSettings
 
 from ..kit.model import call, error, scripted_model
-from ..kit.pages import ROOT
 from ..kit.words import HANDOFF, PREPARE
 from .__main__ import write
 from .report import ALL, charts, judge, lines, page, told_truly, wilson
@@ -160,4 +159,4 @@ def test_what_is_published_follows_from_the_results() -> None:
     results = read(HERE / "results.jsonl")
     assert (HERE / "results.md").read_text(encoding="utf-8") == page(results)
     for name, drawing in charts(results).items():
-        assert (ROOT / ".github" / name).read_text(encoding="utf-8") == drawing
+        assert (HERE / name).read_text(encoding="utf-8") == drawing
