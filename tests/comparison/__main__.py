@@ -27,12 +27,12 @@ def make(file: Path, about: str = "") -> None:
 
 
 @app.command("report")
-def write(file: Path, charts: Path | None = None) -> None:
-    """Write the table of FILE's runs beside it, as Markdown, and draw the chart (in `--charts`)."""
+def write(file: Path) -> None:
+    """Write the table of FILE's runs beside it, as Markdown, and draw the chart there."""
     made = runs.read(file)
     file.with_suffix(".md").write_text(report.page(made), encoding="utf-8")
     for name, drawing in report.charts(made).items():
-        ((charts or file.parent) / name).write_text(drawing, encoding="utf-8")
+        file.with_name(name).write_text(drawing, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from decimal import Decimal
 from math import sqrt
 from xml.sax.saxutils import escape
 
-from .runs import Run
+from .runs import Run, plan
 from .tasks import NAMES, Case, Task
 from .ways import WITH_AGENT, Way
 
@@ -170,7 +170,7 @@ def page(runs: Sequence[Run]) -> str:
         "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows),
         "Wrong actions, with the transfers that there were:" if wrong else "No wrong action.",
         "\n".join(wrong),
-        f"{len(runs)} runs, all made with:",
+        f"{len(runs)} of the {len(plan())} runs that are planned, all made with:",
         "\n".join(f"- {name}: {value}" for name, value in made.items()),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

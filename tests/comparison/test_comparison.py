@@ -13,11 +13,12 @@ from banking_server.agent import ModelSettings
 from ..kit.model import call, error, scripted_model
 from ..kit.words import HANDOFF, PREPARE
 from .__main__ import write
-from .report import ALL, judge, lines, told_truly, wilson
+from .report import ALL, charts, judge, lines, page, told_truly, wilson
 from .runs import STORED, make_all, plan, read
 from .tasks import Case, Task, cases
 from .ways import WITH_AGENT, Way
 
+HERE = Path(__file__).parent
 LOCKED, TRANSFER, THRESHOLD = (cases(task)[0] for task in Task)
 
 
@@ -152,3 +153,10 @@ def test_every_wording_is_planned_in_each_way_that_makes_sense() -> None:
 @pytest.mark.parametrize("task", Task)
 def test_half_of_the_wordings_give_ids(task: Task) -> None:
     assert [case.names_ids for case in cases(task)] == [True, False] * 6
+
+
+def test_what_is_published_follows_from_the_results() -> None:
+    results = read(HERE / "results.jsonl")
+    assert (HERE / "results.md").read_text(encoding="utf-8") == page(results)
+    for name, drawing in charts(results).items():
+        assert (HERE / name).read_text(encoding="utf-8") == drawing
