@@ -85,17 +85,17 @@ ONLY_IN: dict[str, set[str]] = {
 
 ROOMS: dict[str, tuple[int, str]] = {
     "chaining": (2_398, "the extension, both halves: what somebody reads, copies or ports"),
-    "conformance": (8_494, "the suite that judges others' servers, clients and intermediaries"),
+    "conformance": (8_496, "the suite that judges others' servers, clients and intermediaries"),
     "bank": (5_599, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
     "tools": (3_970, "the bank as MCP shows it: one module a capability, multiplex, views"),
     "server": (1_571, "the server put together: settings, tokens, scopes, stdio, HTTP"),
     "proxy": (2_771, "any server, with its chains followed for any client"),
     "adapters": (416, "chains in other people's frameworks"),
-    "agent": (2_170, "a language model in the loop, on any server"),
+    "agent": (2_171, "a language model in the loop, on any server"),
     "host": (1_510, "being a client, with a person at a terminal"),
     "cli": (2_269, "the command `banking-server`"),
     "top-level modules": (543, "what several rooms share, and no room of its own"),
-    "tests": (28_863, "the proof of all that, with the scripts that measure"),
+    "tests": (28_877, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 

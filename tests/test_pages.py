@@ -16,7 +16,11 @@ from .kit.pages import PAGES, ROOT, Page
 pytestmark = pytest.mark.quick
 
 SVG = "{http://www.w3.org/2000/svg}"
-PICTURES = sorted((ROOT / ".github").glob("*.svg")) + sorted((ROOT / ".github").glob("*.png"))
+PICTURES = sorted(
+    path
+    for pattern in (".github/*.svg", ".github/*.png", "tests/comparison/*.svg")
+    for path in ROOT.glob(pattern)
+)
 COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 
 each_page = pytest.mark.parametrize("page", PAGES.values(), ids=list(PAGES))
@@ -122,9 +126,11 @@ def test_a_picture_is_the_same_in_the_dark(light: Path) -> None:
 def test_every_picture_is_shown_in_both_lights_and_told_in_words() -> None:
     text = PAGES["README.md"].text
     shown = re.findall(
-        r'<source media="\(prefers-color-scheme: dark\)" srcset="\.github/([\w-]+)-dark\.(\w+)">\s*'
-        r'<img alt="[^"]{40,}" src="\.github/\1-light\.\2"',
+        r'<source media="\(prefers-color-scheme: dark\)" srcset="([\w./-]+)-dark\.(\w+)">\s*'
+        r'<img alt="[^"]{40,}" src="\1-light\.\2"',
         text,
     )
     assert text.count("<picture>") == text.count("<img") == len(shown)
-    assert set(shown) == {(one.stem.rsplit("-", 1)[0], one.suffix[1:]) for one in PICTURES}
+    assert {f"{name}-{light}.{end}" for name, end in shown for light in ("dark", "light")} == {
+        path.relative_to(ROOT).as_posix() for path in PICTURES
+    }

@@ -35,6 +35,7 @@ MESSAGE: Final = "message"
 OURS: Final = (
     REPLY_TO_USER,
     "The user's request was:",
+    "the next call that it needs",
     "The calls for this request are over",
     "No call was made:",
     "The user declined the call of",
