@@ -42,6 +42,9 @@ OURS: Final = (
 )
 """What stands in reminders and corrections of this program, and in no answer to a user."""
 
+_TAGS: Final = re.compile(r"</?tool_call>")
+"""Around the calls of many small models, which were trained to write them so."""
+
 _THOUGHTS: Final = re.compile(r"\A.*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCE_BEFORE: Final = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_AFTER: Final = re.compile(r"\A\s*```")
@@ -102,7 +105,7 @@ def read_completion(completion: Completion) -> list[Meaning]:
 
 def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
     """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
-    text = without_thoughts(text)
+    text = _TAGS.sub("", without_thoughts(text)).strip()
     if not text:
         return Unreadable("the reply was empty")
     for found in islice(_MAY_BE_A_CALL.finditer(text), 50):
@@ -126,6 +129,8 @@ def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
 
 def _for_user(text: str) -> Meaning:
     """Return an answer; a model that repeats what this program reminded it of gives none."""
+    if not text.strip():
+        return Unreadable("the answer was empty")
     if any(words in text for words in OURS):
         return Unreadable(
             "that repeats the instructions; say to the user in your own words what "

@@ -161,7 +161,7 @@ class WatchedFiles:
                     f"What was done last is in {kept}: put the file back, and that log beside it "
                     f"as {self._wal}"
                 )
-        return "Put the file back"
+        return f"Put the file back beside {self._wal}, which has what was done last"
 
 
 class _State(NamedTuple):

@@ -114,9 +114,8 @@ def read_funds(tx: Transaction, account: Account, now: datetime) -> Funds:
 
 
 _postings = TABLES[Posting].c
-_NEWEST = Statement(
-    sa.select(_postings.posted_at).order_by(_postings.posting_id.desc()).limit(1), value
-)
+_LAST = sa.select(_postings.posted_at).order_by(_postings.posting_id.desc()).limit(100).subquery()
+_NEWEST = Statement(sa.select(sa.func.max(_LAST.c.posted_at)), value)
 
 
 def warn_of_clock(tx: Transaction, now: datetime) -> None:

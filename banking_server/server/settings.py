@@ -150,7 +150,7 @@ class Settings(BaseSettings):
         description="Who gets the code with which a customer confirms whose client cannot ask "
         "them. `result`: the code is in the result of the call that prepares the transfer. Most "
         "hosts show results to the model, so the model can confirm. `asked`: the bank's desk gives "
-        "it out (`banking-server codes`). `desk`: the same, and a view cannot confirm either. By "
+        "it out (`banking-server codes`). `desk`: the same, and a view asks for the code too. By "
         "default `result` over HTTP and `asked` over stdio.",
     )
     calls_per_second: int = Field(

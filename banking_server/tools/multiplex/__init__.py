@@ -1,7 +1,6 @@
 """Several calls in one: a list of tool requests, run in order, for the caller.
 
-Each step is a call like any other: the same authorization, validation, questions to the customer,
-limits and audit event. Read in this order:
+Each step is a call like any other, with its own authorization and audit event. Read in this order:
 
 - `request`: the arguments of the tool, and what is refused before any step runs;
 - `sequence`: the tool, which runs the steps over as many rounds of questions as they need;
