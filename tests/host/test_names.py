@@ -41,7 +41,6 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
             ["door: d1, which this server has not named"],
         ),
         (
-            # A sentence is no name.
             result(None, "- rx_100: Amoxiline, 2 left.\n Oak (d-1) \nThe book b-1 is overdue."),
             {"rxId": "rx_100", "door": "d-1", "book": "b-1"},
             ["rx: Amoxiline, 2 left (rx_100)", "door: Oak (d-1)", "book: b-1"],
