@@ -57,11 +57,9 @@ class ToolChainingMiddleware(Middleware):
         return InputRequiredToolResult(out) if interim else ToolResult.from_mcp_result(out)
 
 
-async def _listed(server: FastMCP[Any], name: str) -> Tool | None:
-    """Return a tool as the server lists it now, or None if it is not listed."""
-    listed = name in [tool.name for tool in await server.list_tools()]
-    tool = await server.get_tool(name) if listed else None
-    return None if tool is None else tool.to_mcp_tool()
+async def _listed(server: FastMCP[Any]) -> list[Tool]:
+    """Return the tools as the server lists them now."""
+    return [tool.to_mcp_tool() for tool in await server.list_tools()]
 
 
 _Greeting = TypeVar("_Greeting", InitializeResult, DiscoverResult)

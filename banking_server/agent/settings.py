@@ -31,6 +31,7 @@ from banking_server.chaining.bearer import http_url, stays_private
 from banking_server.text import one_line
 
 PREFIX: Final = "BANKING_MODEL_"
+_BOTH: Final = f"{PREFIX}URL (`http://localhost:11434/v1`, say) and {PREFIX}NAME"
 
 
 class ModelNotConfigured(Exception):
@@ -103,19 +104,17 @@ def load_model_settings() -> ModelSettings:
     """
     if importlib.util.find_spec("openai") is None:
         raise ModelNotConfigured(
-            "A language model needs the extra `model`, which is not installed: "
-            "in a checkout, pip install '.[model]'."
+            "The extra `model` is not installed: in a checkout, pip install '.[model]'. "
+            f"A language model also needs {_BOTH}."
         )
     try:
         given = {name: os.environ.get(PREFIX + name.upper()) for name in FROM_ENVIRONMENT}
         return ModelSettings.model_validate({name: one for name, one in given.items() if one})
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        name = str(problem["loc"][0])
-        variable = PREFIX + name.upper()
+        variable = PREFIX + str(problem["loc"][0]).upper()
         if problem["type"] == "missing":
-            about = ModelSettings.model_fields[name].description
-            raise ModelNotConfigured(f"No model is configured: set {variable}. {about}") from None
+            raise ModelNotConfigured(f"{variable} is not set. A model needs {_BOTH}.") from None
         # The value is not repeated: a key is a secret, and a URL can hold a password.
         words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
         raise ModelNotConfigured(f"{variable}: {words}") from None

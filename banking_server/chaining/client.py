@@ -300,7 +300,8 @@ class _Chain:
         proposal = Proposal(tool, directive.arguments, level, previous, directive.title)
         await _tell(self.on_proposal, proposal)
         if call not in self.in_doubt and not await self._agreed("allows", proposal):
-            return Outcome.DECLINED, f"the host did not consent to the call of {name}"
+            why = "" if self.consent else "; no consent policy was given: pass consent="
+            return Outcome.DECLINED, f"the host did not consent to the call of {name}{why}"
         await anyio.lowlevel.checkpoint()
         # While the user was asked, another chain may have started the same call. There is no await
         # between this check and the call.

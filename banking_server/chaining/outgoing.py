@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from mcp_types import Annotations, CallToolResult, TextContent, Tool
@@ -30,6 +31,7 @@ from banking_server.chaining.directive import (
     is_title,
     read_directive,
 )
+from banking_server.chaining.result import quoted
 from banking_server.chaining.values import keeps_its_value
 from banking_server.text import CONTROL, DIRECTION_MARKS
 
@@ -38,8 +40,8 @@ logger = logging.getLogger(__name__)
 AnyResult = BaseModel | dict[str, Any]
 """A result as a model of the SDK, or as JSON."""
 
-Listed = Callable[[str], Awaitable[Tool | None]]
-"""Returns a tool as the server lists it now, or None if it is not listed."""
+Listing = Callable[[], Awaitable[Sequence[Tool]]]
+"""Returns the tools as the server lists them now."""
 
 
 class NextStep(BaseModel):
@@ -73,7 +75,7 @@ async def check_outgoing(
     result: AnyResult | None,
     *,
     called: str,
-    listed: Listed,
+    listed: Listing,
     declared: bool,
     strict: bool = False,
 ) -> AnyResult | None:
@@ -91,9 +93,11 @@ async def check_outgoing(
     try:
         directive = await _valid_directive(result, reading, meta[META_KEY], listed)
     except DirectiveDropped as problem:
+        next_tool = f" {quoted(reading.directive.tool)}" if isinstance(reading, Found) else ""
+        what = f"nextTool{next_tool} of tool {quoted(called)}: {problem}"
         if strict:
-            raise DirectiveDropped(f"Cannot send the directive of {called!r}: {problem}") from None
-        logger.error("Dropped the directive of tool %r: %s", called, problem)
+            raise DirectiveDropped(f"Cannot send {what}") from None
+        logger.error("Dropped %s", what)
         kept = {key: member for key, member in meta.items() if key != META_KEY}
         return _changed(result, kept or None, without_next_step(structured))
     # Only the defined members of the directive go out (TC-S-11).
@@ -104,8 +108,8 @@ async def check_outgoing(
     if isinstance(others, dict) and NEXT_STEP not in others:
         # A `nextStep` that the tool filled in itself is replaced by the directive.
         repeats = without_next_step(structured) is not structured
-        tool = None if repeats else await listed(called)
-        if repeats or (tool is not None and has_next_step(tool.output_schema or {})):
+        tools = () if repeats else await listed()
+        if repeats or any(t.name == called and has_next_step(t.output_schema or {}) for t in tools):
             step = NextStep(tool=directive.tool, arguments=directive.arguments)
             others = {**others, NEXT_STEP: step.model_dump()}
     return _changed(result, meta, others, [_description(directive)])
@@ -144,7 +148,7 @@ def _description(directive: Directive) -> TextContent:
 
 
 async def _valid_directive(
-    result: AnyResult, reading: Found | Malformed, value: Any, listed: Listed
+    result: AnyResult, reading: Found | Malformed, value: Any, listed: Listing
 ) -> Directive:
     """Return the directive of a result. Raises `DirectiveDropped` if it breaks a rule."""
     wire = result
@@ -164,17 +168,19 @@ async def _valid_directive(
         )
     if all(words_a_directive(item) or _is_blank(item) for item in wire.get("content") or ()):
         raise DirectiveDropped("the result has no other content, which users of other clients need")
-    name = f"the tool {directive.tool!r}"
-    tool = await listed(directive.tool)
+    tools = {each.name: each for each in await listed()}
+    name, tool = quoted(directive.tool), tools.get(directive.tool)
     if tool is None:
-        raise DirectiveDropped(f"this server lists no tool {directive.tool!r}")
+        near = get_close_matches(directive.tool, tools, n=1)
+        hint = f". Did you mean {quoted(near[0])}?" if near else ""
+        raise DirectiveDropped(f"this server lists no tool {name}{hint}")
     if hidden_from_model(tool.meta):
-        raise DirectiveDropped(f"{name} is not meant for the model to call")
+        raise DirectiveDropped(f"the tool {name} is not meant for the model to call")
     problem = argument_problem(tool.input_schema, directive.arguments)
     if problem is not None:
         raise DirectiveDropped(problem)
     if undeclared := undeclared_arguments(tool.input_schema, directive.arguments):
-        raise DirectiveDropped(f"{name} has no argument {', '.join(undeclared)}")
+        raise DirectiveDropped(f"the tool {name} has no argument {', '.join(undeclared)}")
     if not keeps_its_value(directive.arguments):
         raise DirectiveDropped("a number is not exact as a double; send it as a string")
     return directive

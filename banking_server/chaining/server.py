@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from mcp import MCPError
@@ -15,7 +14,6 @@ from mcp_types import (
     CallToolResult,
     ContentBlock,
     TextContent,
-    Tool,
 )
 from opentelemetry.trace import get_current_span
 
@@ -104,7 +102,7 @@ class ToolChaining(Extension):
             return await check_outgoing(
                 await call_next(ctx),
                 called=params.name,
-                listed=partial(_listed, self._server),
+                listed=self._server.list_tools,
                 declared=has_declared(ctx.session.client_capabilities, ctx.protocol_version),
                 strict=self._strict,
             )
@@ -120,8 +118,3 @@ class ToolChaining(Extension):
             return result
         capabilities = result.get("capabilities") or {}
         return {**result, "capabilities": advertised_in(capabilities, "extensions", "experimental")}
-
-
-async def _listed(server: MCPServer[Any], name: str) -> Tool | None:
-    """Return a tool as the server lists it now, or None if it is not listed."""
-    return next((tool for tool in await server.list_tools() if tool.name == name), None)

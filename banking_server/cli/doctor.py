@@ -24,9 +24,9 @@ Finding = tuple[str, str, str]
 def doctor(ctx: typer.Context) -> None:
     """Check the setup and explain how to fix problems.
 
-    It checks the settings, the database, the customer, the secret, the port and the model, and
-    changes nothing. The exit code is 1 if a start of the server would fail. A busy port stops only
-    `serve --http`.
+    It checks the settings, the database, the customer, the secret and the port, and asks no model.
+    It changes nothing. The exit code is 1 if a start of the server would fail. A busy port stops
+    only `serve --http`.
     """
     from banking_server.host.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError

@@ -226,14 +226,16 @@ def first_scenario(
         text = draft(target)
     except TargetFailure as failure:
         _fail(Shortening(redaction).text(str(failure)), EXIT_CODES[Verdict.ERROR])
-    _write(text, output)
+    at = ["--url", _without_credentials(url)] if url else ["--", *shown_command(command or ())]
+    then = f"{SUITE} server --scenario {output} {' '.join(at)}"
+    _write(text, output, f"Put your arguments in it, then: {then}")
 
 
 @app.command()
 def program(output: Output = None) -> None:
     """Write a Python program to put the client under test into."""
     _check_new(output)
-    _write(program_to_write(), output)
+    _write(program_to_write(), output, f"Fill it in, then: {SUITE} client -- python {output}")
 
 
 def _check_new(output: Path | None) -> None:
@@ -241,11 +243,12 @@ def _check_new(output: Path | None) -> None:
         raise UsageError(f"--output {output}: the file exists; choose another name")
 
 
-def _write(text: str, output: Path | None) -> None:
+def _write(text: str, output: Path | None, what_next: str) -> None:
     if output is None:
         typer.echo(text, nl=False)
     else:
         output.write_text(text, "utf-8")
+        typer.echo(f"Wrote {output}. {what_next}", err=True)
 
 
 @app.command()

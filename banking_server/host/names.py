@@ -34,8 +34,8 @@ MAX_SHOWN: Final = 10
 MAX_OWN: Final = 50
 """Ids that a call itself has, and that are shown."""
 
-LONGEST_NAME: Final = 60
-"""Characters of a line of text that are taken for a name."""
+_NAMED: Final = re.compile(r"[-*\s]*(?:(.{1,40}?) *(?:\(\0\)|: *\0)|\0: *(.{1,40}?))[.;,\s]*")
+"""A line of text that is an id, here NUL, and its name: `name (id)`, `name: id` or `id: name`."""
 
 _NAMES: Final = 3
 """Different names of one id that are remembered: none of them is preferred."""
@@ -240,12 +240,12 @@ def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> bool:
 
 
 def _note_lines(known: dict[str, _Thing], text: str) -> None:
-    """Take note of the ids in a text; the rest of its line is the name of one that stands alone."""
+    """Take note of the ids in a text, and of the name of one that is alone with it in its line."""
     for line in text.splitlines():
         ids = _IN_TEXT.findall(line)
         for id_ in ids:
-            rest = line.replace(id_, "").strip(" \t:;,.|*()[]-") if len(ids) == 1 else ""
-            known.setdefault(id_, _Thing("", [rest[:LONGEST_NAME]] if rest else []))
+            named = _NAMED.fullmatch(line.replace(id_, "\0")) if len(ids) == 1 else None
+            known.setdefault(id_, _Thing("", [n for n in named.groups() if n] if named else []))
 
 
 def _as_id(value: Any) -> str | None:

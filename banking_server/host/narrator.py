@@ -90,14 +90,12 @@ class Narrator:
         harmless = self._trust_hints and await FollowNonDestructive().allows(proposal)
         if self._follows == "all" or (harmless and self._follows == "ask"):
             return True
-        if self._follows == "none":
-            return False
-        if self._questions is None:
-            self._nobody_asked = True
-            return False
-        return await self._questions.consents(
-            proposal.tool, proposal.arguments, trust_hints=self._trust_hints
-        )
+        self._nobody_asked = self._follows == "ask" and self._questions is None
+        ask, trusted = self._questions if self._follows == "ask" else None, self._trust_hints
+        if ask and await ask.consents(proposal.tool, proposal.arguments, trust_hints=trusted):
+            return True
+        say(self._out, "not called: nobody agreed", indent=3)
+        return False
 
     def end(self, result: ChainResult) -> None:
         """Show how the chain ended."""

@@ -13,10 +13,11 @@ from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from rich.console import Console
 
 from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.consent import MOVES_MONEY
+from banking_server.chaining.content import on_the_wire
 from banking_server.host.names import Names
 from banking_server.host.plain import LINE, quoted_name
 from banking_server.host.printing import Hidden, compact, say
+from banking_server.host.tool_list import ANYTHING, may_do
 from banking_server.text import cut, one_line, printable
 
 if sys.platform != "win32":
@@ -164,16 +165,12 @@ class TerminalQuestions:
 
 
 def what_it_may_do(tool: Tool, *, trust_hints: bool) -> str:
-    """Say what a call of a tool may do, as far as its server is believed.
+    """Say what a call of a tool may do; what a server says is told as its words, unless trusted.
 
     It speaks of the tool: a call of it may do less (cancel, say), and only its server knows.
     """
-    if trust_hints and (tool.meta or {}).get(MOVES_MONEY) is True:
-        return "may move money"
-    hints = tool.annotations if trust_hints else None
-    if hints is not None and (hints.read_only_hint is True or hints.destructive_hint is False):
-        return "may change something"
-    return "may change or destroy something"
+    said, _ = may_do(on_the_wire(tool))
+    return said if trust_hints or said == ANYTHING else f"{ANYTHING} (its server says: {said})"
 
 
 class _Declined(Exception):

@@ -27,6 +27,9 @@ _VALUES: Final = 6
 _DEPTH: Final = 3
 """How deep in a schema it is looked for what an argument may be."""
 
+ANYTHING: Final = "may change or destroy something"
+"""What a tool without hints may do: these are the defaults that MCP defines."""
+
 
 async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dict[str, Any]:
     """Return what a connected server offers, as JSON; one that has no tools lists none.
@@ -103,23 +106,23 @@ def show_tool(out: Console, tool: Mapping[str, Any]) -> None:
         )
 
 
-def _hints(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a call of a tool may do, as its server says, each with its style.
-
-    Without hints a tool may do everything: these are the defaults that MCP defines.
-    """
+def may_do(tool: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a call of a tool, as JSON, may do, as its server says, and the style of that."""
     hints = _mapping(tool.get("annotations"))
-    only_reads = hints.get("readOnlyHint") is True
-    told: list[tuple[str, str]] = []
     if _mapping(tool.get("_meta")).get(MOVES_MONEY) is True:
-        told.append(("may move money", "red"))
-    elif only_reads:
-        told.append(("only reads", "green"))
-    elif hints.get("destructiveHint") is False:
-        told.append(("may change something", "yellow"))
-    else:
-        told.append(("may change or destroy something", "red"))
-    if hints.get("idempotentHint") is True and not only_reads:
+        return "may move money", "red"
+    if hints.get("readOnlyHint") is True:
+        return "only reads", "green"
+    if hints.get("destructiveHint") is False:
+        return "may change something", "yellow"
+    return ANYTHING, "red"
+
+
+def _hints(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a server says of a tool, each hint with its style."""
+    hints = _mapping(tool.get("annotations"))
+    told = [may_do(tool)]
+    if hints.get("idempotentHint") is True and hints.get("readOnlyHint") is not True:
         told.append(("repeatable", "dim"))
     if hints.get("openWorldHint") is True:
         told.append(("reaches out to other systems", "dim"))

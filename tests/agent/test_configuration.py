@@ -45,8 +45,8 @@ def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_pat
 @pytest.mark.parametrize(
     ("variables", "told"),
     [
-        ({}, "set BANKING_MODEL_URL"),
-        ({"URL": "http://localhost:1/v1"}, "set BANKING_MODEL_NAME"),
+        ({}, "^BANKING_MODEL_URL is not set.*and BANKING_MODEL_NAME"),
+        ({"URL": "http://localhost:1/v1"}, "^BANKING_MODEL_NAME is not set"),
         ({"URL": "http://192.0.2.1/v1", "NAME": "m", "KEY": KEY}, "^BANKING_MODEL_KEY: .*http"),
         ({"URL": "http://user:pass@192.0.2.1/v1"}, "^BANKING_MODEL_URL: .*http"),
         ({"URL": "https://192.0.2.1/v1", "NAME": "m", "KEY": KEY}, None),

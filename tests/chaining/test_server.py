@@ -130,7 +130,7 @@ async def test_any_other_client_gets_the_directive_and_the_words(mode: str, erro
     ("value", "says"),
     [
         ({**GOOD, "name": "target"}, "'name'"),
-        ({"tool": "nowhere", "arguments": {}}, "'nowhere'"),
+        ({"tool": "targte"}, 'lists no tool "targte". Did you mean "target"?'),
         ({"tool": "for_people"}, "not meant for the model"),
         ({"tool": "target"}, "'reason' is a required property"),
         ({"tool": "target", "arguments": {"reason": "S3CRET", "urgency": "S3CRET"}}, "urgency"),
@@ -150,7 +150,7 @@ async def test_a_bad_directive_is_dropped_and_logged(
     assert result.structured_content == {"n": 1}
     assert not result.is_error
     [message] = errors(caplog)
-    assert "'emit'" in message
+    assert 'of tool "emit": ' in message
     assert says in message
     assert "S3CRET" not in message
 
@@ -219,7 +219,7 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
 
 async def test_a_strict_server_answers_a_bad_directive_with_an_error(mode: str) -> None:
     async with connect(checked(ToolChaining(strict=True)), mode) as client:
-        with pytest.raises(MCPError, match=r"Cannot send the directive of 'emit': .*'nowhere'"):
+        with pytest.raises(MCPError, match='Cannot send nextTool "nowhere" of tool "emit": '):
             await emit(client, {"tool": "nowhere", "arguments": {"reason": "S3CRET"}})
         result = await emit(client, GOOD)
 

@@ -161,7 +161,7 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
     declined = cli("call", "start_order", "--url", elsewhere)
     assert declined.code == 1
     assert "It is ordered." not in declined.out
-    assert "Chain declined after 1 call:" in declined.out
+    assert "   not called: nobody agreed\n\nChain declined after 1 call:" in declined.out
     assert declined.out.splitlines()[-1] == NOBODY_ASKED
     for option in (("--trust-hints",), ("--consent", "all")):
         assert option[0] in NOBODY_ASKED

@@ -20,7 +20,7 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
         there = suite("scenario", "--url", url, "-o", path)
         assert (there.code, "the file exists" in there.errors) == (2, True)
     assert server.calls == 0
-    assert (run.code, run.output, run.errors) == (0, "", "")
+    assert (run.code, run.output, f"{path} --url {url}\n" in run.errors) == (0, "", True)
     assert [step.call for step in load_server_scenario(path).steps] == ["login"]
     # Without the marks, every tool is a step.
     every = path.read_text().replace("\n  # - ", "\n  - ").replace("\n  #   ", "\n    ")

@@ -41,9 +41,9 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
             ["door: d1, which this server has not named"],
         ),
         (
-            result(None, "Found:\n- rx_100: Amoxiline, 2 left.\nrx_1 and rx_2"),
-            {"rxId": "rx_100", "xId": "rx_1"},
-            ["rx: Amoxiline, 2 left (rx_100)", "x: rx_1"],
+            result(None, "- rx_100: Amoxiline, 2 left.\n Oak (d-1) \nThe book b-1 is overdue."),
+            {"rxId": "rx_100", "door": "d-1", "book": "b-1"},
+            ["rx: Amoxiline, 2 left (rx_100)", "door: Oak (d-1)", "book: b-1"],
         ),
         (result(None, "no JSON"), {"doorId": "d1"}, ["door: d1, which this server has not named"]),
         (result(None, "[" * 100_000), {"doorId": None}, []),

@@ -19,6 +19,7 @@ from mcp.types import (
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.host.printing import console
 from banking_server.host.questions import TerminalQuestions, what_it_may_do
+from banking_server.host.tool_list import ANYTHING
 
 pytestmark = [pytest.mark.quick, pytest.mark.anyio]
 
@@ -122,10 +123,10 @@ async def test_consent_takes_a_yes(
 @pytest.mark.parametrize(
     ("hints", "meta", "trusted", "may"),
     [
-        (None, None, True, "may change or destroy something"),
+        (None, None, True, ANYTHING),
         ({"destructive_hint": False}, None, True, "may change something"),
         ({"destructive_hint": True}, {MOVES_MONEY: True}, True, "may move money"),
-        (None, {MOVES_MONEY: True}, False, "may change or destroy something"),
+        ({"read_only_hint": True}, None, False, f"{ANYTHING} (its server says: only reads)"),
     ],
 )
 def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed(
