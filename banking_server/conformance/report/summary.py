@@ -51,8 +51,9 @@ def counts(results: Sequence[Judgement]) -> str:
     """Return the numbers of results by status, in a line."""
     by_status = Counter(result.status for result in results)
     untestable = sum(result.untestable for result in results)
+    checks = len({result.check.id for result in results})
     return (
-        f"{len(results)} results on {len({result.check.id for result in results})} checks: "
+        f"{len(results)} results on {checks} check{'' if checks == 1 else 's'}: "
         f"{by_status[Status.SUCCESS]} passed, {by_status[Status.FAILURE]} failed, "
         f"{by_status[Status.WARNING]} warnings, {untestable} not testable, "
         f"{by_status[Status.SKIPPED] - untestable} not applicable"

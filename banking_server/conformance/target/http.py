@@ -75,6 +75,8 @@ class Http:
                     # A request that was rejected before its id was read is answered with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
                     self._record.note("server", body, ends=ends)
+                    if response.status_code == 401 and method in ("initialize", "server/discover"):
+                        raise NotServed(f"{method}: HTTP 401; --header NAME=VARIABLE signs in", 401)
                     if ends:
                         return received
                     others += 1
