@@ -65,12 +65,8 @@ def explained(
 ) -> str:
     """Return `fault`, followed by the result, whether the tool is listed, and standard error.
 
-    Args:
-        fault: What was expected and seen.
-        call: The call that brought no directive.
-        listed: The names of the tools that the server lists.
-        errors: The server's standard error during the call.
-        redaction: Removes the secrets, before texts are cut.
+    `listed` are the names in the server's list of tools. `errors` is its standard error during the
+    call. `redaction` removes the secrets before texts are cut.
     """
     names = sorted(listed)
     lines = [fault]

@@ -51,8 +51,10 @@ class _Tail:
 
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            while chunk := os.read(self._pipe.fileno(), 64 * 1024):
-                with self._lock:
+            while select.select([self._pipe], [], []):
+                with self._lock:  # So all that has left the pipe is kept.
+                    if not (chunk := os.read(self._pipe.fileno(), 64 * 1024)):
+                        return
                     self._kept += chunk
                     self._new += len(chunk)
                     del self._kept[:-OUTPUT_BYTES]
