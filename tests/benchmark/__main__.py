@@ -142,8 +142,8 @@ async def http(bench: Bench) -> Fell:
     for what, sent, label, bound, was in (
         ("locked prepare", [[locked]] * MANY, "prepare", 0.55, 0.43),
         ("balance", [[one.balance(PAID_TO)]] * MANY, "balance", 0.55, 0.51),
-        ("locked prepare, undeclared, no destination", [[plain]] * MANY, "prepare", 0.40, 0.36),
-        ("prepare and confirm, pairs", moves, "confirm", 0.20, 0.20),
+        ("locked prepare, undeclared, no destination", [[plain]] * MANY, "prepare", 0.40, 0.37),
+        ("prepare and confirm, pairs", moves, "confirm", 0.20, 0.17),
     ):
         rounds = await bench.rounds(other, load(bank.port, sent, label))
         yield line(f"{what} a second, c = {MANY}", "bare", rounds, "≥", bound, was)
