@@ -91,11 +91,11 @@ ROOMS: dict[str, tuple[int, str]] = {
     "server": (1_571, "the server put together: settings, tokens, scopes, stdio, HTTP"),
     "proxy": (2_771, "any server, with its chains followed for any client"),
     "adapters": (414, "chains in other people's frameworks"),
-    "agent": (2_175, "a language model in the loop, on any server"),
-    "host": (1_508, "being a client, with a person at a terminal"),
+    "agent": (2_173, "a language model in the loop, on any server"),
+    "host": (1_498, "being a client, with a person at a terminal"),
     "cli": (2_269, "the command `banking-server`"),
     "top-level modules": (543, "what several rooms share, and no room of its own"),
-    "tests": (28_877, "the proof of all that, with the scripts that measure"),
+    "tests": (28_867, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 

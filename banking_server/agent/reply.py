@@ -106,8 +106,6 @@ def read_completion(completion: Completion) -> list[Meaning]:
 def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
     """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
     text = _TAGS.sub("", without_thoughts(text)).strip()
-    if not text:
-        return Unreadable("the reply was empty")
     for found in islice(_MAY_BE_A_CALL.finditer(text), 50):
         at = found.start("first") if found["first"] else found.start()
         value, end, problem = _object_at(text, at)
@@ -130,7 +128,7 @@ def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
 def _for_user(text: str) -> Meaning:
     """Return an answer; a model that repeats what this program reminded it of gives none."""
     if not text.strip():
-        return Unreadable("the answer was empty")
+        return Unreadable("the reply was empty")
     if any(words in text for words in OURS):
         return Unreadable(
             "that repeats the instructions; say to the user in your own words what "

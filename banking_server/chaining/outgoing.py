@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -91,7 +91,8 @@ async def check_outgoing(
     if result is None or meta is None or isinstance(reading, Absent):
         return result
     try:
-        directive = await _valid_directive(result, reading, meta[META_KEY], listed)
+        tools = {tool.name: tool for tool in await listed()}
+        directive = _valid_directive(result, reading, meta[META_KEY], tools)
     except DirectiveDropped as problem:
         next_tool = f" {quoted(reading.directive.tool)}" if isinstance(reading, Found) else ""
         what = f"nextTool{next_tool} of tool {quoted(called)}: {problem}"
@@ -108,8 +109,8 @@ async def check_outgoing(
     if isinstance(others, dict) and NEXT_STEP not in others:
         # A `nextStep` that the tool filled in itself is replaced by the directive.
         repeats = without_next_step(structured) is not structured
-        tools = () if repeats else await listed()
-        if repeats or any(t.name == called and has_next_step(t.output_schema or {}) for t in tools):
+        returned_by = tools.get(called)
+        if repeats or (returned_by and has_next_step(returned_by.output_schema or {})):
             step = NextStep(tool=directive.tool, arguments=directive.arguments)
             others = {**others, NEXT_STEP: step.model_dump()}
     return _changed(result, meta, others, [_description(directive)])
@@ -147,8 +148,8 @@ def _description(directive: Directive) -> TextContent:
     )
 
 
-async def _valid_directive(
-    result: AnyResult, reading: Found | Malformed, value: Any, listed: Listing
+def _valid_directive(
+    result: AnyResult, reading: Found | Malformed, value: Any, tools: Mapping[str, Tool]
 ) -> Directive:
     """Return the directive of a result. Raises `DirectiveDropped` if it breaks a rule."""
     wire = result
@@ -168,7 +169,6 @@ async def _valid_directive(
         )
     if all(words_a_directive(item) or _is_blank(item) for item in wire.get("content") or ()):
         raise DirectiveDropped("the result has no other content, which users of other clients need")
-    tools = {each.name: each for each in await listed()}
     name, tool = quoted(directive.tool), tools.get(directive.tool)
     if tool is None:
         near = get_close_matches(directive.tool, tools, n=1)

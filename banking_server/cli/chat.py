@@ -106,7 +106,7 @@ def chat(
             wanted = [chosen_server(ctx, None, None, database, customer)]
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
-            speech=MarkdownStream(out, waiting.says) if seen else PlainStream(out),
+            speech=MarkdownStream(out) if seen else PlainStream(out),
             notes=out if seen else errors,
             person=person,
             waiting=waiting,

@@ -5,7 +5,7 @@ program's own is. Nothing in it becomes a link or an image: tags stand there as 
 and an address stands beside the words that it is behind.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from markdown_it import MarkdownIt
@@ -15,15 +15,12 @@ from rich.segment import Segment
 from rich.table import Table
 
 from banking_server.host.printing import say, write
-from banking_server.text import one_line, printable
+from banking_server.text import printable
 
 INDENT: Final = 3
 
 MAX_RENDERED: Final = 20_000
 """Characters that are rendered; what is longer is shown as it is."""
-
-_BESIDE: Final = 20
-"""Columns that what is being said leaves to what else the line says."""
 
 
 class PlainStream:
@@ -46,26 +43,19 @@ class PlainStream:
 
 
 class MarkdownStream:
-    """Renders what a model says, as Markdown, once all of it is there.
+    """Renders what a model says, as Markdown, once all of it is there."""
 
-    `coming` is told the end of what is there so far, for a line that is not kept.
-    """
-
-    def __init__(self, out: Console, coming: Callable[[str], None]) -> None:
+    def __init__(self, out: Console) -> None:
         self._out = out
-        self._coming = coming
         self._said = ""
 
     def say(self, piece: str) -> None:
         """Take a piece."""
         self._said += piece
-        width = max(self._out.width - _BESIDE, 1)
-        self._coming(one_line(self._said[-width:]))
 
     def end(self) -> None:
         """Show all of it."""
         said, self._said = self._said, ""
-        self._coming("")
         if not said.strip():
             return
         # Also before the first one: what a server says may stand above it.

@@ -34,6 +34,15 @@ from .small_server import SmallServer, http_server
 
 HERE = Path(__file__).parent
 SHOP = HERE / "shop.yaml"
+ONE_STEP = """
+name: one
+description: One step.
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+"""
+"""A scenario for that shop, to begin with."""
 SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
 CLIENT_COMMAND = [sys.executable, str(HERE / "small_client.py")]
 UNTESTABLE = "UNTESTABLE"

@@ -22,6 +22,7 @@ from .small_server import Refusal, SmallServer
 from .support import (
     HERE,
     OF_INTERMEDIARIES,
+    ONE_STEP,
     SERVER_COMMAND,
     SHOP,
     UNTESTABLE,
@@ -94,16 +95,6 @@ def scenario(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "scenario.yaml"
     path.write_text(text)
     return path
-
-
-ONE_STEP = """
-name: one
-description: One step.
-steps:
-  - id: order
-    call: place_order
-    arguments: {sku: chair, quantity: 500}
-"""
 
 
 def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:

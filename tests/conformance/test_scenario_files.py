@@ -7,19 +7,9 @@ import pytest
 from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.scenario import load_server_scenario
 
-from .support import SHOP
+from .support import ONE_STEP, SHOP
 
 pytestmark = pytest.mark.quick
-
-
-ONE_STEP = """
-name: one
-description: One step.
-steps:
-  - id: order
-    call: place_order
-    arguments: {sku: chair, quantity: 500}
-"""
 
 
 def complaint(text: str, folder: Path) -> str:

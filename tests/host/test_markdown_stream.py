@@ -21,7 +21,7 @@ def shown(text: str, *, width: int = 44) -> str:
     out = Terminal()
     screen = console(out)
     screen.width = width
-    speech = MarkdownStream(screen, lambda coming: None)
+    speech = MarkdownStream(screen)
     for at in range(0, len(text), 3):
         speech.say(text[at : at + 3])
     speech.end()
