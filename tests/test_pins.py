@@ -28,16 +28,13 @@ def pinned(path: Path) -> dict[str, str]:
 
 
 def asked_for(*extras: str) -> list[Requirement]:
-    """What the package itself asks for, its own extras within extras resolved."""
+    """What the package itself asks for, with these extras."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         project: dict[str, Any] = tomllib.load(file)["project"]
     lines = list(project["dependencies"])
     for extra in extras:
         lines += project["optional-dependencies"][extra]
-    required = [Requirement(line) for line in lines]
-    inner = {name for each in required if each.name == project["name"] for name in each.extras}
-    others = [each for each in required if each.name != project["name"]]
-    return others + (asked_for(*inner) if inner else [])
+    return [Requirement(line) for line in lines]
 
 
 def test_there_are_pins_for_each_environment() -> None:
@@ -60,10 +57,14 @@ def test_what_the_package_asks_for_is_pinned_within_its_range() -> None:
     pins = pinned(ROOT / ".ci" / "requirements.txt")
     wrong = [
         f"{each} is pinned as {pins.get(each.name)}"
-        for each in asked_for("dev")
+        for each in asked_for("dev", "test")
         if each.name not in pins or not each.specifier.contains(pins[each.name])
     ]
     assert wrong == [], "make the pins anew with .ci/pin"
+
+
+def test_the_tests_have_what_users_of_a_model_and_of_postgresql_have() -> None:
+    assert set(asked_for("model", "postgres")) <= set(asked_for("test"))
 
 
 def test_what_the_adapters_page_installs_without_the_rest_is_in_the_packages_ranges() -> None:

@@ -173,7 +173,7 @@ def _arguments(settings: "Settings") -> list[str]:
 
 def _program(name: str) -> str:
     """Return the full path of a program of this installation. Raises `CommandFailed`."""
-    from importlib.metadata import distribution
+    from importlib.metadata import entry_points
 
     if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
         # An environment that `uvx` has made, and deletes some day.
@@ -181,7 +181,8 @@ def _program(name: str) -> str:
             "This program runs from a cache, which can be deleted at any time. Install it first, "
             "with `uv tool install .` or `pipx install .` in the checkout."
         )
-    for file in distribution("banking-server").files or []:
-        if file.stem == name and file.parent.name in ("bin", "Scripts"):
-            return os.path.abspath(file.locate())
+    for command in entry_points(group="console_scripts", name=name):
+        for file in (command.dist and command.dist.files) or []:
+            if file.stem == name and file.parent.name in ("bin", "Scripts"):
+                return os.path.abspath(file.locate())
     raise CommandFailed(f"There is no program {name} here: install this package with pip.")

@@ -2,12 +2,13 @@
 
     python specs/upstream/packages/names.py
 
-They stand in `[project]`, `[project.urls]` and `[tool.packages]` of `pyproject.toml`; the version
-in `banking_server/__init__.py`.
+They stand in `pyproject.toml` alone: the version and the name on PyPI in `[project]`, the owner in
+`[project.urls]`, the name on npm in `[tool.packages]`.
 """
 
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 HERE = ROOT / "specs" / "upstream" / "packages"
 NPM = ROOT / "specs" / "implementations" / "typescript"
+
+SCRIPTS = "[project.scripts]\n"
+IMPORTED = re.compile(r"(?<=from ')(?!@modelcontextprotocol/)[^']+(?=/(client|server)')")
+"""The name of the npm package where a program imports one of its halves."""
 
 BUNDLE = """\
 # Made by names.py. The wheel lies beside this file when the bundle is packed.
@@ -25,7 +30,7 @@ requires-python = "{python}"
 dependencies = ["{name}"]
 
 [tool.uv.sources]
-{name} = {{ path = "{wheel}" }}
+"{name}" = {{ path = "{wheel}" }}
 """
 
 
@@ -39,19 +44,31 @@ def written(document: Any) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def made() -> dict[Path, str]:
-    """Return what each file has to hold."""
-    about = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    project, npm = about["project"], about["tool"]["packages"]["npm"]
-    name, python, license_ = project["name"], project["requires-python"], project["license"]
-    source = (ROOT / about["tool"]["hatch"]["version"]["path"]).read_text("utf-8")
-    version = source.split('__version__ = "')[1].split('"')[0]
-    repository = project["urls"]["Repository"]
-    owner = repository.split("/")[3]
-    registered = f"io.github.{owner}/{name}"
-    wheel = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+def with_own_command(pyproject: str, project: Any) -> str:
+    """Return `pyproject.toml` with a command of the package's name, which `uvx NAME` starts."""
+    name, commands = project["name"], project["scripts"]
+    if name in commands:
+        return pyproject
+    return pyproject.replace(SCRIPTS, f'{SCRIPTS}"{name}" = "{commands["banking-server"]}"\n')
 
+
+def made() -> dict[Path, str]:
+    """Return what each file has to hold. Raises SystemExit if the owner cannot be read."""
+    pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
+    about = tomllib.loads(pyproject)
+    project, npm = about["project"], about["tool"]["packages"]["npm"]
+    name, version, license_ = project["name"], project["version"], project["license"]
+    python, repository = project["requires-python"], project["urls"]["Repository"]
+    found = re.fullmatch(r"https://github\.com/([^/]+)/[^/]+", repository)
+    if found is None:
+        sys.exit(f"Repository is {repository}; it has to be https://github.com/ACCOUNT/NAME.")
+    owner = found[1]
+    registered = f"io.github.{owner}/{name}"
+    wheel = f"{re.sub('[-_.]+', '_', name).lower()}-{version}-py3-none-any.whl"
+
+    code = (ROOT / "banking_server" / "__init__.py").read_text("utf-8")
     readme = (ROOT / "README.md").read_text("utf-8")
+    program = (NPM / "examples" / "both-halves.mjs").read_text("utf-8")
     entry = read(HERE / "server.json")
     entry |= {"name": registered, "version": version}
     entry["repository"]["url"] = repository
@@ -69,6 +86,10 @@ def made() -> dict[Path, str]:
     lock |= {"name": npm, "version": version}
     lock["packages"][""] |= {"name": npm, "version": version, "license": license_}
     return {
+        ROOT / "pyproject.toml": with_own_command(pyproject, project),
+        ROOT / "banking_server" / "__init__.py": re.sub(
+            '(?<=__version__ = ").+(?=")', version, code
+        ),
         ROOT / "README.md": re.sub(r"(?<=<!-- mcp-name: )\S+", registered, readme),
         HERE / "server.json": written(entry),
         HERE / "bundle" / "manifest.json": written(manifest),
@@ -77,6 +98,7 @@ def made() -> dict[Path, str]:
         ),
         NPM / "package.json": written(package),
         NPM / "package-lock.json": written(lock),
+        NPM / "examples" / "both-halves.mjs": IMPORTED.sub(npm, program),
     }
 
 

@@ -57,7 +57,7 @@ def tried(folder: Path) -> None:
     run("uv", "build", "--wheel", "--out-dir", folder / "dist", HERE.parents[2], cwd=folder)
     [wheel] = folder.glob("dist/*.whl")
     [package] = json.loads((HERE / "server.json").read_text("utf-8"))["packages"]
-    # As `uvx banking-server` does it once the wheel has its name.
+    # As `uvx` does it with the name alone, once the wheel is published.
     command = ["--from", str(wheel), package["identifier"]]
     env = {**os.environ, "BANKING_DATABASE": str(folder / "registry" / "bank.db")}
     registry = StdioServerParameters(command=package["runtimeHint"], args=command, env=env)
@@ -68,9 +68,9 @@ def tried(folder: Path) -> None:
     run("npm", "install", "--ignore-scripts", "--prefix", folder, MCPB, cwd=folder)
     mcpb = folder / "node_modules" / ".bin" / "mcpb"
     run(mcpb, "validate", folder / "bundle" / "manifest.json", cwd=folder)
-    run(mcpb, "pack", folder / "bundle", folder / "banking-server.mcpb", cwd=folder)
+    run(mcpb, "pack", folder / "bundle", folder / "packed.mcpb", cwd=folder)
     unpacked = folder / "unpacked"
-    run(mcpb, "unpack", folder / "banking-server.mcpb", unpacked, cwd=folder)
+    run(mcpb, "unpack", folder / "packed.mcpb", unpacked, cwd=folder)
     program = ("node", "--input-type=module", "--eval", CONFIG_OF_A_HOST)
     config = json.loads(run(*program, unpacked, folder / "form", cwd=folder))
     config["env"] = {**os.environ, **config["env"]}
