@@ -11,6 +11,7 @@ import argparse
 import re
 import subprocess
 import tempfile
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,8 +20,10 @@ import yaml
 HERE = Path(__file__).parent
 SPECS = HERE.parents[1]
 SOURCE = "https://github.com/modelcontextprotocol/modelcontextprotocol"
-REPOSITORY = "https://example.com/tool-chaining"
-"""A place holder: the project has no public home yet."""
+WHAT_WAS_RUN = (
+    "What was run, each command with exit code 0. The revisions are 2025-11-25 and 2026-07-28. The "
+    "last three servers are by others; their owners were not asked."
+)
 
 PLACES = {
     "Abstract": ["Abstract"],
@@ -59,15 +62,17 @@ def shown(heading: str, text: str) -> str:
     return f"### {heading}\n\n" + re.sub(r"^###", "####", text, flags=re.MULTILINE)
 
 
-def linked(text: str, repository: str) -> str:
+def linked(text: str) -> str:
     """Return the text with links that lead somewhere from another repository too."""
+    about = tomllib.loads((SPECS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    repository = about["project"]["urls"]["Repository"]
 
     def target(found: re.Match[str]) -> str:
         page, _, anchor = found[1].partition("#")
         own = {"tool-chaining.md": "#specification", "rationale.md": "#rationale"}
         if page in own:
             return f"](#{anchor})" if anchor else f"]({own[page]})"
-        return f"]({repository}/specs/{found[1]})"
+        return f"]({repository}/blob/main/specs/{found[1]})"
 
     text = text.replace("This repository", "Our repository").replace("this repo", "our repo")
     return re.sub(r"\]\((?!https?:|#)([^)\s]+)\)", target, text)
@@ -76,12 +81,13 @@ def linked(text: str, repository: str) -> str:
 def table() -> str:
     """Return what was run, as a table."""
     rows = yaml.safe_load((HERE / "implementations.yaml").read_text(encoding="utf-8"))
-    lines = ["| What | Command, each ended with exit code 0 | Run on |", "| --- | --- | --- |"]
-    lines += [f"| {row['what']} | `{row['command']}` | {row['ran']} |" for row in rows]
+    lines = ["| What | Verdict | Command | Run on |", "| --- | --- | --- | --- |"]
+    for row in rows:
+        lines.append(f"| {row['what']} | {row['verdict']} | `{row['command']}` | {row['ran']} |")
     return "\n".join(lines)
 
 
-def proposal(author: str, created: str, repository: str) -> str:
+def proposal(author: str, created: str) -> str:
     """Return the whole text. Raises KeyError if a section that it takes was renamed."""
     head, ours = sections("tool-chaining.md")
     preface, reasons = sections("rationale.md")
@@ -99,9 +105,9 @@ def proposal(author: str, created: str, repository: str) -> str:
         parts.append(f"## {section}")
         parts += [shown(heading, ours[heading]) for heading in headings]
         if section == "Reference Implementation":
-            parts += ["What was run, on both protocol revisions:", table()]
+            parts += [WHAT_WAS_RUN, table()]
     parts += ["## Acknowledgments", "The origin is " + preface.split("Its origin is ")[1].strip()]
-    return linked("\n\n".join(parts) + "\n", repository)
+    return linked("\n\n".join(parts) + "\n")
 
 
 def check(made: Path, source: str, folder: Path) -> None:
@@ -135,11 +141,10 @@ if __name__ == "__main__":
     parser.add_argument("file", type=Path, help="the file to write")
     parser.add_argument("--author", default="To be named", help='"Name <email> (@github)"')
     parser.add_argument("--created", default=str(datetime.now(UTC).date()), help="YYYY-MM-DD")
-    parser.add_argument("--repository", default=REPOSITORY, help="where links to files lead")
     parser.add_argument("--check", action="store_true", help="try it in the receiver's repository")
     parser.add_argument("--source", default=SOURCE, help="that repository, for git")
     given = parser.parse_args()
-    text = proposal(given.author, given.created, given.repository)
+    text = proposal(given.author, given.created)
     given.file.parent.mkdir(parents=True, exist_ok=True)
     given.file.write_text(text, encoding="utf-8")
     if given.check:
