@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jsonschema.validators import Draft7Validator
 
-from .files import SPECS, read_json
+from .files import SPECS, read_json, read_yaml
 
 ROOT = SPECS.parent
 PACKAGES = Path("specs", "upstream", "packages")
@@ -98,6 +98,37 @@ def ran(script: Path) -> None:
 @pytest.mark.nightly
 def test_a_renamed_package_works_as_its_receiver_uses_it(renamed: Path) -> None:
     ran(renamed / PACKAGES / "try_packages.py")
+
+
+@pytest.mark.nightly
+def test_the_release_builds_what_it_publishes(renamed: Path) -> None:
+    """The commands of its first job, each as the workflow has it, but the one that installs."""
+    (renamed / ".gitignore").write_text("node_modules/\ndist/\n*.whl\n", "utf-8")
+    who = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "The release"]):
+        subprocess.run(["git", *words], cwd=renamed, check=True)
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = ENVIRONMENT | {"PATH": programs, "GITHUB_REF_NAME": "v7.8.9"}
+    steps = read_yaml(ROOT / RELEASE)["jobs"]["build"]["steps"]
+    for step in steps:
+        if (commands := step.get("run", "pip install")).startswith("pip install"):
+            continue
+        folder = renamed / step.get("working-directory", "")
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", commands],
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    built = {path.relative_to(renamed).as_posix() for path in (renamed / "dist").rglob("*.*")}
+    assert built == {
+        "dist/python/other_bank-7.8.9-py3-none-any.whl",
+        "dist/python/other_bank-7.8.9.tar.gz",
+        "dist/bundle/other_bank-7.8.9.mcpb",
+        "dist/npm/somebody-chains-7.8.9.tgz",
+    }
 
 
 @pytest.mark.nightly
