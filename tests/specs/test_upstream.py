@@ -71,4 +71,7 @@ def test_the_proposal_has_the_template_and_each_sentence(tmp_path: Path) -> None
 @pytest.mark.nightly
 def test_the_repository_of_the_protocol_takes_the_proposal(tmp_path: Path) -> None:
     home = "https://github.com/modelcontextprotocol/modelcontextprotocol"
-    run("MCP_PROTOCOL_SOURCE", home, PROPOSAL, tmp_path / "0000-tool-chaining.md", "--check")
+    made = tmp_path / "0000-tool-chaining.md"
+    run("MCP_PROTOCOL_SOURCE", home, PROPOSAL, made, "--check")
+    # Its tables are laid out as that repository wants them.
+    assert re.search(r"^\| What {10,}\| Verdict ", made.read_text("utf-8"), re.MULTILINE)

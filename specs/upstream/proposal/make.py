@@ -3,7 +3,7 @@
     python make.py 0000-tool-chaining.md [--author "Name <email> (@github)"] [--created 2026-11-23]
     python make.py 0000-tool-chaining.md --check
 
-`--check` also does what the receiver's repository does with a proposal: it formats the text, makes
+`--check` also does what the receiver's repository does with a proposal: it formats the file, makes
 its page, and reads the page as MDX. It needs git, Node, npm and the network.
 """
 
@@ -111,7 +111,10 @@ def proposal(author: str, created: str) -> str:
 
 
 def check(made: Path, source: str, folder: Path) -> None:
-    """Do what the receiver's repository does with the proposal. Raises CalledProcessError."""
+    """Do what the receiver's repository does with the proposal, and leave the file formatted.
+
+    Raises CalledProcessError if that repository does not take it.
+    """
 
     def run(*command: str) -> None:
         subprocess.run(command, cwd=folder, check=True)
@@ -120,10 +123,14 @@ def check(made: Path, source: str, folder: Path) -> None:
     run("npm", "ci", "--ignore-scripts")
     name = "9999-tool-chaining"  # The script there leaves out what has the number 0000.
     text = made.read_text(encoding="utf-8").replace("SEP-0000", "SEP-9999")
-    (folder / "seps" / f"{name}.md").write_text(text, encoding="utf-8")
+    copy = folder / "seps" / f"{name}.md"
+    copy.write_text(text, encoding="utf-8")
     run("npx", "prettier", "--write", f"seps/{name}.md")
+    formatted = copy.read_text(encoding="utf-8").replace("SEP-9999", "SEP-0000")
+    made.write_text(formatted, encoding="utf-8")
     run("npm", "run", "generate:seps")
     run("npm", "run", "check:seps")
+    run("npm", "run", "check:docs:js-comments")
     run("node", "--input-type=module", "--eval", READ_AS_MDX, f"docs/seps/{name}.mdx")
     print("The repository of the protocol formats the proposal and makes its page.")
 
