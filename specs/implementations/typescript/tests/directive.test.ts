@@ -1,4 +1,4 @@
-/** The suite's vectors, copied from ../../conformance, and the other objects. */
+/** The suite's vectors, and the other objects. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ interface Vector {
   parser?: 'duplicates' | 'surrogates';
 }
 
-const DATA = new URL('directives.json', import.meta.url);
+const DATA = new URL('../../../conformance/directives.json', import.meta.url);
 const { vectors, pairs } = JSON.parse(readFileSync(DATA, 'utf8')) as {
   vectors: Vector[];
   pairs: { description: string; one: object; other: object; same: boolean }[];
