@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -28,6 +29,10 @@ Command = Sequence[str]
 """A program, by its full path, and its arguments: hosts start servers with a PATH of their own."""
 
 
+_written: Final = partial(json.dumps, ensure_ascii=False)
+"""Writes JSON, of which a string is one of TOML and of YAML too."""
+
+
 @dataclass(frozen=True)
 class Host:
     """One host."""
@@ -43,7 +48,7 @@ def _json(servers: str, **members: Any) -> Callable[[Command], str]:
 
     def entry(command: Command) -> str:
         server = {**members, "command": command[0], "args": list(command[1:])}
-        return json.dumps({servers: {NAME: server}}, indent=2, ensure_ascii=False)
+        return _written({servers: {NAME: server}}, indent=2)
 
     return entry
 
@@ -51,21 +56,19 @@ def _json(servers: str, **members: Any) -> Callable[[Command], str]:
 def _claude(command: Command) -> str:
     # With `alwaysLoad`, Claude Code waits for the server before its first request.
     entry = {"command": command[0], "args": list(command[1:]), "alwaysLoad": True}
-    added = json.dumps(entry, ensure_ascii=False)
-    return shlex.join(["claude", "mcp", "add-json", "--scope", "user", NAME, added])
+    return shlex.join(["claude", "mcp", "add-json", "--scope", "user", NAME, _written(entry)])
 
 
 def _vscode(command: Command) -> str:
     server = {"name": NAME, "type": "stdio", "command": command[0], "args": list(command[1:])}
-    return shlex.join(["code", "--add-mcp", json.dumps(server, ensure_ascii=False)])
+    return shlex.join(["code", "--add-mcp", _written(server)])
 
 
 def _codex(command: Command) -> str:
-    # A string of JSON is one of TOML and of YAML too.
     lines = (
         f"[mcp_servers.{NAME}]",
-        f"command = {_quoted(command[0])}",
-        f"args = {_quoted(command[1:])}",
+        f"command = {_written(command[0])}",
+        f"args = {_written(command[1:])}",
         # Without it, Codex begins to work before the server is there.
         "required = true",
     )
@@ -80,16 +83,12 @@ def _goose(command: Command) -> str:
         "    type: stdio",
         f"    name: {NAME}",
         "    description: A personal bank",
-        f"    cmd: {_quoted(command[0])}",
-        f"    args: {_quoted(command[1:])}",
+        f"    cmd: {_written(command[0])}",
+        f"    args: {_written(command[1:])}",
         "    envs: {}",
         "    timeout: 300",
     )
     return "\n".join(lines)
-
-
-def _quoted(value: str | Command) -> str:
-    return json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)
 
 
 HOSTS: Final = {

@@ -1,6 +1,5 @@
 """The branch of the official Python SDK: the patch applies, its tests pass, the suite agrees."""
 
-import ast
 import os
 import re
 import subprocess
@@ -21,8 +20,6 @@ SOURCE = SPECS / "upstream" / "python-sdk"
 PINS = SPECS.parent / ".ci" / "requirements.txt"
 NEEDED = ("pytest", "pytest-examples", "inline-snapshot", "blockbuster", "logfire", "trio")
 """What the SDK's own tests import."""
-
-MOST_LINES = 450
 
 
 def run(*command: object, cwd: Path | None = None) -> str:
@@ -61,27 +58,6 @@ def branch(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("git", "am", *sorted(SOURCE.glob("*.patch")), cwd=sdk)
     run(pip, "install", "--quiet", sdk, *NEEDED)
     return sdk
-
-
-def code_lines(path: Path) -> set[int]:
-    """Return the numbers of the lines that are not blank, a comment or a docstring."""
-    text = path.read_text(encoding="utf-8")
-    lines = {n for n, line in enumerate(text.splitlines(), 1) if line.strip(" ")[:1] not in "#"}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            lines -= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-    return lines
-
-
-def test_it_is_as_small_as_it_says(branch: Path) -> None:
-    count = 0
-    for name in run("git", "diff", "--name-only", "HEAD~1", "--", "src", cwd=branch).split():
-        changes = run("git", "diff", "-U0", "HEAD~1", "--", name, cwd=branch)
-        for start, length in re.findall(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", changes, re.MULTILINE):
-            added = range(int(start), int(start) + int(length or 1))
-            count += len(code_lines(branch / name).intersection(added))
-    assert 0 < count <= MOST_LINES
-    assert f"{count} lines" in (SOURCE / "README.md").read_text(encoding="utf-8")
 
 
 def test_its_own_tests(branch: Path, python: Path) -> None:

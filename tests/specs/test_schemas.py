@@ -127,22 +127,6 @@ def test_the_scenario_of_the_readme_is_valid_and_has_at_most_ten_lines() -> None
     assert problems(yaml.safe_load(block), schema("server-scenario")) == []
 
 
-def test_links_between_the_documents_lead_somewhere() -> None:
-    for path in MARKDOWN:
-        for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
-            if target.startswith("http"):
-                continue
-            file, _, anchor = target.partition("#")
-            linked = (path.parent / file).resolve() if file else path
-            assert linked.exists(), (path.name, target)
-            if anchor:
-                headings = re.findall(
-                    r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE
-                )
-                slugs = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
-                assert anchor in slugs, (path.name, target)
-
-
 @pytest.mark.parametrize(
     ("name", "model"), [("server-scenario", ServerScenario), ("client-script", ClientScript)]
 )
