@@ -18,7 +18,6 @@ from mcp import Client
 from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import ElicitResult
 from pydantic import SecretStr
 
 from banking_server.chaining import CLIENT_EXTENSION
@@ -192,18 +191,3 @@ def stdio_client(
         env=environment(),
     )
     return Client(server, mode=mode, elicitation_callback=answer, extensions=[CLIENT_EXTENSION])
-
-
-class Chooser:
-    """Answers every question with one choice, or by declining, and remembers the questions."""
-
-    def __init__(self, choice: str | None) -> None:
-        self.choice = choice
-        self.asked: list[Any] = []
-
-    async def __call__(self, context: Any, params: Any) -> ElicitResult:
-        self.asked.append(params)
-        if self.choice is None:
-            return ElicitResult(action="decline")
-        (name,) = params.requested_schema["properties"]
-        return ElicitResult(action="accept", content={name: self.choice})

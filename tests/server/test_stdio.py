@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
-
-from ..kit.bank import structured
+from ..kit.bank import Customer, structured
 from ..kit.command import PATIENCE, command, environment
-from ..kit.servers import Chooser, stdio_client
+from ..kit.servers import stdio_client
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, LOCKED_REASON, LOCKED_TEXT, TO_AN_AGENT, TO_SAVINGS
 
@@ -29,11 +27,10 @@ def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", pytest.param("auto", marks=pytest.mark.ci)])
 async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
-    customer = Chooser("callback")
-    async with stdio_client(full, mode, customer) as client:
-        chain = await call_tool_with_chaining(
-            client, "prepare_money_transfer", FROM_LOCKED, consent=FollowNonDestructive()
-        )
+    customer = Customer(mode)
+    customer.answers = [{"picked": "callback"}]
+    async with stdio_client(full, mode, customer.on_question) as customer.client:
+        chain = await customer.chain("prepare_money_transfer", **FROM_LOCKED)
     assert chain.outcome == "completed"
     assert len(customer.asked) == 1
     locked, handoff = chain.steps
