@@ -44,7 +44,6 @@ steps:
 """
 """A scenario for that shop, to begin with."""
 SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
-CLIENT_COMMAND = [sys.executable, str(HERE / "small_client.py")]
 UNTESTABLE = "UNTESTABLE"
 
 OF_INTERMEDIARIES = {

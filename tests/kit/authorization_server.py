@@ -1,7 +1,7 @@
 """An authorization server on loopback, as small as one can be, and keys to sign tokens with.
 
 A client gets a token for a customer by its own credentials, and finds out how from the server's
-metadata. Nobody has to log in: the customer is `AuthorizationServer.customer`.
+metadata. Nobody has to log in: the customer is always CUST001.
 """
 
 import json
@@ -16,11 +16,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from .serving import Handler, serving
-
-CLIENT_ID = "a-client"
 
 
 @dataclass
@@ -40,8 +37,7 @@ class Key:
     @property
     def jwk(self) -> dict[str, Any]:
         """The public half, as it is published."""
-        kinds = {"ES": ECAlgorithm, "Ed": OKPAlgorithm}
-        of_kind: Any = kinds.get(self.algorithm[:2], RSAAlgorithm)
+        of_kind: Any = jwt.get_algorithm_by_name(self.algorithm)
         described = of_kind.to_jwk(self.private.public_key(), as_dict=True)
         return {**described, "kid": self.kid, **self.says}
 
@@ -53,13 +49,12 @@ class Key:
         return jwt.encode(claims, self.private, self.algorithm, headers=said)
 
 
-def elliptic(kid: str, curve: Any = ec.SECP256R1, **says: str) -> Key:
-    made = curve()
-    return Key(kid, f"ES{made.key_size}", partial(ec.generate_private_key, made), says)
+def elliptic(kid: str, **says: str) -> Key:
+    return Key(kid, "ES256", partial(ec.generate_private_key, ec.SECP256R1()), says)
 
 
-def rsa_key(kid: str, algorithm: str = "RS256", bits: int = 2048, **says: str) -> Key:
-    return Key(kid, algorithm, partial(rsa.generate_private_key, 65537, bits), says)
+def rsa_key(kid: str, bits: int = 2048) -> Key:
+    return Key(kid, "RS256", partial(rsa.generate_private_key, 65537, bits))
 
 
 def edwards(kid: str, **says: str) -> Key:
@@ -77,25 +72,20 @@ class AuthorizationServer:
         self.resource = resource
         self.keys = keys
         """Each a `Key`, the first of which signs, or a JWK as it is to be published."""
-        self.customer = "CUST001"
         self.answer: Answer | None = None
         self.fetched = 0
         """How often its keys were."""
-
-    @property
-    def jwks_url(self) -> str:
-        return f"{self.origin}/jwks"
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         """Return the claims of a good token, changed; None leaves one out."""
         now = int(time.time())
         good = {
             "iss": self.origin,
-            "sub": self.customer,
+            "sub": "CUST001",
             "aud": self.resource,
             "iat": now,
             "exp": now + 300,
-            "client_id": CLIENT_ID,
+            "client_id": "a-client",
             "scope": "bank:read bank:transfer",
             **changes,
         }
@@ -115,23 +105,21 @@ class AuthorizationServer:
                 keys = [key.jwk if isinstance(key, Key) else key for key in self.keys]
                 send(handler, 200, {"keys": keys})
             case "/.well-known/oauth-authorization-server":
-                send(handler, 200, self._metadata())
+                # What clients find out how to get a token from (RFC 8414).
+                metadata = {
+                    "issuer": self.origin,
+                    "authorization_endpoint": f"{self.origin}/authorize",
+                    "token_endpoint": f"{self.origin}/token",
+                    "jwks_uri": f"{self.origin}/jwks",
+                    "response_types_supported": ["code"],
+                }
+                send(handler, 200, metadata)
             case "/token":
                 token = self.keys[0].sign(self.claims(scope=sent["scope"], aud=sent["resource"]))
                 issued = {"access_token": token, "token_type": "Bearer", "scope": sent["scope"]}
                 send(handler, 200, {**issued, "expires_in": 300})
             case _:
                 send(handler, 404, "")
-
-    def _metadata(self) -> dict[str, Any]:
-        """What clients find out how to get a token from (RFC 8414)."""
-        return {
-            "issuer": self.origin,
-            "authorization_endpoint": f"{self.origin}/authorize",
-            "token_endpoint": f"{self.origin}/token",
-            "jwks_uri": self.jwks_url,
-            "response_types_supported": ["code"],
-        }
 
 
 def send(

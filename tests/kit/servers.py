@@ -168,6 +168,7 @@ def http_client(
     mode: str,
     answer: ElicitationFnT | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
+    **options: Any,
 ) -> Client:
     """Return a client that connects over HTTP when it is entered."""
     http = httpx2.AsyncClient(
@@ -177,17 +178,15 @@ def http_client(
         streamable_http_client(url, http_client=http),
         mode=mode,
         elicitation_callback=answer,
-        extensions=[CLIENT_EXTENSION],
+        **{"extensions": [CLIENT_EXTENSION], **options},
     )
 
 
-def stdio_client(
-    database: Path, mode: str, answer: ElicitationFnT | None = None, customer: str = "CUST001"
-) -> Client:
+def stdio_client(database: Path, mode: str, answer: ElicitationFnT | None = None) -> Client:
     """Return a client that starts its own server when it is entered."""
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "banking_server", "--database", str(database), "--customer", customer],
+        args=["-m", "banking_server", "--database", str(database), "--customer", "CUST001"],
         env=environment(),
     )
     return Client(server, mode=mode, elicitation_callback=answer, extensions=[CLIENT_EXTENSION])

@@ -298,7 +298,7 @@ async def test_keys_are_fetched_now_and_then_so_that_one_that_is_withdrawn_goes(
                 await anyio.lowlevel.checkpoint()
 
     with authorization_server(RESOURCE, [old]) as issuer:
-        keys = PublishedKeys(issuer.jwks_url, sleep=sleep)
+        keys = PublishedKeys(f"{issuer.origin}/jwks", sleep=sleep)
         async with anyio.create_task_group() as group:
             group.start_soon(keys.keep_fresh)
     assert slept == [FRESH_SECONDS, FRESH_SECONDS, REFETCH_SECONDS]
