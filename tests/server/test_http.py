@@ -1,5 +1,6 @@
 """The server over Streamable HTTP: the locked story, what is let in, and what is left behind."""
 
+import re
 import shutil
 import socket
 import time
@@ -14,7 +15,8 @@ from mcp.server.auth.provider import AccessToken
 
 from banking_server.server.tokens import CustomerTokens
 
-from ..kit.bank import Customer, code_of, structured
+from ..bank.support import sql
+from ..kit.bank import TABLES, Customer, code_of, structured
 from ..kit.command import PATIENCE, run
 from ..kit.servers import HttpServer, free_port, http_client, http_server, post, tool_call
 from ..kit.words import (
@@ -48,19 +50,27 @@ async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_log_holds_no_token_code_or_personal_detail(bank: HttpServer) -> None:
+async def test_no_token_code_or_personal_detail_is_logged_or_audited(bank: HttpServer) -> None:
     token, memo = bank.token(), "For the surprise party"
     customer = Customer("auto")
     async with http_client(bank.url, token, "auto") as customer.client:
         prepared = await customer.prepare(amount=12.34, memo=memo)
         transfer, code = structured(prepared)["transferId"], code_of(prepared)
-        for given in (wrong(code), code):
-            confirmed = await customer.confirm(transfer, confirmationCode=given)
+        for given in ({"extra": code}, {"confirmationCode": wrong(code)}, {}, {}):
+            confirmed = await customer.confirm(transfer, **{"confirmationCode": code, **given})
     assert structured(confirmed)["status"] == "posted"
     post(bank, bank.token("CUST999"), LIST_TOOLS)
-    log = bank.logged()
+    log, database = bank.logged(), bank.settings.database
     for secret in (token, token.rsplit(".", 1)[1], code, memo, "12.34", transfer, "Bearer"):
         assert secret not in log
+    trail, stored = [
+        str([sql(database, f"SELECT * FROM {table}") for table in tables])
+        for tables in (["audit_event"], TABLES)
+    ]
+    for secret in (code, wrong(code), memo, "Avery"):
+        assert not re.search(rf"\b{secret}\b", trail)
+        assert not re.search(rf"\b{secret}\b", log)
+    assert not re.search(rf"\b{code}\b", stored)
 
 
 # --- two processes --------------------------------------------------------------------------------

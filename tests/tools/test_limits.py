@@ -14,16 +14,7 @@ from banking_server.tools.limits import BURST_SECONDS, RateLimiter
 
 from ..kit.bank import World, settings, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY
-
-
-class Seconds:
-    """A monotonic clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from ..server.in_memory import Seconds
 
 
 def taken(limiter: RateLimiter, customer: str = "CUST001") -> int:
