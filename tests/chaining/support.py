@@ -16,7 +16,7 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 
-VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+from ..kit.words import VERSIONS
 
 
 @asynccontextmanager

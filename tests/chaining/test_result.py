@@ -49,16 +49,12 @@ def a_then(
     return FakeClient(tools, lambda name, _: answer("a", step) if name == "a" else b())
 
 
-def a_then_b() -> FakeClient:
-    return a_then(lambda: answer("b", {"tool": "burn"}, is_error=True))
-
-
 def fates(chain: ChainResult) -> list[tuple[str, str]]:
     return [(follow_up.tool, follow_up.status) for follow_up in chain.follow_ups]
 
 
 async def test_a_chain_is_one_result() -> None:
-    chain = await follow(a_then_b(), "a")
+    chain = await follow(a_then(lambda: answer("b", {"tool": "burn"}, is_error=True)), "a")
 
     assert chain.outcome is Outcome.DECLINED
     assert fates(chain) == [("b", "made"), ("burn", "not_made")]
