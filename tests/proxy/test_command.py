@@ -4,8 +4,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -127,26 +127,21 @@ MESSAGE = '{"jsonrpc": "2.0", "id": %s, "method": "%s", "params": %s}'
 HELLO = json.dumps({"protocolVersion": OLD, "capabilities": {}, "clientInfo": CLIENT})
 
 
-@pytest.fixture
-def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts proxies over stdio, and ends them if the test does not."""
-    with ExitStack() as ending:
-
-        def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
-            process = ending.enter_context(
-                subprocess.Popen(
-                    [*PROXY, *arguments],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    env=environment(**variables),
-                )
-            )
-            ending.callback(process.kill)
-            return process
-
-        yield start
+@contextmanager
+def started(**variables: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a proxy over stdio, and end it if the test does not."""
+    with subprocess.Popen(
+        [*PROXY, "--", *STRANGE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**variables),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def say(process: subprocess.Popen[str], line: str) -> None:
@@ -166,38 +161,38 @@ def who(process: subprocess.Popen[str]) -> JSON:
     return dict(answer(process)["result"]["structuredContent"])
 
 
-def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -> None:
+def test_the_process_over_stdio() -> None:
     """A line that is no message is refused alone, and the server ends with the proxy."""
-    process = started("--", *STRANGE, STRANGE_SETTING="mine", TOOL_CHAINING_PROXY_TOKEN="secret")
-    say(process, MESSAGE % (1, "initialize", HELLO))
-    assert answer(process)["result"]["serverInfo"]["name"] == "strange"
-    behind = who(process)
-    # It is told the environment, but not the token.
-    assert (behind["environment"], behind["secret"]) == ("mine", None)
-    for line, code, number in (
-        ("{", -32700, None),
-        (MESSAGE % ('"a"', "tools/list", r'{"x": "\ud800"}'), -32700, None),
-        (MESSAGE % ('"a"', "tools/list", '{"_meta": 7}'), -32602, "a"),
-    ):
-        say(process, line)
-        refusal = answer(process)
-        assert (refusal["id"], refusal["error"]["code"]) == (number, code), line
-        assert "\n" not in refusal["error"]["message"]
-    assert who(process)["pid"] == behind["pid"]
-    # A call that the client gives up is given up at the server.
-    say(process, MESSAGE % (8, "tools/call", '{"name": "slow", "arguments": {"text": "s"}}'))
-    process.send_signal(signal.SIGINT)
-    assert "error" in answer(process)
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (0, "")
-    assert "Traceback" not in errors
-    with pytest.raises(ProcessLookupError):
-        os.kill(behind["pid"], 0)
+    with started(STRANGE_SETTING="mine", TOOL_CHAINING_PROXY_TOKEN="secret") as process:
+        say(process, MESSAGE % (1, "initialize", HELLO))
+        assert answer(process)["result"]["serverInfo"]["name"] == "strange"
+        behind = who(process)
+        # It is told the environment, but not the token.
+        assert (behind["environment"], behind["secret"]) == ("mine", None)
+        for line, code, number in (
+            ("{", -32700, None),
+            (MESSAGE % ('"a"', "tools/list", r'{"x": "\ud800"}'), -32700, None),
+            (MESSAGE % ('"a"', "tools/list", '{"_meta": 7}'), -32602, "a"),
+        ):
+            say(process, line)
+            refusal = answer(process)
+            assert (refusal["id"], refusal["error"]["code"]) == (number, code), line
+            assert "\n" not in refusal["error"]["message"]
+        assert who(process)["pid"] == behind["pid"]
+        # A call that the client gives up is given up at the server.
+        say(process, MESSAGE % (8, "tools/call", '{"name": "slow", "arguments": {"text": "s"}}'))
+        process.send_signal(signal.SIGINT)
+        assert "error" in answer(process)
+        out, errors = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out) == (0, "")
+        assert "Traceback" not in errors
+        with pytest.raises(ProcessLookupError):
+            os.kill(behind["pid"], 0)
 
 
-def test_it_ends_with_its_client(started: Callable[..., subprocess.Popen[str]]) -> None:
-    process = started("--", *STRANGE)
-    say(process, MESSAGE % (1, "initialize", HELLO))
-    assert "result" in answer(process)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0
+def test_it_ends_with_its_client() -> None:
+    with started() as process:
+        say(process, MESSAGE % (1, "initialize", HELLO))
+        assert "result" in answer(process)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
