@@ -13,7 +13,7 @@ from .support import CAN_ASK, FRAMEWORKS, agents_server, fastmcp_client, missing
 INSTALL = "pip install '.[dev]'"
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.needs_program(missing("pydantic_ai", INSTALL)),
+    pytest.mark.needs_program(missing("fastmcp", INSTALL)),
     pytest.mark.needs_program(missing("agents", INSTALL)),
 ]
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
