@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +26,6 @@ from banking_server.conformance.server.scenario import ServerScenario, load_serv
 from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
-from ..kit.servers import free_port, wait_until_up
 from ..kit.serving import running
 from . import small_client
 from .small_server import SmallServer, http_server
@@ -80,22 +78,6 @@ def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iter
     http = http_server(server, required_header)
     with running(http) as origin:
         yield f"{origin}/mcp"
-
-
-@contextmanager
-def served_by(*command: str) -> Iterator[str]:
-    """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
-    process = subprocess.Popen(
-        [*command, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        wait_until_up(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def examine_server(

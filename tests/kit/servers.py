@@ -1,12 +1,13 @@
 """The bank's server as a process, reached over HTTP and stdio, and clients for it."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -77,32 +78,46 @@ def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[Htt
     port = free_port()
     chosen = {"BANKING_DATABASE": str(folder / "bank.db"), **variables}
     log = folder / f"server-{port}.log"
-    with log.open("wb") as out:
+    secret = chosen.get("BANKING_SECRET")
+    settings = Settings(
+        database=chosen["BANKING_DATABASE"],
+        secret=None if secret is None else SecretStr(secret),
+        port=port,
+        resource_url=chosen.get("BANKING_RESOURCE_URL"),
+    )
+    serve = command("serve", "--http", "--port", str(port), *arguments)
+    with serving_process(serve, port, log, **chosen) as process:
+        yield HttpServer(settings, port, log, process)
+
+
+@contextmanager
+def serving_process(
+    command: Sequence[str], port: int, log: Path | None = None, **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block."""
+    with open(log or os.devnull, "wb") as out:
         process = subprocess.Popen(
-            command("serve", "--http", "--port", str(port), *arguments),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            env=environment(**chosen),
+            env=environment(**variables),
         )
-    secret = chosen.get("BANKING_SECRET")
-    server = HttpServer(
-        Settings(
-            database=chosen["BANKING_DATABASE"],
-            secret=None if secret is None else SecretStr(secret),
-            port=port,
-            resource_url=chosen.get("BANKING_RESOURCE_URL"),
-        ),
-        port,
-        log,
-        process,
-    )
     try:
-        wait_until_up(server.url, process)
-        yield server
+        wait_until_up(f"http://127.0.0.1:{port}/mcp", process)
+        yield process
     finally:
         if process.poll() is None:
-            server.interrupt()
+            process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+
+
+@contextmanager
+def served_by(*command: str) -> Iterator[str]:
+    """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
+    port = free_port()
+    with serving_process([*command, str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
