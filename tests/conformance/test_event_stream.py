@@ -160,9 +160,6 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
             headers = {"content-type": "application/json", "mcp-session-id": "s"}
             self.answer(200, body.encode(), headers)
 
-        def do_DELETE(self) -> None:
-            self.answer(200)
-
     answered = threading.Event()
     with serving(Asking) as origin:
         target = Target(url=f"{origin}/mcp", timeout=15)

@@ -260,12 +260,6 @@ def hostile_server() -> Iterator[str]:
     """Serve every mode over HTTP, in a thread of this process; gives the URL without the mode."""
 
     class Hostile(Handler):
-        def do_GET(self) -> None:
-            self.send_error(405)
-
-        def do_DELETE(self) -> None:
-            self.answer(200)
-
         def do_POST(self) -> None:
             message = self.message()
             if "id" not in message or "method" not in message:

@@ -20,6 +20,14 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
+    def do_GET(self) -> None:
+        """Offer no stream of a session."""
+        self.answer(405)
+
+    def do_DELETE(self) -> None:
+        """End a session."""
+        self.answer(200)
+
     def message(self) -> Any:
         """Return the JSON that was sent."""
         return json.loads(self.rfile.read(int(self.headers["content-length"])))
