@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -61,9 +60,6 @@ def edwards(kid: str, **says: str) -> Key:
     return Key(kid, "EdDSA", ed25519.Ed25519PrivateKey.generate, says)
 
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
 class AuthorizationServer:
     """What one does that has a single client; `answer`, if there is one, answers for its keys."""
 
@@ -72,7 +68,7 @@ class AuthorizationServer:
         self.resource = resource
         self.keys = keys
         """Each a `Key`, the first of which signs, or a JWK as it is to be published."""
-        self.answer: Answer | None = None
+        self.answer: Callable[[Handler], None] | None = None
         self.fetched = 0
         """How often its keys were."""
 
@@ -91,7 +87,7 @@ class AuthorizationServer:
         }
         return {name: value for name, value in good.items() if value is not None}
 
-    def respond(self, handler: BaseHTTPRequestHandler) -> None:
+    def respond(self, handler: Handler) -> None:
         """Answer one request."""
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))).decode()
         asked = urlsplit(handler.path)
@@ -103,7 +99,7 @@ class AuthorizationServer:
             case "/jwks":
                 self.fetched += 1
                 keys = [key.jwk if isinstance(key, Key) else key for key in self.keys]
-                send(handler, 200, {"keys": keys})
+                send(handler, {"keys": keys})
             case "/.well-known/oauth-authorization-server":
                 # What clients find out how to get a token from (RFC 8414).
                 metadata = {
@@ -113,20 +109,17 @@ class AuthorizationServer:
                     "jwks_uri": f"{self.origin}/jwks",
                     "response_types_supported": ["code"],
                 }
-                send(handler, 200, metadata)
+                send(handler, metadata)
             case "/token":
                 token = self.keys[0].sign(self.claims(scope=sent["scope"], aud=sent["resource"]))
                 issued = {"access_token": token, "token_type": "Bearer", "scope": sent["scope"]}
-                send(handler, 200, {**issued, "expires_in": 300})
+                send(handler, {**issued, "expires_in": 300})
             case _:
-                send(handler, 404, "")
+                handler.answer(404)
 
 
-def send(
-    handler: Any, status: int, body: Any, headers: Any = (("Content-Type", "application/json"),)
-) -> None:
-    content = (json.dumps(body) if isinstance(body, dict) else body).encode()
-    handler.answer(status, content, dict(headers))
+def send(handler: Handler, body: dict[str, Any]) -> None:
+    handler.answer(200, json.dumps(body).encode())
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import base64
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -31,6 +30,7 @@ from ..kit.authorization_server import (
 )
 from ..kit.bank import copy_of
 from ..kit.servers import free_port, tool_call
+from ..kit.serving import Handler
 from .in_memory import Bank, bank_in_memory
 
 pytestmark = pytest.mark.anyio
@@ -231,18 +231,18 @@ async def test_keys_are_fetched_once_and_anew_for_a_new_name(full: Path) -> None
         assert issuer.fetched == 3
 
 
-def redirected(handler: BaseHTTPRequestHandler) -> None:
-    send(handler, 302, "", [("Location", f"http://{handler.headers['Host']}/evil")])
+def redirected(handler: Handler) -> None:
+    handler.answer(302, headers={"Location": f"http://{handler.headers['Host']}/evil"})
 
 
-OUTAGES: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
-    "an error": (lambda handler: send(handler, 500, "no"), "HTTP 500"),
+OUTAGES: dict[str, tuple[Callable[[Handler], None], str]] = {
+    "an error": (lambda handler: handler.answer(500, b"no"), "HTTP 500"),
     "a redirect": (redirected, "HTTP 302"),
     "keys that are none": (
-        lambda handler: send(handler, 200, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
+        lambda handler: send(handler, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
         "no key for signatures",
     ),
-    "no end": (lambda handler: send(handler, 200, "x" * 600_000), "more than 131072 bytes"),
+    "no end": (lambda handler: handler.answer(200, b"x" * 600_000), "more than 131072 bytes"),
 }
 
 
