@@ -41,12 +41,10 @@ def answer(name: str, then: Any = None, **more: Any) -> CallToolResult:
     )
 
 
-def a_then(
-    b: Callable[[], CallToolResult | Awaitable[CallToolResult]], step: Any = NEXT_STEP
-) -> FakeClient:
+def a_then(b: Callable[[], CallToolResult | Awaitable[CallToolResult]]) -> FakeClient:
     """A client whose `a` names `b`, which brings this; `burn` is not followed."""
     tools = [tool("a"), tool("b"), tool("burn", annotations=None)]
-    return FakeClient(tools, lambda name, _: answer("a", step) if name == "a" else b())
+    return FakeClient(tools, lambda name, _: answer("a", NEXT_STEP) if name == "a" else b())
 
 
 def fates(chain: ChainResult) -> list[tuple[str, str]]:

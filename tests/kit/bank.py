@@ -227,15 +227,11 @@ class World:
         """Everything that is stored, but for the audit trail."""
         return {table: self.sql(f"SELECT * FROM {table} ORDER BY 1") for table in TABLES}
 
-    def events(self, *, after: int = 0) -> list[dict[str, Any]]:
+    def events(self) -> list[dict[str, Any]]:
         """The audit trail."""
         names = ("customer_id", "tool", "outcome", "subject")
         chain = ("chain_id", "chain_level", "chain_previous_tool")
-        rows = self.sql(
-            f"SELECT {', '.join((*names, *chain))} FROM audit_event WHERE event_id > ? "
-            "ORDER BY event_id",
-            after,
-        )
+        rows = self.sql(f"SELECT {', '.join((*names, *chain))} FROM audit_event ORDER BY event_id")
         return [dict(zip((*names, *chain), row, strict=True)) for row in rows]
 
     def outcomes(self) -> list[tuple[str, str]]:

@@ -141,11 +141,7 @@ def post(server: HttpServer, token: str | None, message: dict[str, Any] | bytes)
 
 
 def request_of(
-    message: dict[str, Any] | bytes,
-    token: str | None,
-    *,
-    revision: str = MODERN,
-    capabilities: dict[str, Any] | None = None,
+    message: dict[str, Any] | bytes, token: str | None, *, revision: str = MODERN
 ) -> tuple[bytes, dict[str, str]]:
     """Return the body and the headers with which a client sends a message; bytes as they are."""
     sent = {
@@ -158,8 +154,7 @@ def request_of(
         return message, sent
     if revision == MODERN and "method" in message:
         params = message.get("params") or {}
-        own = {"protocolVersion": MODERN, "clientInfo": CLIENT}
-        own |= {"clientCapabilities": capabilities or {}}
+        own = {"protocolVersion": MODERN, "clientInfo": CLIENT, "clientCapabilities": {}}
         meta = {f"io.modelcontextprotocol/{name}": value for name, value in own.items()}
         message = {**message, "params": {**params, "_meta": {**meta, **params.get("_meta", {})}}}
         sent["Mcp-Method"] = message["method"]

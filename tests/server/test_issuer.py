@@ -114,11 +114,10 @@ async def test_the_metadata_names_the_issuer(bank: Bank, issuer: AuthorizationSe
 Made = Callable[[Bank, AuthorizationServer], str]
 
 
-def by(key: Key, algorithm: str | None = None, **changes: Any) -> Made:
+def by(key: Key, **changes: Any) -> Made:
     """Return the good token that a key signs, changed: by claims, or by `header`."""
     header = changes.pop("header", {})
-    signer = Key(key.kid, algorithm or key.algorithm, lambda: key.private)
-    return lambda bank, issuer: signer.sign(issuer.claims(**changes), **header)
+    return lambda bank, issuer: key.sign(issuer.claims(**changes), **header)
 
 
 GOOD: dict[str, Made] = {

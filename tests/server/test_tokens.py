@@ -123,8 +123,8 @@ def claims(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
 
-def signed(key: bytes = KEY, algorithm: str = "HS256", **changes: Any) -> str:
-    return jwt.encode(claims(**changes), key, algorithm)
+def signed(key: bytes = KEY, **changes: Any) -> str:
+    return jwt.encode(claims(**changes), key, "HS256")
 
 
 def unsigned() -> str:
