@@ -1,20 +1,18 @@
 """The real server as a subprocess over stdio, as a host runs it."""
 
-import json
 import re
 import signal
 import sqlite3
-import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ..kit.bank import Customer, structured
-from ..kit.command import PATIENCE, command, environment
+from ..kit.command import PATIENCE, command
 from ..kit.servers import stdio_client
+from ..kit.stdio import lines_of
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, LOCKED_REASON, LOCKED_TEXT, TO_AN_AGENT, TO_SAVINGS
 
@@ -50,66 +48,8 @@ async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
     ]
 
 
-class Server:
-    """A server, and the lines that a client writes and reads."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.process, self.stdin, self.stdout = process, process.stdin, process.stdout
-
-    def send(self, line: Any) -> None:
-        if isinstance(line, dict):
-            line = json.dumps({"jsonrpc": "2.0", **line})
-        self.stdin.write((line.encode() if isinstance(line, str) else line) + b"\n")
-        self.stdin.flush()
-
-    def said(self) -> dict[str, Any]:
-        message = json.loads(self.stdout.readline())
-        assert message["jsonrpc"] == "2.0"
-        return dict(message)
-
-    def answer(self) -> tuple[Any, int]:
-        said = self.said()
-        return said["id"], said.get("error", {"code": 0})["code"]
-
-    def open(self, capabilities: dict[str, Any] | None = None) -> None:
-        """Begin as a client of 2025-11-25; by default, as one that can be asked something."""
-        params = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {"elicitation": {}} if capabilities is None else capabilities,
-            "clientInfo": {"name": "test", "version": "1"},
-        }
-        self.send({"id": 1, "method": "initialize", "params": params})
-        assert self.answer() == (1, 0)
-        self.send({"method": "notifications/initialized"})
-
-    def call(self, request_id: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        params = {"name": name, "arguments": arguments}
-        self.send({"id": request_id, "method": "tools/call", "params": params})
-        return self.said()
-
-    def end(self) -> tuple[list[dict[str, Any]], str]:
-        """End the input; return what else is said, and the log."""
-        rest, errors = self.process.communicate(timeout=PATIENCE)
-        assert self.process.returncode == 0
-        return [json.loads(line) for line in rest.splitlines()], errors.decode()
-
-
-@contextmanager
-def serving(database: Path, *arguments: str, **variables: str) -> Iterator[Server]:
-    process = subprocess.Popen(
-        command("--database", str(database), *arguments),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(**variables),
-    )
-    try:
-        yield Server(process)
-    finally:
-        process.kill()
-        process.communicate()
+def serving(database: Path, *arguments: str, **variables: str) -> Any:
+    return lines_of(command("--database", str(database), *arguments), **variables)
 
 
 CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"list_accounts",%s}}'
