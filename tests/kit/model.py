@@ -139,11 +139,11 @@ class _Handler(Handler):
                     self.model.over.wait(30)
                     self.close_connection = True
                 case Endless():
-                    self._begin_stream()
+                    self.begin_stream()
                     while not self.model.over.is_set():
                         self._event(_chunk({"content": action.piece}))
                 case Reply() if path in EVENTS:
-                    self._begin_stream()
+                    self.begin_stream()
                     for event in EVENTS[path](request, action):
                         self.wfile.write(f"event: {event['type']}\n".encode())
                         self._event(event)
@@ -158,20 +158,13 @@ class _Handler(Handler):
         body = raw.body.encode() if isinstance(raw.body, str) else raw.body
         self.answer(raw.status, body, {"content-type": raw.content_type, **raw.headers})
 
-    def _begin_stream(self) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.close_connection = True
-
     def _event(self, data: dict[str, Any] | str) -> None:
         text = data if isinstance(data, str) else json.dumps(data)
         self.wfile.write(f"data: {text}\n\n".encode())
         self.wfile.flush()
 
     def _stream(self, request: dict[str, Any], reply: Reply) -> None:
-        self._begin_stream()
+        self.begin_stream()
         text = reply.text or ""
         for at in range(0, len(text), 5):
             self._event(_chunk({"content": text[at : at + 5]}))

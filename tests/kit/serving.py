@@ -45,6 +45,14 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def begin_stream(self) -> None:
+        """Begin a stream of events, which is over when the connection is closed."""
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
 
 @contextmanager
 def serving(handler: type[Handler], port: int = 0) -> Iterator[str]:
