@@ -42,6 +42,7 @@ from ..kit.words import (
     PREPARE,
     SAVINGS,
 )
+from ..multiplex.support import multiplex, request
 
 pytestmark = pytest.mark.anyio
 
@@ -83,11 +84,6 @@ async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str
             assert csp == {f"{kind}Domains": [] for kind in KINDS}
         if mode == "auto":
             assert EXTENSION_ID in (person.client.server_capabilities.extensions or {})
-
-
-def step(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    params = {"name": name, "arguments": arguments}
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
 @pytest.mark.parametrize(
@@ -149,11 +145,11 @@ async def test_a_form_is_what_a_step_in_another_call_has(world: World) -> None:
     """`multiplex_tools` has no view that could take its place, and gives nothing that confirms."""
     answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}]
     async with world.customer(extensions=[SHOWS_VIEWS], answers=answers) as person:
-        done = await person.call("multiplex_tools", tools=[step(PREPARE, {"amount": 12})])
+        done = await multiplex(person, request(1, PREPARE, {"amount": 12}))
         assert "pending" in everything(done)
         assert DATA not in everything(done)
         assert not re.search(r"\b\d{6}\b", words(done))
-        refused = await person.call("multiplex_tools", tools=[step(LOOK_HANDOFF, {})])
+        refused = await multiplex(person, request(1, LOOK_HANDOFF, {}))
         assert f"there is no tool '{LOOK_HANDOFF}'" in words(refused)
 
 
@@ -201,8 +197,8 @@ async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) ->
     async with world.customer(extensions=[SHOWS_VIEWS], answers=["decline"]) as person:
         prepared = await person.prepare()
         transfer_id = structured(prepared)["transferId"]
-        asked = step(CONFIRM, {"transferId": transfer_id, "action": "confirm"})
-        await person.call("multiplex_tools", tools=[asked])
+        asked = request(1, CONFIRM, {"transferId": transfer_id, "action": "confirm"})
+        await multiplex(person, asked)
         refused(await in_view(person, transfer_id, secret_of(prepared)), "secret")
         seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
         await person.cancel(transfer_id)
