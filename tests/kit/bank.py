@@ -252,16 +252,22 @@ class World:
         sums = self.sql("SELECT currency, sum(amount_minor) FROM entry GROUP BY currency")
         assert all(total == 0 for _, total in sums), sums
 
-    async def decide(self, *, granted: bool = True, manager: str = "Morgan Example") -> None:
-        """Decide the one approval that is open, at the manager's desk."""
-        ((approval_id,),) = self.sql("SELECT approval_id FROM approval WHERE status = 'requested'")
+    @asynccontextmanager
+    async def desk(self) -> AsyncIterator[Bank]:
+        """Open the bank for those who work there."""
         bank = await open_bank(self.location, self.clock())
         try:
-            await decide_approval(
-                bank, approval_id, granted=granted, manager=manager, now=self.clock()
-            )
+            yield bank
         finally:
             await bank.close()
+
+    async def grant(self) -> None:
+        """Grant the one approval that is open, as a manager."""
+        ((approval_id,),) = self.sql("SELECT approval_id FROM approval WHERE status = 'requested'")
+        async with self.desk() as bank:
+            await decide_approval(
+                bank, approval_id, granted=True, manager="Morgan Example", now=self.clock()
+            )
 
 
 def structured(result: CallToolResult) -> dict[str, Any]:

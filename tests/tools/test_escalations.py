@@ -98,7 +98,7 @@ async def test_it_cannot_be_confirmed_before_it_is_granted(world: World) -> None
         assert next_tool(waiting) is None
         assert world.funds(SAVINGS) == 2_500_000
 
-        await world.decide(granted=True)
+        await world.grant()
         world.clock.move(hours=23)
         told = structured(await customer.call(APPROVAL, transferId=transfer_id, reason="Again"))
         assert told["status"] == "granted"

@@ -22,7 +22,6 @@ from ..kit.bank import (
     facts,
     next_tool,
     one_round,
-    open_bank,
     refused,
     settings,
     structured,
@@ -106,12 +105,9 @@ async def test_a_code_at_the_desk_is_in_no_result(
         assert structured(missing)["status"] == "confirmation_needed"
         for result in (prepared, missing):
             assert "the customer gets it from the bank's desk" in words(result)
-        bank = await open_bank(world.location, world.clock())
-        try:
+        async with world.desk() as bank:
             key = load_keys(settings(Path())).confirmation_codes
             listed = await list_codes(bank, key, world.clock())
-        finally:
-            await bank.close()
         codes = {each.transfer.transfer_id: each.code for each in listed}
         transfer_id = structured(prepared)["transferId"]
         code = codes[transfer_id]
