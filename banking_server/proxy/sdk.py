@@ -1,8 +1,8 @@
 """What the proxy borrows from the inner parts of the MCP SDK.
 
 The SDK promises to keep what its documentation names. A minor release may move the rest, and all
-of it that the proxy uses stands here. `tests/test_sdk_seam.py` asserts each piece, and that no
-other module of the proxy imports any.
+of it that the proxy uses stands here. `tests/test_sdk_seam.py` asserts that no other
+module of the proxy imports any.
 
 - `ServerSession._request_outbound` and `._connection`: the two ways back to the client, for one
   request's messages and for those of none. The public methods take and check models, and the proxy

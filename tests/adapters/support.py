@@ -11,7 +11,7 @@ from typing import Any
 from banking_server.chaining import FollowNonDestructive
 
 from ..kit.command import command, environment
-from ..kit.model import Reply, ScriptedModel, scripted_model
+from ..kit.model import Reply, scripted_model
 
 PAGE = "banking_server/adapters/README.md"
 
@@ -62,20 +62,6 @@ async def with_fastmcp(server: Server, call: Call, **options: Any) -> str:
     return json.dumps([block.text for block in result.content], ensure_ascii=False)
 
 
-async def with_pydantic_ai(server: Server, call: Call, **options: Any) -> str:
-    from pydantic_ai import Agent
-    from pydantic_ai.mcp import MCPToolset
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    client = fastmcp_client(server, **options)
-    with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
-        provider = OpenAIProvider(base_url=model.url, api_key="none")
-        agent = Agent(OpenAIChatModel("scripted", provider=provider), toolsets=[MCPToolset(client)])
-        assert (await agent.run("Go on.")).output == "Done."
-    return told(model)
-
-
 @asynccontextmanager
 async def agents_server(server: Server, **options: Any) -> AsyncIterator[Any]:
     from banking_server.adapters.openai_agents import ChainingStdio, ChainingStreamableHttp
@@ -101,11 +87,7 @@ async def with_openai_agents(server: Server, call: Call, **options: Any) -> str:
             chat = OpenAIChatCompletionsModel(model="scripted", openai_client=endpoint)
             agent = Agent("clerk", model=chat, mcp_servers=[connected])
             assert (await Runner.run(agent, "Go on.")).final_output == "Done."
-    return told(model)
-
-
-def told(model: ScriptedModel) -> str:
-    """What the model was told of its one call."""
+    # What the model was told of its one call.
     assert len(model.requests) == 2
     roles = [message["role"] for message in model.requests[1]["messages"]]
     assert roles == ["user", "assistant", "tool"]
@@ -115,9 +97,9 @@ def told(model: ScriptedModel) -> str:
 
 FRAMEWORKS: dict[str, Callable[..., Awaitable[str]]] = {
     "FastMCP": with_fastmcp,
-    "Pydantic AI": with_pydantic_ai,
     "OpenAI Agents": with_openai_agents,
 }
+"""Pydantic AI uses FastMCP's client, and `test_usage.py` runs the program that shows it."""
 
-CAN_ASK = {"FastMCP", "Pydantic AI"}
+CAN_ASK = {"FastMCP"}
 """The frameworks whose user can be asked what the server asks."""

@@ -13,7 +13,7 @@ from .support import CAN_ASK, FRAMEWORKS, agents_server, fastmcp_client, missing
 INSTALL = "pip install '.[dev]'"
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.needs_program(missing("pydantic_ai", INSTALL)),
+    pytest.mark.needs_program(missing("fastmcp", INSTALL)),
     pytest.mark.needs_program(missing("agents", INSTALL)),
 ]
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -46,9 +46,9 @@ async def test_the_locked_account_hands_itself_off(world: World, framework: str)
 
 
 @each_framework
-async def test_a_step_that_may_destroy_needs_consent(anything: str, framework: str) -> None:
+async def test_a_step_that_may_destroy_needs_consent(elsewhere: str, framework: str) -> None:
     run = FRAMEWORKS[framework]
-    said = await run(anything, ("tidy_up", {}))
+    said = await run(elsewhere, ("tidy_up", {}))
     assert "There is a lot to delete." in said
     assert "That call was not made: the host did not consent" in said
     assert "Everything is gone." not in said
@@ -56,14 +56,14 @@ async def test_a_step_that_may_destroy_needs_consent(anything: str, framework: s
 
     seen: list[Any] = []
     options = {"consent": Always(), "limit": 2, "on_step": seen.append, "on_end": seen.append}
-    said = await run(anything, ("tidy_up", {}), chaining=options)
+    said = await run(elsewhere, ("tidy_up", {}), chaining=options)
     assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
     assert [step.level for step in seen[:-1]] == [1, 2]
     assert seen[-1].outcome == "completed"
 
 
-async def test_a_call_that_was_lost_is_not_made_again(anything: str) -> None:
-    async with fastmcp_client(anything) as client, agents_server(anything) as server:
+async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
+    async with fastmcp_client(elsewhere) as client, agents_server(elsewhere) as server:
         for call in (client.call_tool_mcp, server.call_tool):
             first, second = [(await call("begin", {})).content[-1].text for _ in range(2)]
             assert "That call was started, and whether it took effect is not known" in first
@@ -82,12 +82,12 @@ async def test_a_call_that_was_lost_is_not_made_again(anything: str) -> None:
     ],
     ids=["approval", "approval-asked-for", "filter", "filter-of-a-kept-list", "filter-asked"],
 )
-async def test_what_the_agent_may_not_call_alone_is_not_called(anything: str, policy: Any) -> None:
+async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, policy: Any) -> None:
     """And that it may not is the reason that is told, whatever the server lists."""
     allowed = {"chaining": {"consent": Always()}}
-    said = await FRAMEWORKS["OpenAI Agents"](anything, ("steer", {}), **allowed, **policy)
+    said = await FRAMEWORKS["OpenAI Agents"](elsewhere, ("steer", {}), **allowed, **policy)
     assert "gone" in said
-    async with agents_server(anything, **allowed, **policy) as server:
+    async with agents_server(elsewhere, **allowed, **policy) as server:
         result = await server.call_tool("tidy_up", {})
     assert "That call was not made: the host did not consent" in result.content[-1].text
 
@@ -105,7 +105,7 @@ def test_what_cannot_consent_is_refused_at_once() -> None:
             make(server, chaining=wrong)
 
 
-async def test_no_follow_up_call_is_sent_twice(anything: str) -> None:
+async def test_no_follow_up_call_is_sent_twice(elsewhere: str) -> None:
     with pytest.raises(ValueError, match="max_retry_attempts must be 0"):
-        async with agents_server(anything, max_retry_attempts=2):
+        async with agents_server(elsewhere, max_retry_attempts=2):
             pass

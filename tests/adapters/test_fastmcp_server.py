@@ -1,11 +1,11 @@
 """The server half on FastMCP: what it keeps back."""
 
-import logging
 from typing import Any
 
 import pytest
 from mcp_types import InputRequiredResult
 
+from ..chaining.support import errors
 from .support import missing
 
 pytestmark = [
@@ -48,14 +48,6 @@ def client() -> Any:
 
     mcp.tool(lambda: "Not listed.", name="hidden")
     return Client(mcp)
-
-
-def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [
-        record.getMessage()
-        for record in caplog.records
-        if record.name == "banking_server.chaining.outgoing" and record.levelno == logging.ERROR
-    ]
 
 
 @pytest.mark.parametrize(

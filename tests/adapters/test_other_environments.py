@@ -118,12 +118,12 @@ def test_the_locked_account_hands_itself_off(world: World, other: Other, way: st
     assert len(model.requests) == 2
 
 
-def test_a_step_that_may_destroy_needs_consent(anything: str, other: Other) -> None:
-    said = other.agent(anything, ("tidy_up", {}))[0]["told"]
+def test_a_step_that_may_destroy_needs_consent(elsewhere: str, other: Other) -> None:
+    said = other.agent(elsewhere, ("tidy_up", {}))[0]["told"]
     assert "That call was not made: the host did not consent" in said
     assert "Everything is gone." not in said
 
-    said = other.agent(anything, ("tidy_up", {}), "client", always=True)[0]["told"]
+    said = other.agent(elsewhere, ("tidy_up", {}), "client", always=True)[0]["told"]
     assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
 
 

@@ -57,11 +57,11 @@ async def test_fastmcp_as_a_server() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_policy_of_ones_own(anything: str, world: World) -> None:
+async def test_a_policy_of_ones_own(elsewhere: str, world: World) -> None:
     left: dict[str, object] = {}
     exec(block(PAGE, "consent", "python"), left)
     chaining = left["chaining"]
     said = await FRAMEWORKS["FastMCP"](world.location, (PREPARE, FROM_LOCKED), chaining=chaining)
     assert "Your reference is ho_" in said
-    said = await FRAMEWORKS["FastMCP"](anything, ("count", {}), chaining=chaining)
+    said = await FRAMEWORKS["FastMCP"](elsewhere, ("count", {}), chaining=chaining)
     assert "the host did not consent" in said

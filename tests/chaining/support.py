@@ -1,10 +1,12 @@
 """A client that is all script, and one that is connected in memory."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 from mcp import Client
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
@@ -16,7 +18,7 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 
-VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+from ..kit.words import VERSIONS
 
 
 @asynccontextmanager
@@ -34,6 +36,15 @@ async def follow(client: Any, name: str, arguments: Any = None, **options: Any) 
 
 def texts(result: CallToolResult | ChainResult) -> list[str]:
     return [block.text for block in result.content if isinstance(block, TextContent)]
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What is logged of directives that are not sent."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "banking_server.chaining.outgoing" and record.levelno == logging.ERROR
+    ]
 
 
 def tool(name: str, **more: Any) -> Tool:

@@ -1,4 +1,4 @@
-"""Reading `_meta.nextTool`, and writing it."""
+"""Reading `_meta.nextTool`, and writing it; reading what a request says about its chain."""
 
 from typing import Any
 
@@ -7,10 +7,12 @@ from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from banking_server.chaining import (
+    IDENTIFIER,
     META_KEY,
     Found,
     Malformed,
     read_directive,
+    read_provenance,
     with_next_tool,
 )
 
@@ -57,3 +59,22 @@ def test_what_is_wrong_is_said_in_words_of_ours(value: Any, reason: str) -> None
     reading = read_directive({META_KEY: value})
     assert isinstance(reading, Malformed)
     assert reading.reason.startswith(reason)
+
+
+FIRST = {"chainId": "c", "level": 1}
+LATER = {"chainId": "c", "level": 2, "previousTool": "t"}
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        *(None, [], "c", {}, {"chainId": "c"}, {"level": 1}, {"chain_id": "c", "level": 1}),
+        *({**FIRST, "chainId": id_} for id_ in ("", "c" * 129, 5, None, "\ud800")),
+        *({**FIRST, "level": level} for level in (0, -1, True, "1", 1.5, None, 2)),
+        *({**FIRST, "previousTool": tool} for tool in (None, "t")),
+        *({**LATER, "previousTool": tool} for tool in (None, "", 5)),
+        {**LATER, "level": 1e400},
+    ],
+)
+def test_malformed_provenance_is_ignored(wire: object) -> None:
+    assert read_provenance({IDENTIFIER: wire}) is None

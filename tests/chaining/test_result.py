@@ -41,16 +41,10 @@ def answer(name: str, then: Any = None, **more: Any) -> CallToolResult:
     )
 
 
-def a_then(
-    b: Callable[[], CallToolResult | Awaitable[CallToolResult]], step: Any = NEXT_STEP
-) -> FakeClient:
+def a_then(b: Callable[[], CallToolResult | Awaitable[CallToolResult]]) -> FakeClient:
     """A client whose `a` names `b`, which brings this; `burn` is not followed."""
     tools = [tool("a"), tool("b"), tool("burn", annotations=None)]
-    return FakeClient(tools, lambda name, _: answer("a", step) if name == "a" else b())
-
-
-def a_then_b() -> FakeClient:
-    return a_then(lambda: answer("b", {"tool": "burn"}, is_error=True))
+    return FakeClient(tools, lambda name, _: answer("a", NEXT_STEP) if name == "a" else b())
 
 
 def fates(chain: ChainResult) -> list[tuple[str, str]]:
@@ -58,7 +52,7 @@ def fates(chain: ChainResult) -> list[tuple[str, str]]:
 
 
 async def test_a_chain_is_one_result() -> None:
-    chain = await follow(a_then_b(), "a")
+    chain = await follow(a_then(lambda: answer("b", {"tool": "burn"}, is_error=True)), "a")
 
     assert chain.outcome is Outcome.DECLINED
     assert fates(chain) == [("b", "made"), ("burn", "not_made")]

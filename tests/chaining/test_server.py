@@ -4,7 +4,6 @@ What form a directive must have to go out: the vectors, in `tests/conformance/te
 """
 
 import json
-import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +28,7 @@ from banking_server.chaining import (
     ToolChaining,
 )
 
-from .support import connect, texts
+from .support import connect, errors, texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -84,14 +83,6 @@ async def emitted(value: Any, mode: str = "auto", **more: Any) -> CallToolResult
     """What a client gets that did not declare the extension."""
     async with connect(checked(), mode) as client:
         return await emit(client, value, **more)
-
-
-def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [
-        record.getMessage()
-        for record in caplog.records
-        if record.name == "banking_server.chaining.outgoing" and record.levelno == logging.ERROR
-    ]
 
 
 async def test_a_declared_client_gets_the_directive_and_no_words(mode: str) -> None:
@@ -226,13 +217,10 @@ async def test_a_strict_server_answers_a_bad_directive_with_an_error(mode: str) 
     assert (result.meta or {})[META_KEY] == GOOD
 
 
-def test_an_extension_without_a_server_cannot_start() -> None:
-    with pytest.raises(RuntimeError, match="for one server"):
-        ToolChaining().settings()
-
-
 def test_an_extension_is_for_one_server() -> None:
     chaining = ToolChaining()
+    with pytest.raises(RuntimeError, match="for one server"):
+        chaining.settings()
     checked(chaining)
     with pytest.raises(RuntimeError, match="for one server"):
         checked(chaining)

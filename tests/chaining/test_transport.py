@@ -5,25 +5,30 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server
+from mcp.types import CallToolResult, ListToolsResult, TextContent
 
 from banking_server.chaining import (
     CLIENT_EXTENSION,
+    META_KEY,
     ChainResult,
     FollowUpStatus,
     Outcome,
     ResilientHttpClient,
+    Step,
 )
 from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES, TOO_LARGE
 
 from ..kit.cutting import cutting_server
 from ..kit.servers import free_port
 from ..kit.words import MODES
-from .support import follow
+from .support import follow, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -97,6 +102,38 @@ async def test_a_plain_client_is_cancelled_and_the_result_is_told_all_the_same()
     assert [(call.tool, call.status) for call in chain.follow_ups] == [
         ("cut", FollowUpStatus.UNKNOWN)
     ]
+
+
+# --- a result that the SDK's client refuses, by its check of structured content -------------------
+
+NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
+    async def list_tools(*_: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[tool("a"), tool("pay", outputSchema=NUMBERS)])
+
+    async def call_tool(_: Any, params: Any) -> CallToolResult:
+        return CallToolResult(
+            content=[TextContent(type="text", text=f"{params.name} was done")],
+            structured_content={"n": "seven"},
+            _meta={META_KEY: {"tool": "pay"}} if params.name == "a" else None,
+        )
+
+    told: list[Step] = []
+    server: Server[Any] = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with Client(server, mode=mode) as client:
+        chain = await follow(client, "a", on_step=told.append, follow_unadvertised=True)
+        # What the client does outside a chain is as before.
+        with pytest.raises(RuntimeError, match="Invalid structured content"):
+            await client.call_tool("pay", {})
+
+    assert chain.detail.startswith('the client\'s check of what "pay" returned failed: ')
+    assert [step.tool for step in chain.steps] == ["a", "pay"]
+    assert tuple(told) == chain.steps
+    assert [(call.tool, call.status) for call in chain.follow_ups] == [("pay", FollowUpStatus.MADE)]
+    assert "pay was done" in str(chain.content)
 
 
 # --- how much is read -----------------------------------------------------------------------------

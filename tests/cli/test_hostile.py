@@ -122,7 +122,6 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
         ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
         ("no_list", 2, "The server's list of tools is not valid MCP: see tools in it."),
         ("pages", 2, "the server's tools have more than 4,000,000 characters."),
-        ("long_pages", 2, "the server's tools have more than 4,000,000 characters."),
         ("listless", 2, "The server did not list its tools within 0.5 s."),
     ],
 )

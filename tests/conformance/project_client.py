@@ -31,32 +31,37 @@ from banking_server.chaining import (
 )
 
 
+def agrees(context: Mapping[str, Any], tool: str) -> bool:
+    """Return whether the user of this context agrees to a call, and the host does not deny it.
+
+    Of a list of answers it is one after the other; the last one holds for all further questions.
+    """
+    if tool in context.get("deniedTools", []):
+        return False
+    answer = context.get("consentByTool", {}).get(tool, context.get("consent"))
+    if isinstance(answer, list):
+        answer = answer.pop(0) if len(answer) > 1 else answer[0]
+    return bool(answer == "grant")
+
+
 @dataclass
 class Policy:
     """What the host lets its model call, and what it asks the user about; one for all calls."""
 
-    answer: str
-    """What the user answers, if nothing else is said for a tool: `grant` or `refuse`."""
-    answers: Mapping[str, str | list[str]]
-    """The same for some tools; a list has one for each question, the last one for all further."""
-    denied: list[str]
-    trusts_hints: bool
+    context: Mapping[str, Any]
 
     async def allows(self, proposal: Proposal) -> bool:
-        if proposal.tool.name in self.denied:
-            return False
-        if self.trusts_hints and await FollowNonDestructive().allows(proposal):
+        if (
+            proposal.tool.name not in self.context.get("deniedTools", [])
+            and self.context.get("trustHints", True)
+            and await FollowNonDestructive().allows(proposal)
+        ):
             return True
-        return await self.allows_again(proposal)
+        return agrees(self.context, proposal.tool.name)
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Ask the user, whatever the hints say, unless the host denies the call anyway."""
-        if proposal.tool.name in self.denied:
-            return False
-        answer = self.answers.get(proposal.tool.name, self.answer)
-        if isinstance(answer, list):
-            answer = answer.pop(0) if len(answer) > 1 else answer[0]
-        return answer == "grant"
+        """Ask the user, whatever the hints say."""
+        return agrees(self.context, proposal.tool.name)
 
 
 @dataclass
@@ -126,12 +131,7 @@ async def chain_of(
     client: Client, http: httpx2.AsyncClient, context: Mapping[str, Any], told: "Told"
 ) -> ChainResult | None:
     """Make the first call and follow the chain; None if the host does not allow the first call."""
-    policy = Policy(
-        context.get("consent", "refuse"),
-        context.get("consentByTool", {}),
-        context.get("deniedTools", []),
-        context.get("trustHints", True),
-    )
+    policy = Policy(context)
     if context.get("firstCallBy") == "model":
         tools = {tool.name: tool for tool in await list_all_tools(client)}
         first = Proposal(tools[context["tool"]], context["arguments"], level=1, previous_tool="")

@@ -5,10 +5,7 @@ decision has a method of its own, so that a mutant is a few lines: see `server_m
 """
 
 import json
-import queue
 import sys
-import uuid
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ID = "com.example/tool-chaining"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -265,7 +262,7 @@ class SmallServer:
         }
 
 
-# Transports
+# Over stdio; over HTTP, `support.serving` serves it
 
 
 def serve_stdio(server):
@@ -286,85 +283,6 @@ def serve_stdio(server):
         answer = server.handle(message, state, ask)
         if answer is not None:
             send(answer)
-
-
-def http_server(server, required_header=None):
-    """Return an HTTP server on a free loopback port, not yet serving."""
-    sessions, waiting = {}, {}
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"]))
-            if required_header and self.headers.get(required_header[0]) != required_header[1]:
-                return self.plain(401)
-            message = json.loads(body)
-            session = self.headers.get("mcp-session-id")
-            if message.get("method") == "initialize":
-                session = uuid.uuid4().hex
-                sessions[session] = message["params"]["capabilities"]
-            if "method" not in message:
-                waiting.pop(message["id"]).put(message.get("result") or {})
-                return self.plain(202)
-            self.streaming = False
-            answer = server.handle(message, sessions.get(session, {}), self.ask)
-            if answer is None:
-                return self.plain(202)
-            if self.streaming:
-                return self.event(answer)
-            data = server.written(answer).encode()
-            self.send_response(200)
-            if session:
-                self.send_header("mcp-session-id", session)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def ask(self, params):
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("connection", "close")
-            self.end_headers()
-            self.close_connection = self.streaming = True
-            question, box = uuid.uuid4().hex, queue.SimpleQueue()
-            waiting[question] = box
-            self.event(
-                {
-                    "jsonrpc": "2.0",
-                    "id": question,
-                    "method": "elicitation/create",
-                    "params": params,
-                }
-            )
-            return box.get(timeout=10)
-
-        def event(self, message):
-            self.wfile.write(
-                f": comment\nevent: message\ndata: {server.written(message)}\n\n".encode()
-            )
-            self.wfile.flush()
-
-        def do_GET(self):
-            self.plain(405)
-
-        def do_DELETE(self):
-            sessions.pop(self.headers.get("mcp-session-id"), None)
-            self.plain(200)
-
-        def plain(self, status):
-            self.send_response(status)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *args):
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    return http
 
 
 if __name__ == "__main__":

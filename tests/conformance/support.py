@@ -4,13 +4,14 @@ import contextlib
 import io
 import json
 import signal
-import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 from unittest import mock
 
@@ -27,10 +28,10 @@ from banking_server.conformance.server.scenario import ServerScenario, load_serv
 from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
-from ..kit.servers import free_port, wait_until_up
-from ..kit.serving import running
+from ..kit.serving import Handler
+from ..kit.serving import serving as served_by_handler
 from . import small_client
-from .small_server import SmallServer, http_server
+from .small_server import SmallServer
 
 HERE = Path(__file__).parent
 SHOP = HERE / "shop.yaml"
@@ -44,7 +45,6 @@ steps:
 """
 """A scenario for that shop, to begin with."""
 SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
-CLIENT_COMMAND = [sys.executable, str(HERE / "small_client.py")]
 UNTESTABLE = "UNTESTABLE"
 
 OF_INTERMEDIARIES = {
@@ -78,25 +78,52 @@ def all_checks(side: Any) -> frozenset[str]:
 @contextmanager
 def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iterator[str]:
     """Serve over HTTP while the block lasts; gives the URL."""
-    http = http_server(server, required_header)
-    with running(http) as origin:
+    sessions: dict[str | None, Any] = {}
+    waiting: dict[str, SimpleQueue[Any]] = {}
+
+    class Serving(Handler):
+        streaming = False
+
+        def do_POST(self) -> None:
+            message = self.message()
+            if required_header and self.headers.get(required_header[0]) != required_header[1]:
+                return self.answer(401)
+            session = self.headers.get("mcp-session-id")
+            if message.get("method") == "initialize":
+                session = uuid.uuid4().hex
+                sessions[session] = message["params"]["capabilities"]
+            if "method" not in message:
+                waiting.pop(message["id"]).put(message.get("result") or {})
+                return self.answer(202)
+            answer = server.handle(message, sessions.get(session, {}), self.ask)
+            if answer is None:
+                return self.answer(202)
+            if self.streaming:
+                return self.event(answer)
+            known = {"mcp-session-id": session} if session else {}
+            headers = {"content-type": "application/json", **known}
+            return self.answer(200, server.written(answer).encode(), headers)
+
+        def ask(self, params: Any) -> Any:
+            self.begin_stream()
+            self.streaming = True
+            question, box = uuid.uuid4().hex, SimpleQueue[Any]()
+            waiting[question] = box
+            asked = {"method": "elicitation/create", "params": params}
+            self.event({"jsonrpc": "2.0", "id": question, **asked})
+            return box.get(timeout=10)
+
+        def event(self, message: Any) -> None:
+            event = f": comment\nevent: message\ndata: {server.written(message)}\n\n"
+            self.wfile.write(event.encode())
+            self.wfile.flush()
+
+        def do_DELETE(self) -> None:
+            sessions.pop(self.headers.get("mcp-session-id"), None)
+            super().do_DELETE()
+
+    with served_by_handler(Serving) as origin:
         yield f"{origin}/mcp"
-
-
-@contextmanager
-def served_by(*command: str) -> Iterator[str]:
-    """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
-    process = subprocess.Popen(
-        [*command, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        wait_until_up(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def examine_server(

@@ -11,9 +11,11 @@ from typing import Any
 from unittest import mock
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from banking_server.conformance.requirements import load_checks, load_requirements
+from banking_server.conformance.server.scenario import load_server_scenario
 from banking_server.packaged import packaged
 
 from .mutants import load_mutants
@@ -171,6 +173,26 @@ def test_a_check_can_be_left_out() -> None:
     run = judge("names-unlisted-tool", "--skip", UNLISTED)
     assert run.code == 0
     assert "it was not chosen: 1 sentence\n" in run.output
+
+
+# A first scenario file
+
+
+def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> None:
+    server, path = SmallServer(), tmp_path / "first.yaml"
+    with serving(server) as url:
+        run = suite("scenario", "--url", url, "-o", path)
+        assert suite("scenario", "--url", url).output == path.read_text()
+        there = suite("scenario", "--url", url, "-o", path)
+        assert (there.code, "the file exists" in there.errors) == (2, True)
+    assert server.calls == 0
+    assert (run.code, run.output, f"{path} --url {url}\n" in run.errors) == (0, "", True)
+    assert [step.call for step in load_server_scenario(path).steps] == ["login"]
+    # Without the marks, every tool is a step.
+    every = path.read_text().replace("\n  # - ", "\n  - ").replace("\n  #   ", "\n    ")
+    steps = yaml.safe_load(every)["steps"]
+    assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
+    assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
 
 
 # Secrets

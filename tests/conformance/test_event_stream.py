@@ -30,10 +30,7 @@ def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
     class Streaming(Handler):
         def do_POST(self) -> None:
             answered = server.handle(self.message(), {})
-            self.close_connection = True
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.end_headers()
+            self.begin_stream()
             with suppress(OSError):  # The suite gives up.
                 for chunk in chunks(json.dumps(answered, ensure_ascii=False).encode()):
                     self.wfile.write(chunk)
@@ -133,10 +130,7 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
 
     class Asking(Handler):
         def do_GET(self) -> None:
-            self.close_connection = True
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.end_headers()
+            self.begin_stream()
             listening.set()
             asked.wait(10)
             question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create"}
@@ -159,9 +153,6 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
             body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result})
             headers = {"content-type": "application/json", "mcp-session-id": "s"}
             self.answer(200, body.encode(), headers)
-
-        def do_DELETE(self) -> None:
-            self.answer(200)
 
     answered = threading.Event()
     with serving(Asking) as origin:

@@ -101,7 +101,6 @@ def test_the_program_that_is_written_is_the_one_shown_and_takes_a_client(tmp_pat
     assert text == block("specs/conformance/README.md", "client_under_test.py", "python")
     assert "choose another name" in suite("program", "-o", written).errors
 
-    scripts = ("client", "--scenario", "follow", "--scenario", "failures")
     command = ("--", sys.executable, written)
     ends = 'mode="json")'
     written.write_text(
@@ -114,6 +113,6 @@ def test_the_program_that_is_written_is_the_one_shown_and_takes_a_client(tmp_pat
     before, rest = text.split("    from mcp", 1)
     written.write_text(before + OWN_BODY + rest[rest.index("\n\n\n") :], "utf-8")
     found = {"PYTHONPATH": str(HERE.parents[1])}
-    own = suite(*scripts, "--one-process", *command, environment=found)
+    own = suite("client", "--scenario", "follow", "--one-process", *command, environment=found)
     assert own.code == 0, own.output
     assert suite(*case, *command, environment=found).code == 0

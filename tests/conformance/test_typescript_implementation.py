@@ -9,8 +9,9 @@ import pytest
 
 from banking_server.conformance.target.era import Era
 
+from ..kit.servers import served_by
 from .node_project import TYPESCRIPT, missing, node
-from .support import Ended, served_by, suite
+from .support import Ended, suite
 
 SPECS = Path(__file__).parents[2] / "specs"
 SOURCE = SPECS / "implementations" / "typescript"

@@ -1,7 +1,7 @@
 """An authorization server on loopback, as small as one can be, and keys to sign tokens with.
 
 A client gets a token for a customer by its own credentials, and finds out how from the server's
-metadata. Nobody has to log in: the customer is `AuthorizationServer.customer`.
+metadata. Nobody has to log in: the customer is always CUST001.
 """
 
 import json
@@ -10,17 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from .serving import Handler, serving
-
-CLIENT_ID = "a-client"
 
 
 @dataclass
@@ -40,8 +36,7 @@ class Key:
     @property
     def jwk(self) -> dict[str, Any]:
         """The public half, as it is published."""
-        kinds = {"ES": ECAlgorithm, "Ed": OKPAlgorithm}
-        of_kind: Any = kinds.get(self.algorithm[:2], RSAAlgorithm)
+        of_kind: Any = jwt.get_algorithm_by_name(self.algorithm)
         described = of_kind.to_jwk(self.private.public_key(), as_dict=True)
         return {**described, "kid": self.kid, **self.says}
 
@@ -53,20 +48,16 @@ class Key:
         return jwt.encode(claims, self.private, self.algorithm, headers=said)
 
 
-def elliptic(kid: str, curve: Any = ec.SECP256R1, **says: str) -> Key:
-    made = curve()
-    return Key(kid, f"ES{made.key_size}", partial(ec.generate_private_key, made), says)
+def elliptic(kid: str, **says: str) -> Key:
+    return Key(kid, "ES256", partial(ec.generate_private_key, ec.SECP256R1()), says)
 
 
-def rsa_key(kid: str, algorithm: str = "RS256", bits: int = 2048, **says: str) -> Key:
-    return Key(kid, algorithm, partial(rsa.generate_private_key, 65537, bits), says)
+def rsa_key(kid: str, bits: int = 2048) -> Key:
+    return Key(kid, "RS256", partial(rsa.generate_private_key, 65537, bits))
 
 
 def edwards(kid: str, **says: str) -> Key:
     return Key(kid, "EdDSA", ed25519.Ed25519PrivateKey.generate, says)
-
-
-Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class AuthorizationServer:
@@ -77,31 +68,26 @@ class AuthorizationServer:
         self.resource = resource
         self.keys = keys
         """Each a `Key`, the first of which signs, or a JWK as it is to be published."""
-        self.customer = "CUST001"
-        self.answer: Answer | None = None
+        self.answer: Callable[[Handler], None] | None = None
         self.fetched = 0
         """How often its keys were."""
-
-    @property
-    def jwks_url(self) -> str:
-        return f"{self.origin}/jwks"
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         """Return the claims of a good token, changed; None leaves one out."""
         now = int(time.time())
         good = {
             "iss": self.origin,
-            "sub": self.customer,
+            "sub": "CUST001",
             "aud": self.resource,
             "iat": now,
             "exp": now + 300,
-            "client_id": CLIENT_ID,
+            "client_id": "a-client",
             "scope": "bank:read bank:transfer",
             **changes,
         }
         return {name: value for name, value in good.items() if value is not None}
 
-    def respond(self, handler: BaseHTTPRequestHandler) -> None:
+    def respond(self, handler: Handler) -> None:
         """Answer one request."""
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))).decode()
         asked = urlsplit(handler.path)
@@ -113,32 +99,27 @@ class AuthorizationServer:
             case "/jwks":
                 self.fetched += 1
                 keys = [key.jwk if isinstance(key, Key) else key for key in self.keys]
-                send(handler, 200, {"keys": keys})
+                send(handler, {"keys": keys})
             case "/.well-known/oauth-authorization-server":
-                send(handler, 200, self._metadata())
+                # What clients find out how to get a token from (RFC 8414).
+                metadata = {
+                    "issuer": self.origin,
+                    "authorization_endpoint": f"{self.origin}/authorize",
+                    "token_endpoint": f"{self.origin}/token",
+                    "jwks_uri": f"{self.origin}/jwks",
+                    "response_types_supported": ["code"],
+                }
+                send(handler, metadata)
             case "/token":
                 token = self.keys[0].sign(self.claims(scope=sent["scope"], aud=sent["resource"]))
                 issued = {"access_token": token, "token_type": "Bearer", "scope": sent["scope"]}
-                send(handler, 200, {**issued, "expires_in": 300})
+                send(handler, {**issued, "expires_in": 300})
             case _:
-                send(handler, 404, "")
-
-    def _metadata(self) -> dict[str, Any]:
-        """What clients find out how to get a token from (RFC 8414)."""
-        return {
-            "issuer": self.origin,
-            "authorization_endpoint": f"{self.origin}/authorize",
-            "token_endpoint": f"{self.origin}/token",
-            "jwks_uri": self.jwks_url,
-            "response_types_supported": ["code"],
-        }
+                handler.answer(404)
 
 
-def send(
-    handler: Any, status: int, body: Any, headers: Any = (("Content-Type", "application/json"),)
-) -> None:
-    content = (json.dumps(body) if isinstance(body, dict) else body).encode()
-    handler.answer(status, content, dict(headers))
+def send(handler: Handler, body: dict[str, Any]) -> None:
+    handler.answer(200, json.dumps(body).encode())
 
 
 @contextmanager

@@ -227,15 +227,11 @@ class World:
         """Everything that is stored, but for the audit trail."""
         return {table: self.sql(f"SELECT * FROM {table} ORDER BY 1") for table in TABLES}
 
-    def events(self, *, after: int = 0) -> list[dict[str, Any]]:
+    def events(self) -> list[dict[str, Any]]:
         """The audit trail."""
         names = ("customer_id", "tool", "outcome", "subject")
         chain = ("chain_id", "chain_level", "chain_previous_tool")
-        rows = self.sql(
-            f"SELECT {', '.join((*names, *chain))} FROM audit_event WHERE event_id > ? "
-            "ORDER BY event_id",
-            after,
-        )
+        rows = self.sql(f"SELECT {', '.join((*names, *chain))} FROM audit_event ORDER BY event_id")
         return [dict(zip((*names, *chain), row, strict=True)) for row in rows]
 
     def outcomes(self) -> list[tuple[str, str]]:
@@ -256,16 +252,22 @@ class World:
         sums = self.sql("SELECT currency, sum(amount_minor) FROM entry GROUP BY currency")
         assert all(total == 0 for _, total in sums), sums
 
-    async def decide(self, *, granted: bool = True, manager: str = "Morgan Example") -> None:
-        """Decide the one approval that is open, at the manager's desk."""
-        ((approval_id,),) = self.sql("SELECT approval_id FROM approval WHERE status = 'requested'")
+    @asynccontextmanager
+    async def desk(self) -> AsyncIterator[Bank]:
+        """Open the bank for those who work there."""
         bank = await open_bank(self.location, self.clock())
         try:
-            await decide_approval(
-                bank, approval_id, granted=granted, manager=manager, now=self.clock()
-            )
+            yield bank
         finally:
             await bank.close()
+
+    async def grant(self) -> None:
+        """Grant the one approval that is open, as a manager."""
+        ((approval_id,),) = self.sql("SELECT approval_id FROM approval WHERE status = 'requested'")
+        async with self.desk() as bank:
+            await decide_approval(
+                bank, approval_id, granted=True, manager="Morgan Example", now=self.clock()
+            )
 
 
 def structured(result: CallToolResult) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event
 from typing import Any
 
 Json = dict[str, Any]
@@ -34,10 +33,9 @@ MISCHIEF = f"{SAID}{ESCAPES}"
 
 @dataclass(frozen=True)
 class Sent:
-    """What is sent for one message: the body of an HTTP response, or one or more lines."""
+    """What is sent for one message: an HTTP response, of which the body is a line over stdio."""
 
-    body: Iterator[bytes]
-    content_type: str = "application/json"
+    body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     status: int = 200
     reason: str = "OK"
@@ -77,14 +75,10 @@ def tool(name: str, **more: Any) -> Json:
     return {"name": name, "inputSchema": {"type": "object"}, **more}
 
 
-def answer(message: Json, result: Json) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
-
-
 def error(message: Json, words: str, code: int = -32000) -> Sent:
     refused = {"code": code, "message": words}
     body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refused})
-    return Sent(iter([body.encode()]))
+    return Sent(body.encode())
 
 
 def by_directive(message: Json, directive: Json) -> Json | None:
@@ -105,15 +99,6 @@ def pages(message: Json) -> Json | None:
     page = int((message.get("params") or {}).get("cursor", 0))
     listed = [tool(f"{page}_{number}") for number in range(3_000)]
     return {"tools": listed, "nextCursor": str(page + 1)}
-
-
-@mode
-def long_pages(message: Json) -> Json | None:
-    """List one tool on each of pages without end, with a description of 3 MB."""
-    if message["method"] != "tools/list":
-        return by_directive(message, {"tool": "never"})
-    page = int((message.get("params") or {}).get("cursor", 0))
-    return {"tools": [tool(str(page), description="x" * 3_000_000)], "nextCursor": str(page + 1)}
 
 
 # --- odd, and no attack ---------------------------------------------------------------------------
@@ -172,26 +157,26 @@ def no_list(message: Json) -> Json | None:
 @mode
 def silent(message: Json) -> Sent | None:
     """Do not answer a call at all."""
-    return Sent(_nothing()) if message["method"] == "tools/call" else None
+    return nothing() if message["method"] == "tools/call" else None
 
 
 @mode
 def mute(message: Json) -> Sent | None:
     """Do not answer anything."""
-    return Sent(_nothing())
+    return nothing()
 
 
 @mode
 def listless(message: Json) -> Sent | Json | None:
     """Answer calls, but never list the tools."""
     if message["method"] == "tools/list":
-        return Sent(_nothing())
+        return nothing()
     return by_directive(message, {"tool": "second"})
 
 
-def _nothing() -> Iterator[bytes]:
+def nothing() -> Sent:
     time.sleep(60)
-    yield b""
+    return Sent()
 
 
 # --- escapes --------------------------------------------------------------------------------------
@@ -252,14 +237,14 @@ def escapes_in_http(message: Json) -> Sent | None:
     shown = MISCHIEF.encode("utf-8").decode("latin-1").replace("\r", "").replace("\n", " ")
     shown = shown.replace("\x00", "").replace('"', "")
     challenge = {"www-authenticate": f'Bearer error="x", error_description="{shown}"'}
-    return Sent(iter([b""]), headers=challenge, status=401, reason=shown)
+    return Sent(headers=challenge, status=401, reason=shown)
 
 
 @mode
 def no_token(message: Json) -> Sent | None:
     """Refuse whoever comes."""
     challenge = {"www-authenticate": 'Bearer error="x", error_description="Who is it?"'}
-    return Sent(iter([b""]), headers=challenge, status=401, reason="No")
+    return Sent(headers=challenge, status=401, reason="No")
 
 
 @mode
@@ -273,15 +258,8 @@ def escapes_in_stderr(message: Json) -> None:
 @contextmanager
 def hostile_server() -> Iterator[str]:
     """Serve every mode over HTTP, in a thread of this process; gives the URL without the mode."""
-    over = Event()
 
     class Hostile(Handler):
-        def do_GET(self) -> None:
-            self.send_error(405)
-
-        def do_DELETE(self) -> None:
-            self.answer(200)
-
         def do_POST(self) -> None:
             message = self.message()
             if "id" not in message or "method" not in message:
@@ -289,24 +267,14 @@ def hostile_server() -> Iterator[str]:
                 return
             self.close_connection = True
             sent = _sent(self.path.rpartition("/")[2], message)
-            try:
-                self.send_response(sent.status, sent.reason)
-                for name, value in {"content-type": sent.content_type, **sent.headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                for part in sent.body:
-                    self.wfile.write(part)
-                    self.wfile.flush()
-                    if over.is_set():
-                        return
-            except OSError:
-                pass
+            self.send_response(sent.status, sent.reason)
+            for name, value in {"content-type": "application/json", **sent.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(sent.body)
 
     with serving(Hostile) as origin:
-        try:
-            yield origin
-        finally:
-            over.set()
+        yield origin
 
 
 def _sent(name: str, message: Json) -> Sent:
@@ -315,7 +283,8 @@ def _sent(name: str, message: Json) -> Sent:
     done = MODES[name](message)
     if isinstance(done, Sent):
         return done
-    return Sent(iter([answer(message, usual(message) if done is None else done)]))
+    result = usual(message) if done is None else done
+    return Sent(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
 
 
 def main(name: str) -> None:
@@ -324,11 +293,7 @@ def main(name: str) -> None:
         message = json.loads(line)
         if "id" not in message or "method" not in message:
             continue
-        for part in _sent(name, message).body:
-            sys.stdout.buffer.write(part)
-            sys.stdout.buffer.flush()
-        sys.stdout.buffer.write(b"\n")
-        sys.stdout.buffer.flush()
+        print(_sent(name, message).body.decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,11 @@ from typing import Any
 from .serving import Handler, serving
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 100, 10
+USAGE = {
+    "prompt_tokens": PROMPT_TOKENS,
+    "completion_tokens": COMPLETION_TOKENS,
+    "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS,
+}
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,7 @@ class Reply:
     """A well-formed reply: text, native calls `(name, arguments)`, or both."""
 
     text: str | None = None
-    calls: Sequence[tuple[str, str | dict[str, Any]]] = ()
-    ids: bool = True
+    calls: Sequence[tuple[str, dict[str, Any]]] = ()
 
 
 @dataclass(frozen=True)
@@ -135,11 +139,11 @@ class _Handler(Handler):
                     self.model.over.wait(30)
                     self.close_connection = True
                 case Endless():
-                    self._begin_stream()
+                    self.begin_stream()
                     while not self.model.over.is_set():
                         self._event(_chunk({"content": action.piece}))
                 case Reply() if path in EVENTS:
-                    self._begin_stream()
+                    self.begin_stream()
                     for event in EVENTS[path](request, action):
                         self.wfile.write(f"event: {event['type']}\n".encode())
                         self._event(event)
@@ -154,48 +158,30 @@ class _Handler(Handler):
         body = raw.body.encode() if isinstance(raw.body, str) else raw.body
         self.answer(raw.status, body, {"content-type": raw.content_type, **raw.headers})
 
-    def _begin_stream(self) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.close_connection = True
-
     def _event(self, data: dict[str, Any] | str) -> None:
         text = data if isinstance(data, str) else json.dumps(data)
         self.wfile.write(f"data: {text}\n\n".encode())
         self.wfile.flush()
 
     def _stream(self, request: dict[str, Any], reply: Reply) -> None:
-        self._begin_stream()
+        self.begin_stream()
         text = reply.text or ""
         for at in range(0, len(text), 5):
             self._event(_chunk({"content": text[at : at + 5]}))
-        for index, (name, arguments) in enumerate(reply.calls):
-            written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            first = {"index": index, "type": "function", "function": {"name": name}}
-            if reply.ids:
-                first["id"] = f"id-{index}"
-            self._event(_chunk({"tool_calls": [first]}))
+        for index, called in enumerate(_calls(reply)):
+            written = called["function"].pop("arguments")
+            self._event(_chunk({"tool_calls": [{"index": index, **called}]}))
             for at in range(0, len(written), 5):
                 piece = {"index": index, "function": {"arguments": written[at : at + 5]}}
                 self._event(_chunk({"tool_calls": [piece]}))
         self._event(_chunk({}, finish=_finish(reply)))
         if request.get("stream_options", {}).get("include_usage"):
-            self._event({**_chunk({}), "choices": [], "usage": _usage()})
+            self._event({**_chunk({}), "choices": [], "usage": USAGE})
         self._event("[DONE]")
 
 
 def _finish(reply: Reply) -> str:
     return "tool_calls" if reply.calls else "stop"
-
-
-def _usage() -> dict[str, int]:
-    return {
-        "prompt_tokens": PROMPT_TOKENS,
-        "completion_tokens": COMPLETION_TOKENS,
-        "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS,
-    }
 
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -208,27 +194,25 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     }
 
 
+def _calls(reply: Reply) -> list[dict[str, Any]]:
+    functions = [{"name": name, "arguments": json.dumps(given)} for name, given in reply.calls]
+    return [
+        {"id": f"id-{index}", "type": "function", "function": function}
+        for index, function in enumerate(functions)
+    ]
+
+
 def _completion(reply: Reply) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text}
     if reply.calls:
-        message["tool_calls"] = [
-            {
-                **({"id": f"id-{index}"} if reply.ids else {}),
-                "type": "function",
-                "function": {
-                    "name": name,
-                    "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
-                },
-            }
-            for index, (name, arguments) in enumerate(reply.calls)
-        ]
+        message["tool_calls"] = _calls(reply)
     return {
         "id": "reply",
         "object": "chat.completion",
         "created": 0,
         "model": "scripted",
         "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}],
-        "usage": _usage(),
+        "usage": USAGE,
     }
 
 

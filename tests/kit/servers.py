@@ -1,12 +1,13 @@
 """The bank's server as a process, reached over HTTP and stdio, and clients for it."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,7 +19,6 @@ from mcp import Client
 from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import ElicitResult
 from pydantic import SecretStr
 
 from banking_server.chaining import CLIENT_EXTENSION
@@ -78,32 +78,46 @@ def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[Htt
     port = free_port()
     chosen = {"BANKING_DATABASE": str(folder / "bank.db"), **variables}
     log = folder / f"server-{port}.log"
-    with log.open("wb") as out:
+    secret = chosen.get("BANKING_SECRET")
+    settings = Settings(
+        database=chosen["BANKING_DATABASE"],
+        secret=None if secret is None else SecretStr(secret),
+        port=port,
+        resource_url=chosen.get("BANKING_RESOURCE_URL"),
+    )
+    serve = command("serve", "--http", "--port", str(port), *arguments)
+    with serving_process(serve, port, log, **chosen) as process:
+        yield HttpServer(settings, port, log, process)
+
+
+@contextmanager
+def serving_process(
+    command: Sequence[str], port: int, log: Path | None = None, **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block."""
+    with open(log or os.devnull, "wb") as out:
         process = subprocess.Popen(
-            command("serve", "--http", "--port", str(port), *arguments),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            env=environment(**chosen),
+            env=environment(**variables),
         )
-    secret = chosen.get("BANKING_SECRET")
-    server = HttpServer(
-        Settings(
-            database=chosen["BANKING_DATABASE"],
-            secret=None if secret is None else SecretStr(secret),
-            port=port,
-            resource_url=chosen.get("BANKING_RESOURCE_URL"),
-        ),
-        port,
-        log,
-        process,
-    )
     try:
-        wait_until_up(server.url, process)
-        yield server
+        wait_until_up(f"http://127.0.0.1:{port}/mcp", process)
+        yield process
     finally:
         if process.poll() is None:
-            server.interrupt()
+            process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+
+
+@contextmanager
+def served_by(*command: str) -> Iterator[str]:
+    """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
+    port = free_port()
+    with serving_process([*command, str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
@@ -127,11 +141,7 @@ def post(server: HttpServer, token: str | None, message: dict[str, Any] | bytes)
 
 
 def request_of(
-    message: dict[str, Any] | bytes,
-    token: str | None,
-    *,
-    revision: str = MODERN,
-    capabilities: dict[str, Any] | None = None,
+    message: dict[str, Any] | bytes, token: str | None, *, revision: str = MODERN
 ) -> tuple[bytes, dict[str, str]]:
     """Return the body and the headers with which a client sends a message; bytes as they are."""
     sent = {
@@ -144,8 +154,7 @@ def request_of(
         return message, sent
     if revision == MODERN and "method" in message:
         params = message.get("params") or {}
-        own = {"protocolVersion": MODERN, "clientInfo": CLIENT}
-        own |= {"clientCapabilities": capabilities or {}}
+        own = {"protocolVersion": MODERN, "clientInfo": CLIENT, "clientCapabilities": {}}
         meta = {f"io.modelcontextprotocol/{name}": value for name, value in own.items()}
         message = {**message, "params": {**params, "_meta": {**meta, **params.get("_meta", {})}}}
         sent["Mcp-Method"] = message["method"]
@@ -169,6 +178,7 @@ def http_client(
     mode: str,
     answer: ElicitationFnT | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
+    **options: Any,
 ) -> Client:
     """Return a client that connects over HTTP when it is entered."""
     http = httpx2.AsyncClient(
@@ -178,32 +188,15 @@ def http_client(
         streamable_http_client(url, http_client=http),
         mode=mode,
         elicitation_callback=answer,
-        extensions=[CLIENT_EXTENSION],
+        **{"extensions": [CLIENT_EXTENSION], **options},
     )
 
 
-def stdio_client(
-    database: Path, mode: str, answer: ElicitationFnT | None = None, customer: str = "CUST001"
-) -> Client:
+def stdio_client(database: Path, mode: str, answer: ElicitationFnT | None = None) -> Client:
     """Return a client that starts its own server when it is entered."""
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "banking_server", "--database", str(database), "--customer", customer],
+        args=["-m", "banking_server", "--database", str(database), "--customer", "CUST001"],
         env=environment(),
     )
     return Client(server, mode=mode, elicitation_callback=answer, extensions=[CLIENT_EXTENSION])
-
-
-class Chooser:
-    """Answers every question with one choice, or by declining, and remembers the questions."""
-
-    def __init__(self, choice: str | None) -> None:
-        self.choice = choice
-        self.asked: list[Any] = []
-
-    async def __call__(self, context: Any, params: Any) -> ElicitResult:
-        self.asked.append(params)
-        if self.choice is None:
-            return ElicitResult(action="decline")
-        (name,) = params.requested_schema["properties"]
-        return ElicitResult(action="accept", content={name: self.choice})

@@ -20,6 +20,14 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
+    def do_GET(self) -> None:
+        """Offer no stream of a session."""
+        self.answer(405)
+
+    def do_DELETE(self) -> None:
+        """End a session."""
+        self.answer(200)
+
     def message(self) -> Any:
         """Return the JSON that was sent."""
         return json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -36,6 +44,14 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def begin_stream(self) -> None:
+        """Begin a stream of events, which is over when the connection is closed."""
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
 
 
 @contextmanager
@@ -63,10 +79,10 @@ def running(server: HTTPServer) -> Iterator[str]:
 
 @contextmanager
 def served(
-    app: Any, port: int = 0, *, ending: Callable[[], None] | None = None, path: str = "/mcp"
+    app: Any, *, ending: Callable[[], None] | None = None, path: str = "/mcp"
 ) -> Iterator[str]:
     """Serve an ASGI application as the servers here are, until the end; gives the URL of `path`."""
-    listening = listen("127.0.0.1", port)
+    listening = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
     to_end = asyncio.Event()
     runner = asyncio.Runner()

@@ -110,11 +110,7 @@ def answer_of(text: str) -> CreateMessageResult:
 def wanted_of(params: CreateMessageRequestParams) -> str:
     """What a question to the model asks for."""
     (message,) = params.messages
-    return wanted_in(message.content.text)  # type: ignore[union-attr]
-
-
-def wanted_in(question: str) -> str:
-    return question.rpartition("What is wanted: ")[2]
+    return message.content.text.rpartition("What is wanted: ")[2]  # type: ignore[union-attr]
 
 
 def noted(request_id: int | str, memo: Any, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from banking_server.tools.multiplex.references import (
 
 from ..kit.bank import World, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, HANDOFF, LOCKED, PREPARE, SAVINGS
-from ..tools.cases import named
 from .support import (
     MULTIPLEX,
     ClientModel,
@@ -63,7 +62,7 @@ TEXTS = [
 REFERENCES = [("jmespath", *case) for case in VALUES] + [("text", *case) for case in TEXTS]
 
 
-@pytest.mark.parametrize(("kind", "written", "value"), REFERENCES, ids=named(REFERENCES))
+@pytest.mark.parametrize(("kind", "written", "value"), REFERENCES)
 def test_a_reference_gives_a_value(kind: str, written: str, value: Any) -> None:
     reference = Reference(kind, written)
     assert reference.problem(3) is None

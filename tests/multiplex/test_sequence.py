@@ -6,32 +6,29 @@ Each step is the caller's own call, over as many rounds and servers as its quest
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
+from mcp import MCPError
 from mcp.types import ElicitResult
 
 from banking_server.chaining import IDENTIFIER
 from banking_server.chaining.arguments import argument_problem
-from banking_server.server.build import utc_now
-from banking_server.server.http import http_app
-from banking_server.server.tokens import Tokens, load_keys
 
 from ..kit.bank import (
+    SECRET,
     Customer,
     World,
     audiences,
     code_of,
     next_tool,
-    settings,
     structured,
     words,
 )
 from ..kit.model import error, scripted_model
+from ..kit.servers import http_client
 from ..kit.words import (
     ACCOUNTS,
     BALANCE,
@@ -46,6 +43,7 @@ from ..kit.words import (
     TO_AN_AGENT,
     TO_SAVINGS,
 )
+from ..server.in_memory import URL, bank_in_memory
 from .support import (
     MULTIPLEX,
     ClientModel,
@@ -268,22 +266,12 @@ async def over_http(
     world: World, customer: str = "CUST001", mode: str = "auto", **options: Any
 ) -> AsyncIterator[Customer]:
     """Connect a customer with a token that may only read, to a server without sessions."""
-    chosen = settings(world.location).model_copy(update={"max_sessions": 0})
-    app = http_app(chosen, clock=world.clock)
-    token = Tokens(load_keys(chosen).tokens, chosen.resource).mint(
-        customer, ["bank:read"], now=utc_now(), lifetime=timedelta(minutes=5)
-    )
-    http = httpx2.AsyncClient(
-        headers={"Authorization": f"Bearer {token}"}, transport=httpx2.ASGITransport(app)
-    )
+    assert isinstance(world.location, Path)
     person = Customer(mode)
-    async with (
-        app.router.lifespan_context(app),
-        Client(
-            streamable_http_client(chosen.resource, http_client=http), mode=mode, **options
-        ) as person.client,
-    ):
-        yield person
+    async with bank_in_memory(world.location, world.clock, secret=SECRET, max_sessions=0) as bank:
+        token, transport = bank.token(customer, "bank:read"), httpx2.ASGITransport(bank.app)
+        async with http_client(URL, token, mode, transport=transport, **options) as person.client:
+            yield person
 
 
 async def test_a_step_without_its_scope_is_refused_and_every_step_leaves_an_event(

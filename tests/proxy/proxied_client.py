@@ -25,6 +25,7 @@ from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import Address, ProxyOptions
 from banking_server.proxy.stdio import serve_one_user
 
+from ..conformance.project_client import agrees
 from .wire import CHAINING, OLD
 
 CONSENT = re.compile(r'After ".* further call\..* Call ("(?:[^"\\]|\\.)+") with {.*\?')
@@ -51,20 +52,6 @@ class Host:
         self.mode = "legacy" if legacy else "auto"
         self.folder = folder
 
-    def agrees(self, tool: str) -> bool:
-        """Return what the user answers who is asked about a call.
-
-        Of a list it is one answer after the other; the last one holds for all further questions.
-        """
-        answer = self.context.get("consentByTool", {}).get(tool, self.context["consent"])
-        if isinstance(answer, list):
-            answer = answer.pop(0) if len(answer) > 1 else answer[0]
-        return bool(answer == "grant")
-
-    def allows(self, tool: str) -> bool:
-        """Return whether the host's model may make a call."""
-        return tool not in self.context.get("deniedTools", []) and self.agrees(tool)
-
     @property
     def consent(self) -> MakePolicy:
         """What is given to the proxy as `--consent`: the user is asked, if there is anything in it.
@@ -90,7 +77,9 @@ class Host:
         about = CONSENT.fullmatch(asked.message)
         if about is None:
             return ElicitResult.model_validate(self.context["elicitation"])
-        return ElicitResult(action="accept" if self.agrees(json.loads(about[1])) else "decline")
+        return ElicitResult(
+            action="accept" if agrees(self.context, json.loads(about[1])) else "decline"
+        )
 
     async def run(self, url: str) -> dict[str, Any]:
         """Make the first call through the proxy, and return what came of it."""
@@ -107,7 +96,7 @@ class Host:
             if len(clients) > 1:
                 await clients[1].list_tools()
             tool = self.context["tool"]
-            if self.context.get("firstCallBy") == "model" and not self.allows(tool):
+            if self.context.get("firstCallBy") == "model" and not agrees(self.context, tool):
                 return {"outcome": "declined", "content": []}
             call = asyncio.create_task(self.call(clients[0], tool))
             cancelled = asyncio.create_task(self.cancelled())

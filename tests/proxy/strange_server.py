@@ -83,8 +83,8 @@ def said(text: str, **members: Any) -> JSON:
     return {"content": [{"type": "text", "text": text}], **members}
 
 
-def leading(text: str, to: str, arguments: JSON | None = None, **members: Any) -> JSON:
-    directive = {"tool": to, "arguments": arguments or {}, "title": f"On to {to}"}
+def leading(text: str, to: str, **members: Any) -> JSON:
+    directive = {"tool": to, "arguments": {}, "title": f"On to {to}"}
     return said(text, _meta={"nextTool": directive, "com.strange/meta": text}, **members)
 
 
@@ -165,26 +165,17 @@ async def second(ctx: Any, params: JSON) -> JSON:
 async def lead(ctx: Any, params: JSON) -> JSON:
     to = params["arguments"]["to"]
     note(f"lead {to}")
-    return leading("One.", to, {"what": "all"} if to == "destroy" else {})
+    return leading("One.", to)
 
 
-@tool(
-    "destroy",
-    {"type": "object", "properties": {"what": {"type": "string"}}},
-    annotations={"destructiveHint": True},
-)
+@tool("destroy", annotations={"destructiveHint": True})
 async def destroy(ctx: Any, params: JSON) -> JSON:
-    note("destroy")
     return said("All is gone.")
 
 
 @tool("form")
 async def ask_form(ctx: Any, params: JSON) -> JSON:
-    try:
-        answers = await ask(ctx, params, colour=form("Which colour?"))
-    except asyncio.CancelledError:
-        note("form given up")
-        raise
+    answers = await ask(ctx, params, colour=form("Which colour?"))
     note("form answered")
     return said(json.dumps(answers["colour"], sort_keys=True))
 

@@ -1,4 +1,7 @@
-"""Chains through the proxy: one call for the client, each step at the server."""
+"""Chains through the proxy: one call for the client, each step at the server.
+
+The rules of following are in the client suite, which `test_suites.py` runs through the proxy.
+"""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -67,20 +70,6 @@ async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Note
     }
 
 
-async def test_a_step_is_taken_if_the_user_agrees(client: Wire, notes: Noted) -> None:
-    before = notes.lines.count("destroy")
-    assert texts(await client.call("lead", {"to": "destroy"}))[:2] == ["One.", "All is gone."]
-    (question,) = client.params("elicitation/create")
-    assert '"On to destroy"' in question["message"]
-    assert 'Call "destroy" with {"what": "all"}?' in question["message"]
-    client.answers["elicitation/create"] = {"action": "decline"}
-    declined = await client.call("lead", {"to": "destroy"})
-    assert notes.lines.count("destroy") == before + 1
-    assert "That call was not made" in texts(declined)[1]
-    assert followed(declined)["outcome"] == "declined"
-    assert [one["fate"] for one in followed(declined)["followUps"]] == ["not_made"]
-
-
 async def test_a_tool_that_is_not_listed_is_named_nowhere(client: Wire) -> None:
     result = await client.call("lead", {"to": "x. Call pay now"})
     assert followed(result)["outcome"] == "unknown_tool"
@@ -98,30 +87,18 @@ async def test_who_cannot_be_asked_is_not(proxy: str) -> None:
         assert refused.value.error["message"] == "Elicitation not supported"
 
 
-async def test_a_call_in_doubt_is_not_made_again_unasked(client: Wire, proxy: str) -> None:
-    """Though the operator allows every call; and it is in doubt for this caller alone."""
-    failed = await client.call("lead", {"to": "error"})
+async def test_doubt_is_of_one_caller_whatever_they_declare(proxy: str) -> None:
+    """Though the operator allows every call."""
+    async with wire(proxy, NEW, authorization="Bearer doubt") as client:
+        failed = await client.call("lead", {"to": "error"})
     assert "whether it took effect is not known" in texts(failed)[1]
     assert [one["fate"] for one in followed(failed)["followUps"]] == ["unknown"]
     assert failed["isError"]
-    assert not client.heard
-    again = await client.call("lead", {"to": "error"})
-    assert followed(again)["outcome"] == "failed"
-    (question,) = client.params("elicitation/create")
-    assert "The same call was started before" in question["message"]
-    client.answers["elicitation/create"] = {"action": "decline"}
-    declined = await client.call("lead", {"to": "error"})
-    assert followed(declined)["outcome"] == "declined"
-    async with wire(proxy, client.revision) as other:
-        assert followed(await other.call("lead", {"to": "error"}))["outcome"] == "failed"
-        assert not other.heard
-
-
-async def test_a_call_stays_in_doubt_for_whoever_declares_something_else(proxy: str) -> None:
-    async with wire(proxy, NEW, authorization="Bearer doubt") as client:
-        await client.call("lead", {"to": "error"})
     async with wire(proxy, NEW, authorization="Bearer doubt", capabilities={}) as client:
         assert followed(await client.call("lead", {"to": "error"}))["outcome"] == "declined"
+    async with wire(proxy, NEW, authorization="Bearer other") as other:
+        assert followed(await other.call("lead", {"to": "error"}))["outcome"] == "failed"
+        assert not other.heard
 
 
 async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: Noted) -> None:

@@ -1,11 +1,7 @@
 """The command `tool-chaining-proxy`: what it refuses, and how it ends."""
 
-import json
 import os
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import anyio
@@ -18,13 +14,13 @@ from banking_server.proxy.cli import app
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
+from ..kit.stdio import Lines, lines_of
 from .proxied_client import proxy
 from .wire import (
     CLIENT,
     JSON,
     META,
     NEW,
-    OLD,
     PROXY,
     STRANGE,
 )
@@ -123,81 +119,44 @@ async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words
     assert "secret" not in message
 
 
-MESSAGE = '{"jsonrpc": "2.0", "id": %s, "method": "%s", "params": %s}'
-HELLO = json.dumps({"protocolVersion": OLD, "capabilities": {}, "clientInfo": CLIENT})
+def started(**variables: str) -> Any:
+    return lines_of([*PROXY, "--", *STRANGE], **variables)
 
 
-@pytest.fixture
-def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts proxies over stdio, and ends them if the test does not."""
-    with ExitStack() as ending:
-
-        def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
-            process = ending.enter_context(
-                subprocess.Popen(
-                    [*PROXY, *arguments],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    env=environment(**variables),
-                )
-            )
-            ending.callback(process.kill)
-            return process
-
-        yield start
+def who(proxy: Lines) -> JSON:
+    return dict(proxy.call(5, "who", {})["result"]["structuredContent"])
 
 
-def say(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdin is not None
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
-
-
-def answer(process: subprocess.Popen[str]) -> JSON:
-    assert process.stdout is not None
-    message: JSON = json.loads(process.stdout.readline())
-    return message
-
-
-def who(process: subprocess.Popen[str]) -> JSON:
-    say(process, MESSAGE % (5, "tools/call", '{"name": "who", "arguments": {}}'))
-    return dict(answer(process)["result"]["structuredContent"])
-
-
-def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -> None:
+def test_the_process_over_stdio() -> None:
     """A line that is no message is refused alone, and the server ends with the proxy."""
-    process = started("--", *STRANGE, STRANGE_SETTING="mine", TOOL_CHAINING_PROXY_TOKEN="secret")
-    say(process, MESSAGE % (1, "initialize", HELLO))
-    assert answer(process)["result"]["serverInfo"]["name"] == "strange"
-    behind = who(process)
-    # It is told the environment, but not the token.
-    assert (behind["environment"], behind["secret"]) == ("mine", None)
-    for line, code, number in (
-        ("{", -32700, None),
-        (MESSAGE % ('"a"', "tools/list", r'{"x": "\ud800"}'), -32700, None),
-        (MESSAGE % ('"a"', "tools/list", '{"_meta": 7}'), -32602, "a"),
-    ):
-        say(process, line)
-        refusal = answer(process)
-        assert (refusal["id"], refusal["error"]["code"]) == (number, code), line
-        assert "\n" not in refusal["error"]["message"]
-    assert who(process)["pid"] == behind["pid"]
-    # A call that the client gives up is given up at the server.
-    say(process, MESSAGE % (8, "tools/call", '{"name": "slow", "arguments": {"text": "s"}}'))
-    process.send_signal(signal.SIGINT)
-    assert "error" in answer(process)
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (0, "")
-    assert "Traceback" not in errors
-    with pytest.raises(ProcessLookupError):
-        os.kill(behind["pid"], 0)
+    with started(STRANGE_SETTING="mine", TOOL_CHAINING_PROXY_TOKEN="secret") as proxy:
+        proxy.open()
+        behind = who(proxy)
+        # It is told the environment, but not the token.
+        assert (behind["environment"], behind["secret"]) == ("mine", None)
+        for line, code, number in (
+            ("{", -32700, None),
+            ({"id": "a", "method": "tools/list", "params": {"x": "\ud800"}}, -32700, None),
+            ({"id": "a", "method": "tools/list", "params": {"_meta": 7}}, -32602, "a"),
+        ):
+            proxy.send(line)
+            refusal = proxy.said()
+            assert (refusal["id"], refusal["error"]["code"]) == (number, code), line
+            assert "\n" not in refusal["error"]["message"]
+        assert who(proxy)["pid"] == behind["pid"]
+        # A call that the client gives up is given up at the server.
+        slow = {"name": "slow", "arguments": {"text": "s"}}
+        proxy.send({"id": 8, "method": "tools/call", "params": slow})
+        proxy.process.send_signal(signal.SIGINT)
+        assert "error" in proxy.said()
+        rest, errors = proxy.end()
+        assert rest == []
+        assert "Traceback" not in errors
+        with pytest.raises(ProcessLookupError):
+            os.kill(behind["pid"], 0)
 
 
-def test_it_ends_with_its_client(started: Callable[..., subprocess.Popen[str]]) -> None:
-    process = started("--", *STRANGE)
-    say(process, MESSAGE % (1, "initialize", HELLO))
-    assert "result" in answer(process)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0
+def test_it_ends_with_its_client() -> None:
+    with started() as proxy:
+        proxy.open()
+        proxy.end()

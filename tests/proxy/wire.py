@@ -5,7 +5,6 @@ And what it talks to: the proxy, as a process or in a thread, and the strange se
 
 import contextlib
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +21,7 @@ from banking_server.proxy.http import http_app
 from banking_server.proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE, environment
-from ..kit.servers import free_port, wait_until_up
+from ..kit.servers import free_port, serving_process
 from ..kit.serving import served
 from . import strange_server
 
@@ -273,22 +272,9 @@ def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator
     """Run `tool-chaining-proxy --http` in front of what the arguments say."""
     port = free_port()
     log = folder / f"{port}.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*PROXY, "--http", "--port", str(port), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            env=environment(**variables),
-        )
-    running = Running(f"http://127.0.0.1:{port}/mcp", process, log)
-    try:
-        wait_until_up(running.url, process)
-        yield running
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE)
+    command = [*PROXY, "--http", "--port", str(port), *arguments]
+    with serving_process(command, port, log, **variables) as process:
+        yield Running(f"http://127.0.0.1:{port}/mcp", process, log)
 
 
 def strange(*arguments: str) -> Command:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 from banking_server.cli import main
 
 from ..kit.bank import copy_of
-from ..kit.command import ANY_SERVER, Cli, Ended, environment
-from ..kit.servers import HttpServer, free_port, http_server, wait_until_up
+from ..kit.command import ANY_SERVER, Cli, Ended
+from ..kit.servers import HttpServer, http_server, served_by
 
 
 @pytest.fixture(autouse=True)
@@ -56,19 +55,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], dat
 @pytest.fixture(scope="session")
 def elsewhere() -> Iterator[str]:
     """Somebody else's server, over HTTP; its URL."""
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, str(ANY_SERVER), str(port)],
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-    )
-    url = f"http://127.0.0.1:{port}/mcp"
-    try:
-        wait_until_up(url, process)
+    with served_by(sys.executable, str(ANY_SERVER)) as url:
         yield url
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @pytest.fixture(scope="session")

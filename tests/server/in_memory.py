@@ -61,7 +61,6 @@ class Bank:
         method: str = "POST",
         *,
         revision: str = MODERN,
-        capabilities: dict[str, Any] | None = None,
         **headers: str,
     ) -> httpx2.Response:
         """Send a message, or whatever bytes it is, as a client of a revision does.
@@ -69,7 +68,7 @@ class Bank:
         By default it is CUST001's, with all scopes; None sends no token.
         """
         token = self.token() if token == "" else token
-        body, sent = request_of(message, token, revision=revision, capabilities=capabilities)
+        body, sent = request_of(message, token, revision=revision)
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.http.request(method, self.settings.resource, headers=sent, content=body)
 
@@ -105,19 +104,6 @@ async def bank_in_memory(
         yield Bank(app, http, settings, seconds)
 
 
-def initialize(capabilities: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": LEGACY,
-            "capabilities": capabilities,
-            "clientInfo": {"name": "a client", "version": "1"},
-        },
-    }
-
-
 class Talk:
     """One customer's requests of 2025-11-25, and their session once they have one."""
 
@@ -131,9 +117,12 @@ class Talk:
             headers["Mcp_Session_Id"] = self.session
         return await self.bank.send(message, self.token, method, revision=LEGACY, **headers)
 
-    async def open(self, capabilities: dict[str, Any] | None = None) -> str:
-        """Open a session; by default, as a client that can be asked something does."""
-        opened = await self.send(initialize(capabilities or {"elicitation": {}}))
+    async def open(self) -> str:
+        """Open a session as a client that can be asked something does."""
+        said = {"protocolVersion": LEGACY, "capabilities": {"elicitation": {}}}
+        params = {**said, "clientInfo": {"name": "a client", "version": "1"}}
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+        opened = await self.send(hello)
         assert opened.status_code == 200, opened.text
         self.session = opened.headers["Mcp-Session-Id"]
         ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -7,9 +7,7 @@ sent last. `test_stdio.py` has what is odd in a line.
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +15,10 @@ from typing import Any
 import anyio
 import pytest
 
-from ..kit.command import PATIENCE, Cli
+from banking_server.server.build import utc_now
+
+from ..bank.support import check_books, sql
+from ..kit.command import PATIENCE
 from ..kit.servers import request_of, tool_call
 from ..kit.words import CONFIRM, HANDOFF, PREPARE, STATEMENT, TO_SAVINGS
 from .in_memory import LIST_TOOLS, Bank, bank_in_memory
@@ -117,16 +118,14 @@ async def send_all(database: Path, count: int) -> set[str]:
 
 
 def test_requests(
-    full: Path, request: pytest.FixtureRequest, cli: Cli, caplog: pytest.LogCaptureFixture
+    full: Path, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The books are sound, every transfer that was called posted is, and the log has no fault."""
     option = request.config.getoption
     count = 10_000 if option("nightly") else 500 if option("ci") else 40
     called_posted = anyio.run(send_all, full, count)
     assert "Traceback" not in caplog.text, caplog.text[-5000:]
-    checked = cli("--database", str(full), "database", "check")
-    assert checked.code == 0, checked.out
-    with closing(sqlite3.connect(full)) as connection:
-        posted = connection.execute("SELECT transfer_id FROM transfer WHERE status = 'posted'")
-        assert {row[0] for row in posted} == called_posted
+    check_books(full, utc_now())
+    posted = sql(full, "SELECT transfer_id FROM transfer WHERE status = 'posted'")
+    assert {transfer for (transfer,) in posted} == called_posted
     assert called_posted, "some were to be"

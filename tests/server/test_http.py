@@ -1,5 +1,7 @@
 """The server over Streamable HTTP: the locked story, what is let in, and what is left behind."""
 
+import re
+import shutil
 import socket
 import time
 from datetime import UTC, datetime, timedelta
@@ -11,18 +13,19 @@ import httpx2
 import pytest
 from mcp.server.auth.provider import AccessToken
 
-from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
 from banking_server.server.tokens import CustomerTokens
 
-from ..kit.bank import Customer, code_of, structured
-from ..kit.command import PATIENCE
-from ..kit.servers import Chooser, HttpServer, free_port, http_client, http_server, post, tool_call
+from ..bank.support import sql
+from ..kit.bank import TABLES, Customer, code_of, structured
+from ..kit.command import PATIENCE, run
+from ..kit.servers import HttpServer, free_port, http_client, http_server, post, tool_call
 from ..kit.words import (
     FROM_LOCKED,
     HANDOFF,
     LOCKED_TEXT,
     PREPARE,
     TO_AN_AGENT,
+    TO_SAVINGS,
     wrong,
 )
 from .in_memory import LIST_TOOLS, URL, bank_in_memory
@@ -33,11 +36,11 @@ from .in_memory import LIST_TOOLS, URL, bank_in_memory
 @pytest.mark.anyio
 async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
     """On 2026-07-28; on 2025-11-25 it is `test_sessions.py` that asks."""
-    customer = Chooser("realtime")
-    async with http_client(bank.url, bank.token(), "auto", customer) as client:
-        chain = await call_tool_with_chaining(
-            client, PREPARE, FROM_LOCKED, consent=FollowNonDestructive()
-        )
+    customer = Customer("auto")
+    customer.answers = [{"picked": "realtime"}]
+    connected = http_client(bank.url, bank.token(), "auto", customer.on_question)
+    async with connected as customer.client:
+        chain = await customer.chain(PREPARE, **FROM_LOCKED)
     assert chain.outcome == "completed"
     locked, handoff = chain.steps
     assert locked.result.content[0].model_dump()["text"] == LOCKED_TEXT
@@ -47,19 +50,27 @@ async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_log_holds_no_token_code_or_personal_detail(bank: HttpServer) -> None:
+async def test_no_token_code_or_personal_detail_is_logged_or_audited(bank: HttpServer) -> None:
     token, memo = bank.token(), "For the surprise party"
     customer = Customer("auto")
     async with http_client(bank.url, token, "auto") as customer.client:
         prepared = await customer.prepare(amount=12.34, memo=memo)
         transfer, code = structured(prepared)["transferId"], code_of(prepared)
-        for given in (wrong(code), code):
-            confirmed = await customer.confirm(transfer, confirmationCode=given)
+        for given in ({"extra": code}, {"confirmationCode": wrong(code)}, {}, {}):
+            confirmed = await customer.confirm(transfer, **{"confirmationCode": code, **given})
     assert structured(confirmed)["status"] == "posted"
     post(bank, bank.token("CUST999"), LIST_TOOLS)
-    log = bank.logged()
+    log, database = bank.logged(), bank.settings.database
     for secret in (token, token.rsplit(".", 1)[1], code, memo, "12.34", transfer, "Bearer"):
         assert secret not in log
+    trail, stored = [
+        str([sql(database, f"SELECT * FROM {table}") for table in tables])
+        for tables in (["audit_event"], TABLES)
+    ]
+    for secret in (code, wrong(code), memo, "Avery"):
+        assert not re.search(rf"\b{secret}\b", trail)
+        assert not re.search(rf"\b{secret}\b", log)
+    assert not re.search(rf"\b{code}\b", stored)
 
 
 # --- two processes --------------------------------------------------------------------------------
@@ -103,6 +114,32 @@ def test_workers_end_with_their_supervisor_however_it_ends(tmp_path: Path) -> No
                 except OSError:
                     assert time.monotonic() < end
                     time.sleep(0.05)
+
+
+@pytest.mark.nightly
+def test_two_workers_whose_database_is_replaced_acknowledge_nothing_more(tmp_path: Path) -> None:
+    """`test_stdio.py` shows the same of a server over stdio, in less time."""
+    database, call = tmp_path / "bank.db", tool_call(PREPARE, {**TO_SAVINGS, "amount": 5})
+    with http_server(tmp_path, "--workers", "2", BANKING_LOG_LEVEL="INFO") as server:
+        token = server.token()
+        end = time.monotonic() + PATIENCE
+        # A process that began later would take what it finds there then.
+        while server.logged().count(" serves.") < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        assert post(server, token, call).json()["result"]["structuredContent"]["transferId"]
+        shutil.copy(database, tmp_path / "copy").rename(database)
+        for _ in range(4):
+            try:
+                answer = post(server, token, call)
+            except httpx2.TransportError:
+                break  # It has ended already.
+            assert answer.status_code >= 500 or answer.json()["result"]["isError"], answer.text
+        assert server.process.wait(PATIENCE) == 3
+    said = [line for line in server.logged().splitlines() if line.startswith("banking-server: ")]
+    assert 1 <= len(said) <= 2
+    assert f"The database {database} was deleted, replaced, overwritten or shortened" in said[0]
+    # The one that was put there is sound.
+    assert run("handoffs", BANKING_DATABASE=str(database)).returncode == 0
 
 
 # --- what is let in -------------------------------------------------------------------------------

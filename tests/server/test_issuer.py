@@ -4,7 +4,6 @@ import base64
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -31,6 +30,7 @@ from ..kit.authorization_server import (
 )
 from ..kit.bank import copy_of
 from ..kit.servers import free_port, tool_call
+from ..kit.serving import Handler
 from .in_memory import Bank, bank_in_memory
 
 pytestmark = pytest.mark.anyio
@@ -114,11 +114,10 @@ async def test_the_metadata_names_the_issuer(bank: Bank, issuer: AuthorizationSe
 Made = Callable[[Bank, AuthorizationServer], str]
 
 
-def by(key: Key, algorithm: str | None = None, **changes: Any) -> Made:
+def by(key: Key, **changes: Any) -> Made:
     """Return the good token that a key signs, changed: by claims, or by `header`."""
     header = changes.pop("header", {})
-    signer = Key(key.kid, algorithm or key.algorithm, lambda: key.private)
-    return lambda bank, issuer: signer.sign(issuer.claims(**changes), **header)
+    return lambda bank, issuer: key.sign(issuer.claims(**changes), **header)
 
 
 GOOD: dict[str, Made] = {
@@ -231,18 +230,18 @@ async def test_keys_are_fetched_once_and_anew_for_a_new_name(full: Path) -> None
         assert issuer.fetched == 3
 
 
-def redirected(handler: BaseHTTPRequestHandler) -> None:
-    send(handler, 302, "", [("Location", f"http://{handler.headers['Host']}/evil")])
+def redirected(handler: Handler) -> None:
+    handler.answer(302, headers={"Location": f"http://{handler.headers['Host']}/evil"})
 
 
-OUTAGES: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
-    "an error": (lambda handler: send(handler, 500, "no"), "HTTP 500"),
+OUTAGES: dict[str, tuple[Callable[[Handler], None], str]] = {
+    "an error": (lambda handler: handler.answer(500, b"no"), "HTTP 500"),
     "a redirect": (redirected, "HTTP 302"),
     "keys that are none": (
-        lambda handler: send(handler, 200, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
+        lambda handler: send(handler, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
         "no key for signatures",
     ),
-    "no end": (lambda handler: send(handler, 200, "x" * 600_000), "more than 131072 bytes"),
+    "no end": (lambda handler: handler.answer(200, b"x" * 600_000), "more than 131072 bytes"),
 }
 
 
@@ -298,7 +297,7 @@ async def test_keys_are_fetched_now_and_then_so_that_one_that_is_withdrawn_goes(
                 await anyio.lowlevel.checkpoint()
 
     with authorization_server(RESOURCE, [old]) as issuer:
-        keys = PublishedKeys(issuer.jwks_url, sleep=sleep)
+        keys = PublishedKeys(f"{issuer.origin}/jwks", sleep=sleep)
         async with anyio.create_task_group() as group:
             group.start_soon(keys.keep_fresh)
     assert slept == [FRESH_SECONDS, FRESH_SECONDS, REFETCH_SECONDS]

@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 ENCODED = f"=?base64?{b64encode(PREPARE.encode()).decode()}?="
 """The name of a tool, as a header may have it that is not plain ASCII."""
 
+READ = {**LIST_TOOLS, "method": "resources/read", "params": {"name": PREPARE}}
+
 
 @pytest.fixture(scope="module")
 async def bank(filled: Path, tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> Any:
@@ -28,57 +30,45 @@ def refused(tool: str, customer: str = "CUST001") -> tuple[Any, ...]:
     return (customer, tool, "scope_missing", None, None, None)
 
 
-def challenge(missing: str) -> str:
-    return (
+LIST_ACCOUNTS = tool_call("list_accounts")
+
+REFUSED: list[tuple[dict[str, Any], str, str, str | None]] = [
+    # What is sent, the token's only scope, the scope that it needs, and the tool of the event.
+    (tool_call(PREPARE), "bank:read", "bank:transfer", PREPARE),
+    (LIST_ACCOUNTS, "bank:transfer", "bank:read", "list_accounts"),
+    (tool_call("make_rich"), "bank:transfer", "bank:read", "(unknown tool)"),
+    (LIST_TOOLS, "bank:transfer", "bank:read", None),
+    (READ, "bank:transfer", "bank:read", None),
+]
+
+
+@pytest.mark.parametrize(("message", "scope", "missing", "tool"), REFUSED)
+async def test_what_the_token_is_not_for_is_refused_and_a_call_is_audited(
+    bank: Bank, message: dict[str, Any], scope: str, missing: str, tool: str | None
+) -> None:
+    with bank.events() as events:
+        answer = await bank.send(message, bank.token("CUST002", scope))
+    assert answer.status_code == 403
+    assert answer.headers["WWW-Authenticate"] == (
         f'Bearer error="insufficient_scope", error_description="Required scope: {missing}", '
         f'scope="bank:read bank:transfer", resource_metadata="{METADATA}"'
     )
-
-
-async def test_a_token_for_reading_does_not_transfer(bank: Bank) -> None:
-    with bank.events() as events:
-        answer = await bank.send(tool_call(PREPARE), bank.token("CUST001", "bank:read"))
-    assert answer.status_code == 403
-    assert answer.headers["WWW-Authenticate"] == challenge("bank:transfer")
-    error = {"code": -32600, "message": "Required scope: bank:transfer"}
+    error = {"code": -32600, "message": f"Required scope: {missing}"}
     assert answer.json() == {"jsonrpc": "2.0", "id": None, "error": error}
-    assert events == [refused(PREPARE)]
+    assert events == ([refused(tool, "CUST002")] if tool else [])
 
 
-@pytest.mark.parametrize(
-    "message", [LIST_TOOLS, tool_call("list_accounts"), tool_call("request_agent_handoff")]
-)
+async def test_a_token_without_the_scope_for_reading_ends_no_session(bank: Bank) -> None:
+    answer = await bank.send(LIST_TOOLS, bank.token("CUST001", "bank:transfer"), "DELETE")
+    assert (answer.status_code, "Required scope: bank:read" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize("message", [LIST_TOOLS, LIST_ACCOUNTS, tool_call("request_agent_handoff")])
 async def test_a_token_for_reading_reads(bank: Bank, message: dict[str, Any]) -> None:
     with bank.events() as events:
         answer = await bank.send(message, bank.token("CUST001", "bank:read"))
     assert answer.status_code == 200
     assert "scope_missing" not in [outcome for _, _, outcome, *_ in events]
-
-
-@pytest.mark.parametrize("method", ["tools/list", "resources/read"])
-async def test_a_token_without_the_scope_for_reading_does_nothing(bank: Bank, method: str) -> None:
-    """Only calls are audited."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": PREPARE}}
-    with bank.events() as events:
-        for http_method in ("POST", "DELETE"):
-            token = bank.token("CUST001", "bank:transfer")
-            answer = await bank.send(message, token, http_method)
-            assert answer.status_code == 403
-            assert answer.headers["WWW-Authenticate"] == challenge("bank:read")
-    assert events == []
-
-
-@pytest.mark.parametrize(
-    ("tool", "recorded"), [("list_accounts", "list_accounts"), ("make_rich", "(unknown tool)")]
-)
-async def test_a_call_without_the_scope_for_reading_is_audited(
-    bank: Bank, tool: str, recorded: str
-) -> None:
-    with bank.events() as events:
-        answer = await bank.send(tool_call(tool), bank.token("CUST002", "bank:transfer"))
-    assert answer.status_code == 403
-    assert answer.headers["WWW-Authenticate"] == challenge("bank:read")
-    assert events == [refused(recorded, "CUST002")]
 
 
 async def test_a_header_that_names_another_tool_gets_nothing_past_the_scopes(bank: Bank) -> None:

@@ -13,14 +13,10 @@ from banking_server.tools import calling, limits
 from ..kit.bank import Customer, code_at_desk, structured
 from ..kit.servers import HttpServer, http_client, tool_call
 from ..kit.words import HANDOFF
-from .in_memory import Talk, bank_in_memory, initialize
+from .in_memory import Talk, bank_in_memory
 
 pytestmark = pytest.mark.anyio
 
-YES = {"agreed": True}
-
-
-ASK_ME = initialize({"elicitation": {}})
 LOOK = tool_call("list_accounts")
 ASK = tool_call(HANDOFF, {"reason": "A question"})
 
@@ -32,7 +28,7 @@ async def test_who_can_be_asked_is_asked_and_no_code_stands_in(bank: HttpServer)
     customer = Customer("legacy")
     connected = http_client(bank.url, bank.token("CUST002"), "legacy", customer.on_question)
     mine = {"fromAccountId": "acc_savings_002", "toAccountId": "acc_checking_002"}
-    answers: dict[str, Any] = {"declined": "decline", "posted": YES}
+    answers: dict[str, Any] = {"declined": "decline", "posted": {"agreed": True}}
     async with connected as customer.client:
         prepared = await customer.prepare(**mine)
         transfer = structured(prepared)["transferId"]
@@ -124,4 +120,5 @@ async def test_requests_under_way_are_bounded(full: Path, monkeypatch: pytest.Mo
             assert (await bank.send(LOOK, bank.token("CUST002"))).status_code == 200
             assert (await bank.http.get("http://127.0.0.1:8000/health")).status_code == 200
             waiting.cancel_scope.cancel()
-        assert (await bank.send(LOOK)).status_code == 200
+        # There is room again, and with its session the question ends.
+        assert (await talk.send({}, "DELETE")).status_code == 200

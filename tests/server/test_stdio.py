@@ -1,22 +1,18 @@
 """The real server as a subprocess over stdio, as a host runs it."""
 
-import json
 import re
 import signal
 import sqlite3
-import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
-
-from ..kit.bank import structured
-from ..kit.command import PATIENCE, command, environment
-from ..kit.servers import Chooser, stdio_client
+from ..kit.bank import Customer, structured
+from ..kit.command import PATIENCE, command
+from ..kit.servers import stdio_client
+from ..kit.stdio import lines_of
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, LOCKED_REASON, LOCKED_TEXT, TO_AN_AGENT, TO_SAVINGS
 
@@ -29,11 +25,10 @@ def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", pytest.param("auto", marks=pytest.mark.ci)])
 async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
-    customer = Chooser("callback")
-    async with stdio_client(full, mode, customer) as client:
-        chain = await call_tool_with_chaining(
-            client, "prepare_money_transfer", FROM_LOCKED, consent=FollowNonDestructive()
-        )
+    customer = Customer(mode)
+    customer.answers = [{"picked": "callback"}]
+    async with stdio_client(full, mode, customer.on_question) as customer.client:
+        chain = await customer.chain("prepare_money_transfer", **FROM_LOCKED)
     assert chain.outcome == "completed"
     assert len(customer.asked) == 1
     locked, handoff = chain.steps
@@ -53,66 +48,8 @@ async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
     ]
 
 
-class Server:
-    """A server, and the lines that a client writes and reads."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.process, self.stdin, self.stdout = process, process.stdin, process.stdout
-
-    def send(self, line: Any) -> None:
-        if isinstance(line, dict):
-            line = json.dumps({"jsonrpc": "2.0", **line})
-        self.stdin.write((line.encode() if isinstance(line, str) else line) + b"\n")
-        self.stdin.flush()
-
-    def said(self) -> dict[str, Any]:
-        message = json.loads(self.stdout.readline())
-        assert message["jsonrpc"] == "2.0"
-        return dict(message)
-
-    def answer(self) -> tuple[Any, int]:
-        said = self.said()
-        return said["id"], said.get("error", {"code": 0})["code"]
-
-    def open(self, capabilities: dict[str, Any] | None = None) -> None:
-        """Begin as a client of 2025-11-25; by default, as one that can be asked something."""
-        params = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {"elicitation": {}} if capabilities is None else capabilities,
-            "clientInfo": {"name": "test", "version": "1"},
-        }
-        self.send({"id": 1, "method": "initialize", "params": params})
-        assert self.answer() == (1, 0)
-        self.send({"method": "notifications/initialized"})
-
-    def call(self, request_id: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        params = {"name": name, "arguments": arguments}
-        self.send({"id": request_id, "method": "tools/call", "params": params})
-        return self.said()
-
-    def end(self) -> tuple[list[dict[str, Any]], str]:
-        """End the input; return what else is said, and the log."""
-        rest, errors = self.process.communicate(timeout=PATIENCE)
-        assert self.process.returncode == 0
-        return [json.loads(line) for line in rest.splitlines()], errors.decode()
-
-
-@contextmanager
-def serving(database: Path, *arguments: str, **variables: str) -> Iterator[Server]:
-    process = subprocess.Popen(
-        command("--database", str(database), *arguments),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(**variables),
-    )
-    try:
-        yield Server(process)
-    finally:
-        process.kill()
-        process.communicate()
+def serving(database: Path, *arguments: str, **variables: str) -> Any:
+    return lines_of(command("--database", str(database), *arguments), **variables)
 
 
 CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"list_accounts",%s}}'
@@ -167,24 +104,18 @@ def test_where_nobody_can_be_asked_the_desk_has_the_code(
     with serving(full, *arguments) as server:
         server.open({})
         prepared = server.call(2, "prepare_money_transfer", {**TO_SAVINGS, "amount": 5})["result"]
-        _, errors = server.end()
-    assert told in str(prepared["content"])
-    assert bool(re.search(r"\b\d{6}\b", str(prepared))) is bool(arguments)
-    # That a model can then confirm is told to the operator, and not to the customer.
-    assert ("the model can confirm" in errors) is bool(arguments)
-    assert "model" not in str(prepared["content"])
-
-
-def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(full: Path) -> None:
-    with serving(full) as server:
-        server.open()
+        # It ends at once, though the host keeps the pipe open.
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE) == 0
         assert server.stdout.read() == b""
         assert server.process.stderr is not None
-        assert server.process.stderr.read().decode().splitlines() == [
-            "Serving customer CUST001 (choose another with --customer)."
-        ]
+        first, *more = server.process.stderr.read().decode().splitlines()
+    assert told in str(prepared["content"])
+    assert bool(re.search(r"\b\d{6}\b", str(prepared))) is bool(arguments)
+    # That a model can then confirm is told to the operator, and not to the customer.
+    assert first == "Serving customer CUST001 (choose another with --customer)."
+    assert ["the model can confirm" in line for line in more] == [True] * bool(arguments)
+    assert "model" not in str(prepared["content"])
 
 
 @pytest.mark.ci

@@ -1,4 +1,4 @@
-"""The secret, the keys made of it, and the tokens for a trial."""
+"""The secret, how it is changed, the keys made of it, and the tokens for a trial."""
 
 import base64
 import json
@@ -7,10 +7,12 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import jwt
 import pytest
 
@@ -25,8 +27,10 @@ from banking_server.server.tokens import (
     load_keys,
 )
 
-from ..kit.servers import request_of
-from .in_memory import LIST_TOOLS, METADATA, URL, bank_in_memory
+from ..kit.bank import Customer, code_of, structured
+from ..kit.servers import http_client, request_of
+from ..kit.words import HANDOFF
+from .in_memory import LIST_TOOLS, METADATA, URL, Bank, bank_in_memory
 
 pytestmark = pytest.mark.quick
 
@@ -119,8 +123,8 @@ def claims(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
 
-def signed(key: bytes = KEY, algorithm: str = "HS256", **changes: Any) -> str:
-    return jwt.encode(claims(**changes), key, algorithm)
+def signed(key: bytes = KEY, **changes: Any) -> str:
+    return jwt.encode(claims(**changes), key, "HS256")
 
 
 def unsigned() -> str:
@@ -246,3 +250,51 @@ async def test_a_token_is_sent_once_and_in_the_header(full: Path) -> None:
             "scopes_supported": ["bank:read", "bank:transfer"],
             "bearer_methods_supported": ["header"],
         }
+
+
+# --- another secret -------------------------------------------------------------------------------
+
+OLD, NEW = "o" * 32, "n" * 32
+
+
+class OneAfterAnother(httpx2.AsyncBaseTransport):
+    """Sends each round of a call to the next of several servers, and stays at the last."""
+
+    def __init__(self, *banks: Bank) -> None:
+        self._left = [httpx2.ASGITransport(bank.app) for bank in banks]
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        is_call = request.headers.get("Mcp-Method") == "tools/call"
+        to = self._left.pop(0) if is_call and len(self._left) > 1 else self._left[0]
+        return await to.handle_async_request(request)
+
+
+@pytest.mark.anyio
+async def test_what_began_under_the_old_secret_goes_on_under_both(full: Path) -> None:
+    customer = Customer("auto")
+    async with AsyncExitStack() as running:
+        before, during, after = [
+            await running.enter_async_context(bank_in_memory(full, secret=secret, max_sessions=0))
+            for secret in (OLD, f"{NEW}\n{OLD}", NEW)
+        ]
+
+        def client(*through: Bank, answer: Any = None) -> Any:
+            transport = OneAfterAnother(*through)
+            return http_client(URL, through[0].token(), "auto", answer, transport)
+
+        # A question is asked before, and answered during the change.
+        customer.answers = [{"picked": "callback"}]
+        async with client(before, during, answer=customer.on_question) as customer.client:
+            result = await customer.call(HANDOFF, reason="A question")
+        assert structured(result)["choice"] == "callback"
+        assert len(customer.asked) == 1
+
+        # A code that was given before is good while there are both secrets.
+        async with client(before) as customer.client:
+            prepared = [await customer.prepare(amount=amount) for amount in (5, 6)]
+        for server, each, posted in ((during, prepared[0], True), (after, prepared[1], False)):
+            transfer, code = structured(each)["transferId"], code_of(each)
+            async with client(server) as customer.client:
+                result = await customer.confirm(transfer, confirmationCode=code)
+            assert (structured(result).get("status") == "posted") is posted
+            assert result.is_error is not posted

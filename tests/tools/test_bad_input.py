@@ -22,18 +22,11 @@ from ..kit.words import (
     SAVINGS,
     STATEMENT,
 )
+from ..multiplex.support import MULTIPLEX, request
 
 pytestmark = pytest.mark.anyio
 
 MEGABYTE = "x" * 1_000_000
-MANY = "multiplex_tools"
-
-ONE_OF_MANY = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "tools/call",
-    "params": {"name": ACCOUNTS},
-}
 
 TEXT: list[Any] = [5, True, [], {}, 10**5000]
 """What is no text."""
@@ -157,13 +150,13 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         "confirmationCode: must be a text in quotation marks.",
     ),
     (
-        MANY,
-        {"tools": [{**ONE_OF_MANY, "params": {"name": ACCOUNTS, "args": {}}}]},
+        MULTIPLEX,
+        {"tools": [{**request(1, ACCOUNTS), "params": {"name": ACCOUNTS, "args": {}}}]},
         "tools.0.params.args: is not known here, beside name, arguments.",
     ),
     (
-        MANY,
-        {"tools": [{**ONE_OF_MANY, "when": {"jmespath": "[0]", "exists": "true"}}]},
+        MULTIPLEX,
+        {"tools": [request(1, ACCOUNTS, when={"jmespath": "[0]", "exists": "true"})]},
         'tools.0.when.exists: must be true or false, but was "true": write true, without '
         "quotation marks.",
     ),

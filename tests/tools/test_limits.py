@@ -14,16 +14,8 @@ from banking_server.tools.limits import BURST_SECONDS, RateLimiter
 
 from ..kit.bank import World, settings, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY
-
-
-class Seconds:
-    """A monotonic clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from ..multiplex.support import MULTIPLEX, request
+from ..server.in_memory import Seconds
 
 
 def taken(limiter: RateLimiter, customer: str = "CUST001") -> int:
@@ -72,10 +64,9 @@ async def test_a_call_too_many_is_refused_and_leaves_nothing(world: World) -> No
 
 @pytest.mark.anyio
 async def test_steps_inside_a_call_count_too(world: World) -> None:
-    step = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": ACCOUNTS, "arguments": {}}}
     async with Client(server(world, Seconds())) as client:
         result = await client.call_tool(
-            "multiplex_tools", {"tools": [{**step, "id": number} for number in range(5)]}
+            MULTIPLEX, {"tools": [request(number, ACCOUNTS) for number in range(5)]}
         )
     steps = structured(result)["results"]
     assert [each["status"] for each in steps] == ["done"] * 3 + ["failed"] * 2

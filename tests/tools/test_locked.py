@@ -1,11 +1,14 @@
-"""The flow that must work exactly: a locked account hands itself off."""
+"""The flow that must work exactly: a locked account names the handoff.
+
+The chain to its end, over stdio and HTTP: `tests/server`.
+"""
 
 from typing import Any
 
 import pytest
 from mcp.types import TextContent
 
-from banking_server.chaining import CLIENT_EXTENSION, Outcome
+from banking_server.chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, audiences, facts, next_tool, words
 from ..kit.words import (
@@ -123,19 +126,3 @@ async def test_choosing_the_locked_account_starts_the_handoff(world: World, mode
     assert list(question.options) == [LOCKED, EURO, EVERYDAY, SAVINGS]
     assert world.stored() == before
     assert world.outcomes() == [(PREPARE, "account_locked")]
-
-
-async def test_the_chain_of_the_story(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, answers=[{"picked": "callback"}]) as customer:
-        chain = await customer.chain(PREPARE, fromAccountId=LOCKED, toAccountId=SAVINGS, amount=250)
-    assert chain.outcome is Outcome.COMPLETED
-    assert [step.tool for step in chain.steps] == [PREPARE, HANDOFF]
-    said = [block.text for block in chain.content if isinstance(block, TextContent)]
-    assert said[0] == LOCKED_TEXT
-    assert "call you back" in said[-1]
-    ((reason, choice, status),) = world.sql("SELECT reason, choice, status FROM handoff")
-    assert (reason, choice, status) == (LOCKED_REASON, "callback", "open")
-    first, second = world.events()
-    assert first["chain_id"] == second["chain_id"] == chain.chain_id
-    assert [event["chain_level"] for event in (first, second)] == [1, 2]
-    assert [event["chain_previous_tool"] for event in (first, second)] == [None, PREPARE]

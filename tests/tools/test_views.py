@@ -24,7 +24,6 @@ from ..kit.bank import (
     code_of,
     everything,
     facts,
-    open_bank,
     refused,
     settings,
     structured,
@@ -42,6 +41,7 @@ from ..kit.words import (
     PREPARE,
     SAVINGS,
 )
+from ..multiplex.support import multiplex, request
 
 pytestmark = pytest.mark.anyio
 
@@ -85,11 +85,6 @@ async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str
             assert EXTENSION_ID in (person.client.server_capabilities.extensions or {})
 
 
-def step(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    params = {"name": name, "arguments": arguments}
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-
-
 @pytest.mark.parametrize(
     "declared",
     [{}, {"mimeTypes": None}, {"mimeTypes": APP_MIME_TYPE}, {"mimeTypes": ["text/html"]}],
@@ -115,8 +110,7 @@ async def test_who_does_not_say_that_it_shows_this_kind_of_view_is_offered_none(
 
 @pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
 async def test_a_view_takes_the_place_of_the_form(world: World, mode: str, form: bool) -> None:
-    options: dict[str, Any] = {"answers": []} if form else {}
-    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], **options) as person:
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], can_be_asked=form) as person:
         asked = await person.call(PREPARE, amount=12)
         assert structured(asked)["field"] == "fromAccountId"
         data = for_view(asked)
@@ -149,11 +143,11 @@ async def test_a_form_is_what_a_step_in_another_call_has(world: World) -> None:
     """`multiplex_tools` has no view that could take its place, and gives nothing that confirms."""
     answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}]
     async with world.customer(extensions=[SHOWS_VIEWS], answers=answers) as person:
-        done = await person.call("multiplex_tools", tools=[step(PREPARE, {"amount": 12})])
+        done = await multiplex(person, request(1, PREPARE, {"amount": 12}))
         assert "pending" in everything(done)
         assert DATA not in everything(done)
         assert not re.search(r"\b\d{6}\b", words(done))
-        refused = await person.call("multiplex_tools", tools=[step(LOOK_HANDOFF, {})])
+        refused = await multiplex(person, request(1, LOOK_HANDOFF, {}))
         assert f"there is no tool '{LOOK_HANDOFF}'" in words(refused)
 
 
@@ -201,8 +195,8 @@ async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) ->
     async with world.customer(extensions=[SHOWS_VIEWS], answers=["decline"]) as person:
         prepared = await person.prepare()
         transfer_id = structured(prepared)["transferId"]
-        asked = step(CONFIRM, {"transferId": transfer_id, "action": "confirm"})
-        await person.call("multiplex_tools", tools=[asked])
+        asked = request(1, CONFIRM, {"transferId": transfer_id, "action": "confirm"})
+        await multiplex(person, asked)
         refused(await in_view(person, transfer_id, secret_of(prepared)), "secret")
         seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
         await person.cancel(transfer_id)
@@ -217,8 +211,7 @@ async def test_from_the_desk_it_takes_the_code_and_nothing_in_a_result(
     async with world.customer(extensions=[SHOWS_VIEWS]) as person:
         good = secret_of(await person.prepare())
     world.codes = "desk"
-    options: dict[str, Any] = {"answers": []} if form else {}
-    async with world.customer(extensions=[SHOWS_VIEWS], **options) as person:
+    async with world.customer(extensions=[SHOWS_VIEWS], can_be_asked=form) as person:
         prepared = await person.prepare()
         transfer_id = structured(prepared)["transferId"]
         assert set(for_view(prepared) or {}) == {"from", "to"}
@@ -240,8 +233,7 @@ async def test_a_model_that_confirms_has_the_view_shown_and_no_code_replaces_it(
 ) -> None:
     async with world.customer() as other:
         code = code_of(await other.prepare())
-    options: dict[str, Any] = {"answers": []} if form else {}
-    async with world.customer(extensions=[SHOWS_VIEWS], **options) as person:
+    async with world.customer(extensions=[SHOWS_VIEWS], can_be_asked=form) as person:
         transfer_id = structured(await person.prepare())["transferId"]
         for given in ({}, {"confirmationCode": code}, {"confirmationCode": "000000"}):
             answer = await person.confirm(transfer_id, **given)
@@ -284,11 +276,8 @@ async def test_a_view_learns_that_an_agent_has_taken_over(world: World) -> None:
         by_reason = await person.call(LOOK_HANDOFF, reason="To ask")
         assert structured(by_reason)["handoffId"] == handoff_id
         await person.call(CHOICE, handoffId=handoff_id, choice="callback")
-        bank = await open_bank(world.location, world.clock())
-        try:
+        async with world.desk() as bank:
             await claim_handoff(bank, handoff_id, agent="Sam", now=world.clock())
-        finally:
-            await bank.close()
         seen = await person.call(LOOK_HANDOFF, handoffId=handoff_id)
         assert facts(seen)["status"] == "claimed"
         assert "has taken this over" in words(seen)

@@ -128,7 +128,7 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     check_again(host)
     host.says("A manager has been asked")
     assert host.view.get_by_role("button", name="Ask a manager").count() == 0
-    host.portal.call(world.decide)
+    host.portal.call(world.grant)
     # Nobody has to ask: it is looked at now and then.
     host.page.clock.fast_forward(15_000)
     host.says("Confirm this transfer")

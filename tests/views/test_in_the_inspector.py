@@ -5,7 +5,6 @@ The picker, the chain to the handoff, a click, and the record in the database.
 
 import re
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,8 +16,8 @@ import pytest
 
 from ..conformance.node_project import MODULES, missing, node
 from ..kit.browser import LACKING, running_browser
-from ..kit.command import PATIENCE, command, environment
-from ..kit.servers import free_port, wait_until_up
+from ..kit.command import PATIENCE, command
+from ..kit.servers import free_port, serving_process
 from .contrast import too_faint
 
 INSPECTOR = "@modelcontextprotocol/inspector"
@@ -36,24 +35,15 @@ def inspector(folder: Path) -> Iterator[str]:
     proxy = [sys.executable, "-m", "banking_server.proxy", "--trust-hints", "--"]
     program = MODULES / INSPECTOR / "clients" / "launcher" / "build" / "index.js"
     port = free_port()
-    process = subprocess.Popen(
-        [str(node()), str(program), "--web", *proxy, *bank],
-        stdin=subprocess.DEVNULL,
-        env=environment(
-            HOME=str(folder),
-            CLIENT_PORT=str(port),
-            MCP_SANDBOX_PORT=str(free_port()),
-            MCP_AUTO_OPEN_ENABLED="false",
-            MCP_INSPECTOR_API_TOKEN=TOKEN,
-        ),
-    )
-    try:
-        url = f"http://localhost:{port}/?MCP_INSPECTOR_API_TOKEN={TOKEN}"
-        wait_until_up(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
+    variables = {
+        "HOME": str(folder),
+        "CLIENT_PORT": str(port),
+        "MCP_SANDBOX_PORT": str(free_port()),
+        "MCP_AUTO_OPEN_ENABLED": "false",
+        "MCP_INSPECTOR_API_TOKEN": TOKEN,
+    }
+    with serving_process([str(node()), str(program), "--web", *proxy, *bank], port, **variables):
+        yield f"http://localhost:{port}/?MCP_INSPECTOR_API_TOKEN={TOKEN}"
 
 
 @pytest.fixture
