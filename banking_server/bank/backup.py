@@ -13,7 +13,7 @@ from pathlib import Path
 from banking_server.bank.consistency_check import expected_objects, faults_in
 from banking_server.bank.file_watch import beside
 from banking_server.bank.new_file import draft_of, publish, sync
-from banking_server.bank.sqlite_file import APPLICATION_ID, DIALECT, connect, explain, is_filled
+from banking_server.bank.sqlite import APPLICATION_ID, DIALECT, connect, explain, is_filled
 from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
 

@@ -19,7 +19,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from banking_server.bank.models import UtcTimestamp, schema
-from banking_server.bank.sqlite_file import DIALECT as SQLITE
+from banking_server.bank.sqlite import DIALECT as SQLITE
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction
 

@@ -95,6 +95,7 @@ class WatchedFiles:
         try:
             with self.lock.held(storage.WAIT_SECONDS):
                 self.take_note()
+                self._log_bytes = 0  # What an earlier process left of it counts as growth.
                 self.check()
         except BaseException:
             self.lock.close()
@@ -107,7 +108,9 @@ class WatchedFiles:
 
     def take_note(self) -> None:
         """Write down how a checkpoint, or the start, left the database."""
-        self._written, self.log_bytes = _state_of(self._path).written, _state_of(self._wal).size
+        self._written, self._log_bytes = _state_of(self._path).written, _state_of(self._wal).size
+        self.log_growth = 0
+        """By how many bytes the log has grown since then."""
         self.lock.write_down(self._written)
 
     def check(self) -> None:
@@ -126,10 +129,10 @@ class WatchedFiles:
             if self.lock.note() not in (written, b""):
                 self._lose(self._path)
             self.take_note()  # Another process of ours has made a checkpoint.
-        elif found[self._wal].size < self.log_bytes:
+        growth = found[self._wal].size - self._log_bytes
+        if growth < self.log_growth:
             self._lose(self._wal)
-        else:
-            self.log_bytes = found[self._wal].size
+        self.log_growth = growth
 
     def _lose(self, file: Path) -> None:
         what = f"The database {file}" if file == self._path else f"{file}, of the database,"

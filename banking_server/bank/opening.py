@@ -14,8 +14,7 @@ from banking_server.bank.ledger import warn_of_clock
 from banking_server.bank.location import Location
 from banking_server.bank.models import fingerprint, schema
 from banking_server.bank.rules import Rules
-from banking_server.bank.sqlite import SqliteStore
-from banking_server.bank.sqlite_file import APPLICATION_ID, explain, prepare_file
+from banking_server.bank.sqlite import APPLICATION_ID, SqliteStore, explain
 from banking_server.bank.storage import (
     Bank,
     BankBusy,
@@ -47,12 +46,12 @@ async def open_bank(
     """
     try:
         if isinstance(location, URL):
-            store, is_new = await _open_database(location, may_create=may_create)
+            store = await _open_database(location, may_create=may_create)
         else:
-            store, is_new = await _open_file(location, may_create=may_create)
+            store = await SqliteStore.open(location, may_create=may_create)
         bank = Bank(store, rules=rules, code_key=code_key, other_code_keys=other_code_keys)
         try:
-            if is_new:
+            if not await bank.read(_is_filled):
                 await _fill(bank, demo_data, now)
             await bank.read(lambda tx: warn_of_clock(tx, now))
         except BaseException:
@@ -65,22 +64,16 @@ async def open_bank(
     return bank
 
 
-async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:
-    has_bank = await asyncio.to_thread(prepare_file, path, may_create=may_create)
-    return await SqliteStore.open(path), not has_bank
-
-
-async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
+async def _open_database(url: URL, *, may_create: bool) -> Store:
     postgresql = load_postgresql()
-    store = await postgresql.PostgresStore.open(url)
+    store: Store = await postgresql.PostgresStore.open(url)
     try:
-        has_bank = await store.read(postgresql.is_filled)
-        if not (has_bank or may_create):
+        if not (may_create or await store.read(postgresql.is_filled)):
             raise DatabaseMissing(url)
     except BaseException:
         await store.close()
         raise
-    return store, not has_bank
+    return store
 
 
 def load_postgresql() -> Any:
@@ -108,7 +101,9 @@ async def _fill(bank: Bank, demo_data: Path, now: datetime) -> None:
         raise DatabaseUnavailable(f"The demo data has a mistake: {error}") from error
 
     def fill(tx: Transaction) -> None:
-        if not _is_still_empty(tx):
+        if tx.dialect.name == "postgresql":
+            load_postgresql().lock_schema(tx)
+        if _is_filled(tx):
             return  # Another process was first.
         for statement in schema(tx.dialect):
             tx.run_text(statement)
@@ -122,9 +117,8 @@ async def _fill(bank: Bank, demo_data: Path, now: datetime) -> None:
     await bank.write(fill)
 
 
-def _is_still_empty(tx: Transaction) -> bool:
+def _is_filled(tx: Transaction) -> bool:
     if tx.dialect.name == "sqlite":
-        return tx.first(_USER_VERSION) == 0
-    postgresql = load_postgresql()
-    postgresql.lock_schema(tx)
-    return not postgresql.is_filled(tx)
+        return tx.first(_USER_VERSION) != 0
+    has_bank: bool = load_postgresql().is_filled(tx)
+    return has_bank

@@ -1,9 +1,9 @@
-"""A bank in one SQLite file, which several processes may use.
+"""A bank in one SQLite file, which several processes may use: the file, and the `Store` in it.
 
 Writes are committed in groups: what waits is run by one thread, each piece of work in a savepoint
 of its own, in one `BEGIN IMMEDIATE … COMMIT`. Reads have connections of their own.
 
-The threads are aiosqlite's, one a connection. Its own methods cross to the thread for each
+The threads are aiosqlite's, one for each connection. Its own methods cross to the thread for each
 statement, and a call has some ten: its private `_execute` sends a whole function.
 
 SQLite before 3.51.3 can lose committed transactions if a commit begins the write-ahead log anew
@@ -15,34 +15,35 @@ the file only while no server runs; on Windows, one process at a time should use
 """
 
 import asyncio
-import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import aiosqlite
+from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from banking_server.bank import storage
-from banking_server.bank.file_watch import DatabaseLost, WatchedFiles, identity_of
-from banking_server.bank.sqlite_file import DIALECT, connect, translate_error
-from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone, to_the_end
+from banking_server.bank.file_watch import DatabaseLost, FileLock, WatchedFiles, beside, identity_of
+from banking_server.bank.models import fingerprint
+from banking_server.bank.storage import BankBusy, DatabaseFailed, DatabaseUnavailable, MaybeDone
 from banking_server.bank.transaction import Transaction
-
-logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+APPLICATION_ID: Final = 0x42414E4B
+"""Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
+DIALECT: Final = sqlite_dialect.dialect()
 READERS: Final = 4
 """Connections that read at once, besides the one that writes."""
 LONG_WAL_BYTES: Final = 4 * 1024 * 1024
-"""The length of the write-ahead log at which it is checkpointed."""
+"""How much the write-ahead log grows before it is checkpointed."""
 CHECKPOINT_WAIT_MILLISECONDS: Final = 50
-"""How long a checkpoint waits for those who read; it is tried again when the log is longer."""
+"""How long a checkpoint waits for those who read; the next one comes when the log has grown."""
 LOOK_EVERY_SECONDS: Final = 1.0
 """How often it is looked whether the files are still there while nobody asks for anything."""
 
@@ -53,6 +54,7 @@ class _Waiting:
 
     work: Callable[[Transaction], Any]
     committed: Callable[[], None]
+    cancelled: bool = False
     result: Any = None
     error: BaseException | None = None
 
@@ -62,7 +64,6 @@ class SqliteStore:
 
     def __init__(self, path: Path, files: WatchedFiles, writer: aiosqlite.Connection) -> None:
         self._path, self._files, self._writer = path, files, writer
-        self._checkpoint_at = LONG_WAL_BYTES
         self._idle: list[aiosqlite.Connection] = []
         self._readers = storage.ConcurrencyLimit(READERS)
         self._queue: deque[_Waiting] = deque()
@@ -71,18 +72,14 @@ class SqliteStore:
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path) -> "SqliteStore":
-        """Open a file that is there and is ours.
+    async def open(cls, path: Path, *, may_create: bool) -> "SqliteStore":
+        """Open a file of ours; a new one is empty, and only its owner can read it.
 
-        Raises `DatabaseUnavailable`, `OSError`, `TimeoutError` or `sqlite3.Error`.
+        Raises `DatabaseMissing` if there is no bank in it and none may be made;
+        `DatabaseUnavailable`, `OSError`, `TimeoutError` or `sqlite3.Error`.
         """
-        identity = identity_of(path)
-        writer = await aiosqlite.Connection(partial(connect, path), iter_chunk_size=1)
-        try:
-            return cls(path, await _run(writer, lambda _: WatchedFiles(path, identity)), writer)
-        except BaseException:
-            await writer.close()
-            raise
+        connection, files = await asyncio.to_thread(_open_file, path, may_create=may_create)
+        return cls(path, files, await aiosqlite.Connection(lambda: connection, iter_chunk_size=1))
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""
@@ -92,10 +89,10 @@ class SqliteStore:
                 opens = partial(connect, self._path, reads=True)
                 reader = self._idle.pop() if self._idle else await aiosqlite.Connection(opens, 1)
                 try:
-                    return await to_the_end(_run(reader, partial(_on_one_state, work)))
+                    return await storage.to_the_end(_run(reader, partial(_on_one_state, work)))
                 finally:
                     if self._closed:
-                        await to_the_end(reader.close())
+                        await storage.to_the_end(reader.close())
                     else:
                         self._idle.append(reader)
             except sqlite3.Error as error:
@@ -119,16 +116,15 @@ class SqliteStore:
             group = self._next = asyncio.ensure_future(_run(self._writer, self._run_group))
         try:
             await asyncio.shield(group)
+            if waiting.error is not None:
+                raise waiting.error
         except asyncio.CancelledError:
-            try:
-                self._queue.remove(waiting)
-            except ValueError:  # It has begun.
-                await to_the_end(group)
+            waiting.cancelled = True  # Unless its group has begun, it is left out.
+            with suppress(Exception):
+                await storage.to_the_end(group)
             raise
-        if isinstance(waiting.error, sqlite3.Error):
-            raise translate_error(waiting.error) from waiting.error
-        if waiting.error is not None:
-            raise waiting.error
+        except (sqlite3.Error, TimeoutError) as error:
+            raise translate_error(error) from error
         result: _T = waiting.result
         return result
 
@@ -146,7 +142,7 @@ class SqliteStore:
             return
         self._closed = True
         for connection in (*self._idle, self._writer):
-            await to_the_end(connection.close())
+            await storage.to_the_end(connection.close())
         self._files.lock.close()
 
     def _check_open(self) -> None:
@@ -155,65 +151,38 @@ class SqliteStore:
         if self._files.lost is not None:
             raise self._files.lost
 
-    # --- on the writer's thread
-
     def _run_group(self, connection: sqlite3.Connection) -> None:
-        """Run all that waits in one transaction, and commit it."""
+        """Commit all that waits, on the writer's thread. What this raises, each of them raises."""
         self._next = None  # First: who comes after the queue was emptied needs another group.
-        group: list[_Waiting] = []
-        with suppress(IndexError):
-            while True:
-                group.append(self._queue.popleft())
-        try:
-            with self._files.lock.held(storage.WAIT_SECONDS):
-                self._check_open()
-                self._files.check()
-                self._checkpoint_if_long(connection)
+        taken = [self._queue.popleft() for _ in range(len(self._queue))]
+        group = [waiting for waiting in taken if not waiting.cancelled]
+        with self._files.lock.held(storage.WAIT_SECONDS):
+            self._check_open()
+            self._files.check()
+            self._checkpoint_if_long(connection)
+            with connection:  # Rolls back if this raises.
                 connection.execute("BEGIN IMMEDIATE")
-                self._run_each(group, connection)
+                _run_each(group, connection)
                 try:
                     connection.execute("COMMIT")
                     self._files.check()
                 except (sqlite3.Error, OSError, DatabaseLost) as error:
                     raise MaybeDone(f"This may be committed or not. {error}") from error
-            for waiting in group:
-                if waiting.error is None:
-                    waiting.committed()
-        except BaseException as error:
-            with suppress(sqlite3.Error):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            failed = BankBusy() if isinstance(error, TimeoutError) else error
-            for waiting in group:
-                waiting.error = waiting.error or failed
-
-    def _run_each(self, group: list[_Waiting], connection: sqlite3.Connection) -> None:
-        tx = Transaction(connection.execute, DIALECT, lock_rows=False)
         for waiting in group:
-            connection.execute("SAVEPOINT one")
-            try:
-                waiting.result = waiting.work(tx)
-            except BaseException as error:
-                if not connection.in_transaction:
-                    raise  # SQLite itself has given up the whole group: a full disk, for one.
-                waiting.error = error
-                connection.execute("ROLLBACK TO one")
-            connection.execute("RELEASE one")
+            if waiting.error is None:
+                waiting.committed()
 
     def _checkpoint_if_long(self, connection: sqlite3.Connection) -> None:
-        """Bring the log into the file, if it has become long; the lock is held."""
-        if self._files.log_bytes < self._checkpoint_at:
+        """Bring the log into the file, if it has grown much; the lock is held."""
+        if self._files.log_growth < LONG_WAL_BYTES:
             return
         self._files.lock.write_down(b"")  # Should this process end here, others see a checkpoint.
+        connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_MILLISECONDS}")
         try:
-            connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_MILLISECONDS}")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.Error:
-            logger.warning("The write-ahead log could not be checkpointed", exc_info=True)
         finally:
             connection.execute(f"PRAGMA busy_timeout = {storage.WAIT_SECONDS * 1000:.0f}")
             self._files.take_note()
-        self._checkpoint_at = self._files.log_bytes + LONG_WAL_BYTES
 
 
 async def _run(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -222,9 +191,108 @@ async def _run(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connect
     return result
 
 
+def _run_each(group: list[_Waiting], connection: sqlite3.Connection) -> None:
+    tx = Transaction(connection.execute, DIALECT, lock_rows=False)
+    for waiting in group:
+        connection.execute("SAVEPOINT one")
+        try:
+            waiting.result = waiting.work(tx)
+        except BaseException as error:
+            if not connection.in_transaction:
+                raise  # SQLite itself has given up the whole group: a full disk, for one.
+            waiting.error = error
+            connection.execute("ROLLBACK TO one")
+        connection.execute("RELEASE one")
+
+
 def _on_one_state(work: Callable[[Transaction], _T], connection: sqlite3.Connection) -> _T:
     connection.execute("BEGIN")
     try:
         return work(Transaction(connection.execute, DIALECT, lock_rows=False))
     finally:
         connection.execute("ROLLBACK")
+
+
+def _open_file(path: Path, *, may_create: bool) -> tuple[sqlite3.Connection, WatchedFiles]:
+    if may_create:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Only a file that was not there: closing a descriptor of an open database would drop
+        # the locks that SQLite holds on it in this process.
+        with suppress(FileExistsError):
+            path.touch(0o600, exist_ok=False)
+    elif not path.exists():
+        raise storage.DatabaseMissing(path)
+    if path.is_dir():
+        raise DatabaseUnavailable(f"{path} is a folder, not a database file.")
+    identity = identity_of(path)
+    connection = connect(path)
+    try:
+        if not (is_filled(connection, path) or may_create):
+            raise storage.DatabaseMissing(path)
+        # SQLite lets two that change the mode of one file at once fail, without a wait.
+        lock = FileLock(beside(path.resolve(), ".lock"))
+        with closing(lock), lock.held(storage.WAIT_SECONDS):
+            connection.execute("PRAGMA journal_mode = WAL")
+        is_filled(connection, path)  # SQLite makes the log's files when it reads in this mode.
+        return connection, WatchedFiles(path, identity)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def connect(path: Path, *, reads: bool = False) -> sqlite3.Connection:
+    """Open a file that is there. What is committed is on the disk; a reader commits nothing.
+
+    No transaction begins by itself, and nothing is checkpointed by itself. The connection may be
+    used on another thread.
+    """
+    # "rw" never makes a file. As a URI, since a "?" or "#" in the path must not be syntax.
+    uri, timeout = f"{path.as_uri()}?mode=rw", storage.WAIT_SECONDS
+    connection = sqlite3.connect(
+        uri, timeout, uri=True, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute(f"PRAGMA query_only = {int(reads)}")
+    return connection
+
+
+def is_filled(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether there is a bank in the file at `path`; False if there is nothing in it yet.
+
+    Raises `DatabaseUnavailable` if it is another program's, or was made by another version.
+    """
+    application, version, objects = connection.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
+        " FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    if not (application or version or objects):
+        return False
+    if application != APPLICATION_ID:
+        raise DatabaseUnavailable(f"{path} is the database of another program.")
+    if version != fingerprint(DIALECT):
+        raise storage.OtherVersion(path)
+    return True
+
+
+def explain(path: Path, error: Exception) -> str:
+    """Say in one line why the database cannot be used."""
+    cause = getattr(error, "strerror", None) or f"{error}" or "another program keeps it locked"
+    return f"The database {path} cannot be used: {cause}."
+
+
+def translate_error(error: sqlite3.Error | TimeoutError) -> BankBusy | DatabaseFailed:
+    """Return what to raise instead of an error that undid a transaction.
+
+    SQLite's own words name a table or a rule at most, and nothing of what is stored.
+    """
+    name = getattr(error, "sqlite_errorname", "")
+    if isinstance(error, TimeoutError) or name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return BankBusy()
+    if isinstance(error, sqlite3.IntegrityError):
+        return DatabaseFailed(f"The database refused a change: {error}.")
+    return DatabaseFailed(
+        f"The database reports an error: {error}. `banking-server database check` may say more."
+    )

@@ -23,7 +23,7 @@ from banking_server.bank.rules import (
 )
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement as Query
-from banking_server.bank.transaction import Transaction
+from banking_server.bank.transaction import Transaction, value
 
 
 class Totals(NamedTuple):
@@ -100,6 +100,10 @@ async def get_statement(
 _entry, _other = TABLES[Entry], TABLES[Entry].alias("other")
 _posting, _account = TABLES[Posting], TABLES[Account]
 _of_account = _entry.c.account_id == sa.bindparam("account_id")
+_is_the_other = sa.and_(
+    _other.c.posting_id == _entry.c.posting_id, _other.c.account_id != _entry.c.account_id
+)
+"""The other entry of the same posting: the two are of different accounts."""
 
 _PAGE = Query(
     sa.select(
@@ -111,10 +115,7 @@ _PAGE = Query(
         _entry.c.credits_after_minor - _entry.c.debits_after_minor,
     )
     .join(_posting, _posting.c.posting_id == _entry.c.posting_id)
-    .join(
-        _other,
-        sa.and_(_other.c.posting_id == _entry.c.posting_id, _other.c.side != _entry.c.side),
-    )
+    .join(_other, _is_the_other)
     .outerjoin(
         _account,
         sa.and_(
@@ -147,42 +148,28 @@ _SUMS_BEFORE = Query(
 )
 """The end of the range before a moment."""
 
-_some = (
-    sa.select(_entry.c.posting_id, _entry.c.side, _entry.c.amount_minor)
-    .where(
-        _of_account,
-        _entry.c.posted_at >= sa.bindparam("since"),
-        _entry.c.posted_at < sa.bindparam("end"),
-    )
-    .limit(sa.bindparam("limit"))
-    .subquery("some")
+_in_period = (
+    _of_account,
+    _entry.c.posted_at >= sa.bindparam("since"),
+    _entry.c.posted_at < sa.bindparam("end"),
 )
+_ENTRY_AFTER = Query(
+    sa.select(_entry.c.posting_id).where(*_in_period).limit(1).offset(sa.bindparam("count")), value
+)
+"""The entry after the first `count` of a period, if it has so many; read from the index alone."""
 _MOVED = Query(
-    sa.select(
-        sa.func.count(),
-        sa.func.sum(
-            sa.case(
-                (
-                    sa.and_(
-                        _some.c.amount_minor < 0,
-                        _account.c.customer_id == sa.bindparam("customer_id"),
-                        _account.c.account_type != "external",
-                    ),
-                    -_some.c.amount_minor,
-                ),
-                else_=0,
-            )
-        ),
-    )
-    .select_from(_some)
-    .join(
-        _other,
-        sa.and_(_other.c.posting_id == _some.c.posting_id, _other.c.side != _some.c.side),
-    )
-    .join(_account, _account.c.account_id == _other.c.account_id),
-    lambda entries, moved: (entries, int(moved or 0)),
+    sa.select(-sa.func.sum(_entry.c.amount_minor))
+    .join(_other, _is_the_other)
+    .join(_account, _account.c.account_id == _other.c.account_id)
+    .where(
+        *_in_period,
+        _entry.c.side == "debit",
+        _account.c.customer_id == sa.bindparam("customer_id"),
+        _account.c.account_type != "external",
+    ),
+    lambda moved: int(moved or 0),
 )
-"""The same range: how many entries, and what went to the customer's own accounts with them."""
+"""What went to the customer's own accounts with the entries of a period."""
 
 
 def _statement(
@@ -250,20 +237,11 @@ def _totals(tx: Transaction, rules: Rules, account: Account, period: Period) -> 
 
     credits_before, debits_before = sums_before(start)
     credits_after, debits_after = sums_before(end)
-    ((entries, moved),) = tx.all(
-        _MOVED,
-        account_id=account.account_id,
-        customer_id=account.customer_id,
-        since=start,
-        end=end,
-        limit=rules.max_entries_told_apart + 1,
-    )
-    debits = debits_after - debits_before
-    return Totals(
-        credits_after - credits_before,
-        debits,
-        debits - moved if entries <= rules.max_entries_told_apart else None,
-    )
+    entries = {"account_id": account.account_id, "since": start, "end": end}
+    debits, spent = debits_after - debits_before, None
+    if tx.first(_ENTRY_AFTER, **entries, count=rules.max_entries_told_apart) is None:
+        spent = debits - tx.all(_MOVED, **entries, customer_id=account.customer_id)[0]
+    return Totals(credits_after - credits_before, debits, spent)
 
 
 class _Place(NamedTuple):

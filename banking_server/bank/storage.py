@@ -73,10 +73,10 @@ class Store(Protocol):
     """Where a bank is kept.
 
     `work` is synchronous and runs whole on a thread of the store's; if the connection broke and
-    nothing can have been committed, it runs once more. Waiting can be cancelled; what has begun
-    runs to its end, and a cancellation is raised then. Where a place or a lock cannot be had within
-    `WAIT_SECONDS`, that is `BankBusy`. The database's own errors are raised as `DatabaseFailed`, or
-    as `BankBusy` where time mends them.
+    nothing can have been committed, it runs once more. Work whose caller is cancelled is not begun;
+    what has begun runs to its end. The cancellation may be raised only then. Where a place or a
+    lock cannot be had within `WAIT_SECONDS`, that is `BankBusy`. The database's own errors are
+    raised as `DatabaseFailed`, or as `BankBusy` where time mends them.
     """
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:

@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from banking_server.bank import sqlite, sqlite_file
+from banking_server.bank import sqlite
 from banking_server.bank.transfers.settle import settle
 
 from ..kit.words import PAYEE, SAVINGS
@@ -25,6 +25,7 @@ def die_at(number: int) -> list[str]:
     """Let the process be killed before SQLite runs its statement of this number; each counts, the
     ones that begin, save and commit as well. Returns where those that run are written down."""
     run: list[str] = []
+    connect = sqlite.connect
 
     def each_statement(statement: str) -> None:
         run.append(statement)
@@ -32,11 +33,11 @@ def die_at(number: int) -> list[str]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def connect_and_watch(path: Path, *, reads: bool = False) -> sqlite3.Connection:
-        connection = sqlite_file.connect(path, reads=reads)
+        connection = connect(path, reads=reads)
         connection.set_trace_callback(each_statement)
         return connection
 
-    sqlite.connect = connect_and_watch  # type: ignore[attr-defined]
+    sqlite.connect = connect_and_watch
     return run
 
 

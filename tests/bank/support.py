@@ -16,7 +16,7 @@ from banking_server.bank.consistency_check import expected_objects, faults_in
 from banking_server.bank.location import Location
 from banking_server.bank.postgresql import DIALECT as POSTGRESQL
 from banking_server.bank.rules import Code, NoConsent, Rules, Yes
-from banking_server.bank.sqlite_file import DIALECT
+from banking_server.bank.sqlite import DIALECT
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
 from banking_server.bank.transfers.cancel import cancel_transfer

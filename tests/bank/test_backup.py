@@ -11,7 +11,7 @@ import pytest
 from banking_server.bank import backup
 from banking_server.bank.audit import list_events, record
 from banking_server.bank.backup import back_up, restore
-from banking_server.bank.sqlite_file import beside
+from banking_server.bank.file_watch import beside
 from banking_server.bank.storage import Bank, DatabaseUnavailable
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted, sql
