@@ -57,12 +57,12 @@ def test_a_mistake_in_a_scenario_file_is_named(text: str, sentence: str, tmp_pat
         (
             "sku: chair, quantity: 500",
             'sku: "${chiar}", quantity: 500',
-            "step large-order: nothing is called ${chiar} here; known are phrase, session, user",
+            "step large-order: no value has the name ${chiar} here; known names: phrase, session, user",
         ),
         (
             "    caller: stranger",
             "    caller: strangr",
-            "step stranger: there is no caller 'strangr'; there are stranger under callers",
+            "step stranger: there is no caller 'strangr'; callers has stranger",
         ),
         (
             "{value: alice}",

@@ -185,7 +185,7 @@ class Exercise:
         if fault is not None:
             self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
             return
-        if step.is_silent_on_its_end and directive_of(call.final) is None:
+        if step.has_no_expectation and directive_of(call.final) is None:
             calling = planned.calling()
             fault = f"no directive came, but {ending(call)}{self._connections.elsewhere(calling)}"
             self._problem_of(call, step.id, fault, calling)
