@@ -24,7 +24,7 @@ from banking_server.conformance.client.run import name_of, run_client
 from banking_server.conformance.client.script import ClientScript, load_client_scripts
 from banking_server.conformance.report.json import report_json, write_json
 from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.redaction import Redaction, shown_command
+from banking_server.conformance.report.redaction import Redaction, redacted_command
 from banking_server.conformance.report.report import Report, Shortening
 from banking_server.conformance.report.summary import print_summary
 from banking_server.conformance.report.verdict import EXIT_CODES, Verdict
@@ -202,7 +202,7 @@ def server(
             run,
             target={"url": _without_credentials(url)}
             if url
-            else {"command": shown_command(command or ())},
+            else {"command": redacted_command(command or ())},
             scenarios=names,
             started=started,
             redaction=redaction,
@@ -226,7 +226,7 @@ def first_scenario(
         text = draft(target)
     except TargetFailure as failure:
         _fail(Shortening(redaction).text(str(failure)), EXIT_CODES[Verdict.ERROR])
-    at = ["--url", _without_credentials(url)] if url else ["--", *shown_command(command or ())]
+    at = ["--url", _without_credentials(url)] if url else ["--", *redacted_command(command or ())]
     then = f"{SUITE} server --scenario {output} {' '.join(at)}"
     _write(text, output, f"Put your arguments in it, then: {then}")
 
@@ -299,7 +299,7 @@ def client(
     _tell(
         Report.on(
             run,
-            target={"command": shown_command(command)},
+            target={"command": redacted_command(command)},
             scenarios=names,
             started=started,
             redaction=redaction,

@@ -142,11 +142,11 @@ def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
     assert run.code == 4  # It is no finding about the server.
     note = """\
 note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive
-  it said: We could not place the order.
+  text of the result: We could not place the order.
   the server wrote to standard error:
   | working on it
   | the database is locked, password=[redacted]
-note: one, 2026-07-28, step slip: no directive came, but error -32602 "Unknown tool: plac_order"
+note: one, 2026-07-28, step slip: expected a directive, saw error -32602 "Unknown tool: plac_order"
   the list of tools has no 'plac_order'; did you mean place_order?
 """
     assert run.output.startswith(note)

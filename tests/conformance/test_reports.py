@@ -91,7 +91,7 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
     assert verdict == "conformant: every check that applies passed"
     gaps = dict(line.strip().rsplit(": ", 1) for line in lines[lines.index("not exercised:") + 1 :])
     assert any(what.startswith("TC-S-08") for what in gaps.values())
-    reason = "made once, so not compared: it lacks `repeatable: true`"
+    reason = "the call was made once, so nothing was compared; it has no `repeatable: true`"
     once = "shop/order, call 3", "shop/small", "shop/asked"
     named = ", ".join(f"`{place}`" for place in once)
     assert f"TC-S-23 at {named}" in gaps[reason]

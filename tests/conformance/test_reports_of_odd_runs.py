@@ -45,7 +45,7 @@ def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
     one.record(UNLISTED, NotApplicable("the server has no tools"))
     conclusion = report_on(one).conclusion
     assert conclusion.verdict is Verdict.INCONCLUSIVE
-    assert conclusion.reason == "no check found anything to judge"
+    assert conclusion.reason == "no check found anything that it could judge"
 
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_mistake_in_a_scenario_file_is_named(text: str, sentence: str, tmp_pat
         (
             "sku: chair, quantity: 500",
             'sku: "${chiar}", quantity: 500',
-            "step large-order: no value has the name ${chiar} here; known names: phrase, session, user",
+            "step large-order: no value has the name ${chiar} here; known: phrase, session, user",
         ),
         (
             "    caller: stranger",

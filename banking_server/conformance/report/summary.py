@@ -33,8 +33,8 @@ def print_summary(report: Report, console: Console) -> None:
     # Problems come first: they explain the lists of checks below.
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
-    for failures in report.not_kept:
-        page.not_kept(failures)
+    for failures in report.violations:
+        page.violation(failures)
     page.line(counts(report.results))
     # If nothing could be examined at all, the verdict says why for all checks.
     gaps = by_reason(
@@ -70,7 +70,7 @@ class _Page:
     def line(self, text: str, style: str = "") -> None:
         self._print(Text(printable(self._report.redaction.text(text)), style=style))
 
-    def not_kept(self, failures: Sequence[Judgement]) -> None:
+    def violation(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
         check = failures[0].check
         self._head(failures[0].status, check.id, eras_of(failures))

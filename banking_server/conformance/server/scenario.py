@@ -124,8 +124,8 @@ class Step(AnyCall):
     """A value that is only "${name}" becomes the value of that name, with its type. Inside a longer
     text, ${name} becomes that value as text."""
     refused: Literal[True] | None = None
-    """The server refuses this call to this caller (isError, a JSON-RPC error, HTTP 401 or 403). Needs
-    repeatable, and an earlier step in which the same call succeeds for another caller."""
+    """The server refuses this call to this caller (isError, a JSON-RPC error, HTTP 401 or 403).
+    Needs repeatable, and an earlier step in which the same call succeeds for another caller."""
     followed: Literal[True] | None = None
     """This server is an intermediary that follows the directive of this call by itself."""
     crosses: Literal[True] | None = None
@@ -251,7 +251,7 @@ def _check_names(place: str, value: Any, known: set[str]) -> None:
         if name not in known:
             raise ValueError(
                 f"{place}: no value has the name ${{{name}}} here; "
-                f"known names: {', '.join(sorted(known)) or 'none'}"
+                f"known: {', '.join(sorted(known)) or 'none'}"
             )
 
 
