@@ -207,7 +207,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--url", "http://u:hunter2@x:y"], "name a host and its port\n"),
         (["server", "--scenario", SHOP, "--scenario", SHOP, "--", "x"], "have the same name"),
         (["server", "--url", "http://x", "--header", "A=NO_SUCH_VARIABLE"], "is not set"),
-        (["server", "--header", "A=PATH", "--", "x"], "--header goes with --url"),
+        (["server", "--header", "A=PATH", "--", "x"], "--header needs --url"),
         (["server", "--check", "nope", "--", "x"], "no server check 'nope'"),
         (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),

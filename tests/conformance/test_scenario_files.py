@@ -31,7 +31,7 @@ def complaint(text: str, folder: Path) -> str:
         ("name: " + "[" * 1000, "it is nested too deeply"),
         (
             ONE_STEP + "    call: ask_manager",
-            "line 8, column 5: the key 'call' stands twice, first in line 6; remove or rename one",
+            "line 8, column 5: the key 'call' occurs twice, first in line 6; remove or rename one",
         ),
         (ONE_STEP + "    refused: true", "steps.0: a refused step needs repeatable: true"),
         (ONE_STEP + "    colour: red", "steps.0.colour: there is no such member"),

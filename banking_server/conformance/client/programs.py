@@ -70,14 +70,14 @@ class OneProcess:
             if worker is not None:
                 worker.close()
             worker = _Worker(self._command)
-        told = {
+        inputs = {
             "scenario": environment[SCENARIO],
             "protocolVersion": environment[PROTOCOL_VERSION],
             "context": json.loads(environment[CONTEXT]),
             "url": url,
         }
         try:
-            end = worker.run(told, timeout)
+            end = worker.run(inputs, timeout)
         except BaseException:
             worker.close()
             raise
@@ -113,12 +113,12 @@ class _Worker:
                 self._lines.put(line)
         self._lines.put(None)
 
-    def run(self, told: Mapping[str, object], timeout: float) -> ClientEnd:
-        self._process.new_errors()  # Those of earlier runs.
+    def run(self, inputs: Mapping[str, object], timeout: float) -> ClientEnd:
+        self._process.new_errors()  # Drop those of earlier runs.
         if self._answered_again():
             return ClientEnd(1, "", f"it answered {FURTHER}")
         try:
-            self._process.input.write(json.dumps(told).encode() + b"\n")
+            self._process.input.write(json.dumps(inputs).encode() + b"\n")
             self._process.input.flush()
         except OSError:
             return self._gone("")

@@ -185,12 +185,12 @@ def play(
     """
 
     def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
-        told = {
+        environment = {
             SCENARIO: script.scenario,
             PROTOCOL_VERSION: era,
             CONTEXT: json.dumps(context),
         }
-        end = run_once(url, told, timeout)
+        end = run_once(url, environment, timeout)
         return CaseRun(script, case, era, log, other, end)
 
     with MockServer(script, case, era, patience=timeout) as mock:
