@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 A_MINUTE: Final = 10
-"""Messages a minute from one place in the code about one fault; then one line says more follow."""
+"""The most messages in a minute about one fault. Then one line says that more are left out."""
 
 
 def log_to_standard_error(line: str = logging.BASIC_FORMAT) -> None:

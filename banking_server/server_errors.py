@@ -8,14 +8,14 @@ from threading import Thread
 from typing import Final, TextIO
 
 _LINE: Final = 8_192
-"""Characters that are taken for a line, of what a server writes."""
+"""The most characters of one line. The rest is read as the next line."""
 
 
 class ServerErrors:
-    """A standard error for one server: its lines are passed on, and the last one is kept."""
+    """The standard error of one server: each line is passed on, and the last one is kept."""
 
     def __init__(self, pass_on: Callable[[str], object]) -> None:
-        """`pass_on` is called with each line in a thread. That it fails ends nothing."""
+        """`pass_on` is called with each line in a thread. If it fails, reading continues."""
         reading, writing = os.pipe()
         self.stream: Final[TextIO] = open(writing, "w")  # noqa: SIM115 - `close` closes it
         self._pass_on = pass_on
@@ -28,19 +28,19 @@ class ServerErrors:
             for line in iter(partial(lines.readline, _LINE), ""):
                 if any(char.isalnum() for char in line):
                     self._last = line
-                with suppress(OSError, ValueError):  # Nobody reads ours any more.
+                with suppress(OSError, ValueError):  # Our own standard error may be closed.
                     self._pass_on(line)
 
     def last_line(self) -> str:
-        """Return the last line that says something, of a server that has ended; or ''.
+        """Return the last line with a letter or digit, of a server that has ended; or ''.
 
-        It waits until all is passed on, for a second at most.
+        It waits until all lines are passed on, for at most a second.
         """
         self.close()
         return self._last
 
     def close(self) -> None:
-        """Wait until all that was written is passed on, for a second at most."""
+        """Wait until all lines are passed on, for at most a second."""
         self.stream.close()
-        # A process that the server has left behind may hold the pipe open.
+        # A process that the server started may keep the pipe open.
         self._thread.join(1)

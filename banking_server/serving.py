@@ -36,16 +36,16 @@ except ImportError:  # pragma: no cover - Windows
 logger = logging.getLogger(__name__)
 
 HEAD_SECONDS: Final = 5
-"""The longest time for the head of a request, and between two requests of a connection."""
+"""The most seconds for the head of a request, and between two requests of a connection."""
 
 UNREAD_SECONDS: Final = 30
-"""How long a client may leave sent data unread (Linux)."""
+"""Seconds that a client may leave sent data unread (Linux)."""
 
 ENDING_SECONDS: Final = 5
-"""How long a server that ends waits for its running requests."""
+"""Seconds that an ending server waits for its running requests."""
 
 LAST_BYTES_SECONDS: Final = 0.2
-"""How long it then waits until the last responses are sent."""
+"""Seconds that it then waits until the last responses are sent."""
 
 GIVEN_UP: Final = 3
 """The exit code of a server that could not start, or whose database is lost."""
@@ -53,7 +53,7 @@ GIVEN_UP: Final = 3
 _BACKLOG: Final = 1024
 _RESTART_SECONDS: Final = 0.5
 _RESERVE: Final = 128
-"""File descriptors that a process needs besides its connections."""
+"""The file descriptors that a process needs in addition to its connections."""
 
 
 class CannotListen(Exception):

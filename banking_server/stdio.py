@@ -1,6 +1,6 @@
-"""A client over stdio, by the SDK, and an error response to a line that it cannot read.
+"""A client over stdio, with an error response to a line that the SDK cannot read.
 
-The SDK ignores a line that is no JSON-RPC message, and its sender would wait for ever. JSON-RPC
+The SDK ignores a line that is not a JSON-RPC message, and its sender would wait for ever. JSON-RPC
 requires an error whose id is null (`specs/upstream/README.md`).
 """
 
@@ -39,5 +39,5 @@ def _refusal(error: Exception) -> JSONRPCError:
     if not is_json:
         code, words = PARSE_ERROR, "The line is not JSON."
     else:
-        code, words = INVALID_REQUEST, "The line is no JSON-RPC message of MCP."
+        code, words = INVALID_REQUEST, "The line is not a JSON-RPC message of MCP."
     return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=words))

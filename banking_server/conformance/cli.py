@@ -24,7 +24,7 @@ from banking_server.conformance.client.run import name_of, run_client
 from banking_server.conformance.client.script import ClientScript, load_client_scripts
 from banking_server.conformance.report.json import report_json, write_json
 from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.redaction import Redaction, shown_command
+from banking_server.conformance.report.redaction import Redaction, redacted_command
 from banking_server.conformance.report.report import Report, Shortening
 from banking_server.conformance.report.summary import print_summary
 from banking_server.conformance.report.verdict import EXIT_CODES, Verdict
@@ -103,7 +103,7 @@ class RunOptions:
                 raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
         return frozenset(self.check or known) - frozenset(self.skip or ())
 
-    def make_room(self) -> None:
+    def make_folders(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
         report = self.output_dir and self.output_dir / "report.json"
         for option, file in (("--output-dir", report), ("--junit", self.junit)):
@@ -194,15 +194,15 @@ def server(
     redaction = Redaction()
     target = server_target(url, command, header, options.timeout, redaction)
     chosen = options.chosen("server")
-    options.make_room()
+    options.make_folders()
     started = datetime.now(UTC)
     run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
-    _tell(
+    _finish(
         Report.on(
             run,
             target={"url": _without_credentials(url)}
             if url
-            else {"command": shown_command(command or ())},
+            else {"command": redacted_command(command or ())},
             scenarios=names,
             started=started,
             redaction=redaction,
@@ -226,16 +226,16 @@ def first_scenario(
         text = draft(target)
     except TargetFailure as failure:
         _fail(Shortening(redaction).text(str(failure)), EXIT_CODES[Verdict.ERROR])
-    at = ["--url", _without_credentials(url)] if url else ["--", *shown_command(command or ())]
+    at = ["--url", _without_credentials(url)] if url else ["--", *redacted_command(command or ())]
     then = f"{SUITE} server --scenario {output} {' '.join(at)}"
-    _write(text, output, f"Put your arguments in it, then: {then}")
+    _write(text, output, f"Write your arguments into it, then run: {then}")
 
 
 @app.command()
 def program(output: Output = None) -> None:
-    """Write a Python program to put the client under test into."""
+    """Write a Python program for your client under test."""
     _check_new(output)
-    _write(program_to_write(), output, f"Fill it in, then: {SUITE} client -- python {output}")
+    _write(program_to_write(), output, f"Fill it in, then run: {SUITE} client -- python {output}")
 
 
 def _check_new(output: Path | None) -> None:
@@ -278,7 +278,7 @@ def client(
     chosen = options.chosen("client")
     only = _cases(scripts, scenario or ())
     redaction = Redaction()
-    options.make_room()
+    options.make_folders()
     started = datetime.now(UTC)
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
     with programs as run_once:
@@ -296,10 +296,10 @@ def client(
         for script in scripts
         if only is None or any(name_of(script, case) in only for case in script.cases)
     ]
-    _tell(
+    _finish(
         Report.on(
             run,
-            target={"command": shown_command(command)},
+            target={"command": redacted_command(command)},
             scenarios=names,
             started=started,
             redaction=redaction,
@@ -332,7 +332,7 @@ def list_checks(
                 typer.echo(f"    fails {mutant['name']}: {mutant['wrong']}")
 
 
-def _tell(report: Report, options: RunOptions) -> NoReturn:
+def _finish(report: Report, options: RunOptions) -> NoReturn:
     """Write and print the chosen reports, and exit with the verdict's code."""
     if options.output_dir is not None:
         write_json(report, options.output_dir)
@@ -356,7 +356,7 @@ def server_target(
     if (url is None) == (not command):
         raise UsageError("give either --url URL or -- COMMAND")
     if header and url is None:
-        raise UsageError("--header goes with --url: a server over stdio gets no headers")
+        raise UsageError("--header needs --url: a server over stdio gets no headers")
     if url is not None and not _is_usable(url):
         raise UsageError("--url must begin with http:// or https://, and name a host and its port")
     headers = dict(_header(each) for each in header or ())
@@ -430,11 +430,11 @@ def _progress(options: RunOptions) -> Callable[[str], None]:
     """Return a function that prints the running scenario on a terminal."""
     console = Console(stderr=True)
 
-    def tell(what: str) -> None:
+    def show(what: str) -> None:
         if not options.as_json and console.is_terminal:
             console.print(f"… {what}", style="dim", soft_wrap=True, highlight=False)
 
-    return tell
+    return show
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
 
 
 class ScenarioError(Exception):
-    """A file cannot be used; the message names the file, the place and the mistake."""
+    """A file cannot be used. The message names the file, the place and the error."""
 
 
 class _Twice(Exception):
@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):
             mark = key.start_mark
             if key.value in lines:
                 raise _Twice(
-                    f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} stands "
+                    f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} occurs "
                     f"twice, first in line {lines[key.value]}; remove or rename one"
                 )
             lines[key.value] = mark.line + 1
@@ -80,7 +80,7 @@ def _read(path: Path) -> Any:
     except _Twice as error:
         raise ScenarioError(f"{path}: {error}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        raise ScenarioError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
         raise ScenarioError(f"{path}: it is nested too deeply") from error
 
@@ -103,7 +103,7 @@ def load(path: Path, model: type[M]) -> M:
 
 
 def _mistake(error: ErrorDetails) -> str:
-    """Return what is wrong with a value, without Pydantic's words."""
+    """Return what is wrong with a value, in place of Pydantic's message."""
     if error["type"] == "missing":
         return "is missing"
     if error["type"] == "extra_forbidden":

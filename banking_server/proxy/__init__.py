@@ -1,18 +1,19 @@
 """`tool-chaining-proxy`: any client's calls to any MCP server, with their chains followed.
 
-What the proxy does not know, it passes on as it came: both halves handle raw JSON. To the client it
-is the server behind it, and to that server it is the client. Read in this order:
+The proxy passes on unchanged what it does not know, so both its halves handle raw JSON. The client
+takes it for the server, and the server behind it ("upstream") takes it for the client. Read in this
+order:
 
-- `eras`: what a client and a server say about themselves, in either protocol revision;
+- `eras`: what a client and a server declare, in both protocol revisions;
 - `upstream`: one connection to the server behind the proxy;
-- `questions`: what the server asks during a request, and how it reaches the user;
-- `changes`: how a client of 2026-07-28 hears of changes;
-- `link`: one user of the proxy, and the upstream connection that is theirs alone;
-- `chains`: a `tools/call` whose chain is followed, and `consent`: which steps are taken;
-- `server`: what becomes of each message of the client;
-- `stdio`: one user; `http` and `callers`: many, each with a link of their own;
-- `options` and `cli`: what can be chosen, and the command;
-- `sdk`: what is borrowed from the inner parts of the MCP SDK.
+- `questions`: the server's questions during a request, and their way to the user;
+- `changes`: notifications of changes for a client of 2026-07-28;
+- `link`: one user of the proxy, and the user's own upstream connection;
+- `chains`: a `tools/call` whose chain is followed; `consent`: which follow-up calls are made;
+- `server`: what is done with each message of the client;
+- `stdio`: one user; `http` and `callers`: many users, each with a link of their own;
+- `options` and `cli`: the options, and the command;
+- `sdk`: the internal parts of the MCP SDK that the proxy uses.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Who uses the proxy over HTTP: a link of its own for each, and an end to each link.
+"""The callers of the proxy over HTTP. Each has a link, which is closed when it is not used.
 
-On 2025-11-25 a caller is a session. On 2026-07-28, which has no sessions, it is whoever sends the
-same `Authorization` header; all who send none are one caller.
+On 2025-11-25 a caller is a session. Revision 2026-07-28 has no sessions: all requests with the same
+`Authorization` header are one caller, and all requests without this header are one caller.
 """
 
 import time
@@ -42,21 +42,21 @@ class Callers:
         self._chosen = chosen
         self._group: TaskGroup | None = None
         self.over = anyio.Event()
-        """Nobody is served any more."""
+        """Set when the proxy ends. Then no request is served any more."""
         self._sessions: dict[str, Connection] = {}
         self._callers: dict[str | None, _Caller] = {}
-        """By the `Authorization` header as it came."""
+        """The callers on 2026-07-28, by their `Authorization` header."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Have links inside the block; at its end all are closed."""
+        """Serve callers inside the block, and close all links at its end."""
         async with anyio.create_task_group() as self._group:
-            self._tasks.start_soon(self._close_what_is_over)
+            self._tasks.start_soon(self._close_unused)
             yield
             self._tasks.cancel_scope.cancel()
 
     def end(self) -> None:
-        """Give up what runs, so that whoever waits for it is told; nobody else is served."""
+        """End the running requests with an error for their clients, and serve no more requests."""
         self.over.set()
         for connection in self._sessions.values():
             self._close(connection.state[_LINK])
@@ -66,15 +66,15 @@ class Callers:
     @property
     def _tasks(self) -> TaskGroup:
         if self._group is None:
-            raise RuntimeError("The proxy does not run.")
+            raise RuntimeError("The proxy is not running.")
         return self._group
 
     def principal(self, ctx: Context) -> str | None:
-        """Return who sent a message, if an `Authorization` header says so."""
+        """Return the identity of a message's sender: its `Authorization` header, or None."""
         return _authorization(ctx)
 
     async def of(self, ctx: Context) -> Link:
-        """Return the link of whoever sent a message. Raises `Refused` if there are too many."""
+        """Return the link of a message's sender. Raises `Refused` if there are too many callers."""
         if is_modern(ctx.protocol_version):
             return self._link_of_caller(ctx)
         connection = connection_of(ctx)
@@ -82,17 +82,17 @@ class Callers:
             self._begin_session(ctx, connection)
         link = connection.state.get(_LINK)
         if not isinstance(link, Link):
-            raise MCPError(code=INVALID_REQUEST, message="A session begins with initialize.")
+            raise MCPError(code=INVALID_REQUEST, message="A session must begin with initialize.")
         return link
 
     def has_session(self, name: str) -> bool:
-        """Return whether a session has begun, and not ended."""
+        """Return whether a session began and did not end."""
         connection = self._sessions.get(name)
         return connection is not None and connection.initialize_accepted
 
     def _begin_session(self, ctx: Context, connection: Connection) -> None:
         if _LINK in connection.state:
-            raise MCPError(code=INVALID_REQUEST, message="This session has begun already.")
+            raise MCPError(code=INVALID_REQUEST, message="This session has already begun.")
         link = connection.state[_LINK] = self._new_link(ctx, connection)
         name = connection.session_id or ""
         self._sessions[name] = connection
@@ -126,11 +126,11 @@ class Callers:
         """Close the link that was not used for the longest time. Raises `Refused`."""
         idle = [name for name, caller in self._callers.items() if not caller.link.in_use]
         if not idle:
-            words = f"This proxy serves {self._chosen.max_callers} callers already. Try later."
+            words = f"This proxy already serves {self._chosen.max_callers} callers. Try later."
             raise Refused(words, status=503)
         self._end(min(idle, key=lambda name: self._callers[name].seen))
 
-    async def _close_what_is_over(self) -> None:
+    async def _close_unused(self) -> None:
         while True:
             await anyio.sleep(min(self._chosen.idle / 4, 5))
             now = time.monotonic()
@@ -148,7 +148,7 @@ class Callers:
 
 
 def _authorization(ctx: Context) -> str | None:
-    """Return the `Authorization` header of a message, as it came, if it has one."""
+    """Return the unchanged `Authorization` header of a message, or None."""
     request: Any = ctx.request
     if not isinstance(request, Request):
         raise RuntimeError("Callers come over HTTP.")

@@ -1,7 +1,7 @@
 """A `tools/call` whose chain is followed: one call for the client, several for the server.
 
-The library decides what is followed. It sees the text of each content item in place of the item, so
-that what no model of the SDK knows comes out as it went in.
+The library decides what is followed. It gets the text of each content item in place of the item. So
+an item that no model of the SDK knows is passed on unchanged.
 """
 
 import secrets
@@ -28,10 +28,10 @@ _REFERENCE: Final = "tool-chaining-proxy/item"
 
 
 async def call(link: Link, running: Running, params: Json) -> Json:
-    """Make the call, follow its chain, and return the one result of it all.
+    """Make the call, follow its chain, and return one result for the whole chain.
 
-    A result without a directive is returned as it came. Raises MCPError as the server did, if the
-    first call brought no result.
+    A result without a directive is returned unchanged. If the first call has no result, this raises
+    the server's MCPError.
     """
     name, arguments = params.get("name"), params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
@@ -55,7 +55,7 @@ async def call(link: Link, running: Running, params: Json) -> Json:
     span.set_attribute("tool_chaining.chain_id", chain.chain_id)
     span.set_attribute("tool_chaining.outcome", str(chain.outcome))
     if chain.error is not None and not chain.steps:
-        # A result that is none of a tool, such as a task, is the client's own business.
+        # A result that is not complete, such as a task, is for the client to handle.
         if caller.first is not None:
             return _without_directive(caller.first)
         raise _first_failure(chain.error, chain.detail)
@@ -65,13 +65,13 @@ async def call(link: Link, running: Running, params: Json) -> Json:
 
 
 class _Caller:
-    """The server behind, as the library calls it within one chain."""
+    """The server behind the proxy, for the calls of the library in one chain."""
 
     def __init__(self, link: Link, running: Running, params: Json, upstream: Upstream) -> None:
         self.protocol_version = upstream.revision
         self.server_capabilities = upstream.capabilities
         self.first: Json | None = None
-        """The first call's result, as it came."""
+        """The unchanged result of the first call."""
         self._link = link
         self._running = running
         self._params: Json | None = params
@@ -86,18 +86,18 @@ class _Caller:
         read_timeout_seconds: float | None,
         meta: Any,
     ) -> Json:
-        # What else stood in the client's request goes with the first call only.
+        # Only the first call has the other members of the client's request.
         params = {**(self._params or {"name": name, "arguments": arguments}), "_meta": meta}
         first, self._params = self._params is not None, None
         if not first and self._running.token is not None:
-            # A token belongs to one request, and the client hears under its own.
+            # A token belongs to one request. The client gets progress with its own token.
             self._running.begin_step()
             params["_meta"] = {**(meta or {}), "progressToken": secrets.token_urlsafe(8)}
         with self._running.limited(read_timeout_seconds):
             try:
                 result = await self._link.request(self._running, "tools/call", params)
             except NotAnswered as error:
-                # Its code is the client's, and does not say that the server did nothing.
+                # The code is the client's. It does not show that the server did nothing.
                 raise RuntimeError(error.message) from error
         if first:
             self.first = result
@@ -109,8 +109,8 @@ class _Caller:
     def _in_references(self, result: Json) -> Json:
         """Return a result whose content items are replaced by references to them.
 
-        A reference has its item's text, and says who alone may see it: the text of later steps goes
-        into `followUps`.
+        A reference has the text of its item, and its audience if that is the user only: the text of
+        later steps is added to `followUps`.
         """
         content = result.get("content")
         if not isinstance(content, list):
@@ -141,31 +141,31 @@ class _Caller:
             passed["structuredContent"] = result.structured_content
         if merged.get("isError") or "isError" in passed:
             passed["isError"] = merged["isError"]
-        meta = {**(passed.get("_meta") or {}), IDENTIFIER: _told(chain)}
+        meta = {**(passed.get("_meta") or {}), IDENTIFIER: _summary(chain)}
         return {**passed, "content": content, "_meta": meta}
 
 
-def _told(chain: ChainResult) -> Json:
-    """Return what was followed, for a client that wants to know.
+def _summary(chain: ChainResult) -> Json:
+    """Return what was followed, for clients that read it.
 
-    Some hosts hand `_meta` on to their model, so no step's title is in it (TC-C-40), and no tool
+    Some hosts show `_meta` to their model. So it has no title of a directive (TC-C-40), and no tool
     that the server does not list (TC-C-53).
     """
     steps = iter(chain.steps[1:])
     follow_ups: list[Json] = []
     for follow_up in chain.follow_ups:
-        told: Json = {"fate": follow_up.status}
+        entry: Json = {"fate": follow_up.status}
         if follow_up.listed:
-            told |= {"tool": follow_up.tool, "arguments": follow_up.arguments}
+            entry |= {"tool": follow_up.tool, "arguments": follow_up.arguments}
         step = next(steps, None)
         if step is not None:
-            told["isError"] = step.result.is_error is True
-        follow_ups.append(told)
+            entry["isError"] = step.result.is_error is True
+        follow_ups.append(entry)
     return {"chainId": chain.chain_id, "outcome": chain.outcome, "followUps": follow_ups}
 
 
 def without_output_schemas(listed: Json) -> Json:
-    """Return a list of tools that promise nothing of structured content (TC-S-31)."""
+    """Return a page of `tools/list` without the output schemas of its tools (TC-S-31)."""
     tools = listed.get("tools")
     if not isinstance(tools, list):
         return listed
@@ -192,5 +192,5 @@ def _first_failure(error: Exception, detail: str) -> Exception:
     if isinstance(cause, MCPError):
         return cause
     if isinstance(cause, TimeoutError):
-        return MCPError(code=REQUEST_TIMEOUT, message="The time allowed for the call ran out.")
+        return MCPError(code=REQUEST_TIMEOUT, message="The time for the call ran out.")
     return MCPError(code=INTERNAL_ERROR, message=detail)

@@ -1,6 +1,6 @@
-"""How a client of 2026-07-28 hears of changes: by streams that it opens (`subscriptions/listen`).
+"""Notifications of changes for clients of 2026-07-28, on the streams of `subscriptions/listen`.
 
-Each notification says to which stream it belongs. A client of 2025-11-25 hears of changes on its
+Each notification names its stream. A client of 2025-11-25 gets these notifications on its
 connection.
 """
 
@@ -20,7 +20,7 @@ class Changes:
         self._opened = 0
 
     async def listen(self, upstream: Upstream, running: Running, params: Json) -> Json:
-        """Answer `subscriptions/listen`: tell the client, until it or the server ends the stream.
+        """Answer `subscriptions/listen`. It ends when the client or the server ends the stream.
 
         Raises MCPError.
         """
@@ -35,8 +35,8 @@ class Changes:
             del self._streams[name]
         return _renamed(result, running.id)
 
-    async def told(self, method: str, params: Json) -> bool:
-        """Pass a notification on if it belongs to a stream; return whether it did."""
+    async def pass_on(self, method: str, params: Json) -> bool:
+        """Pass a notification on if it belongs to a stream. Return whether it does."""
         name = (params.get("_meta") or {}).get(SUBSCRIPTION_ID_META_KEY)
         running = self._streams.get(name) if isinstance(name, str) else None
         if running is None:

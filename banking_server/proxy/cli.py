@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         print(f"{NAME} {__version__}")
         raise typer.Exit
 
 
-# What follows the command is its own, with or without `--` before it: some hosts leave that out.
+# Options after COMMAND belong to COMMAND, also without `--` before it: some hosts leave `--` out.
 @app.command(context_settings={"allow_interspersed_args": False})
 def proxy(
     command: Annotated[
@@ -61,8 +61,8 @@ def proxy(
         bool,
         typer.Option(
             "--anybody",
-            help="Serve other computers without credentials: whoever reaches --host uses the "
-            "server with the proxy's own rights.",
+            help="Serve other computers without credentials: everybody who reaches --host uses "
+            "the server with the proxy's own rights.",
         ),
     ] = False,
     consent: Annotated[
@@ -70,17 +70,17 @@ def proxy(
         typer.Option(
             metavar="none|all|ask|FILE",
             help="Which next tools are called: none, all, those to which the user agrees (ask), or "
-            "as the rules in FILE say. Default: ask. Where the user cannot be asked, the answer is "
+            "as the rules in FILE say. Default: ask. If the user cannot be asked, the answer is "
             "no. A rule is allow, ask or deny, and a pattern of tool names, such as 'deny *'. The "
-            "first rule that fits decides.",
+            "first rule that matches decides.",
         ),
     ] = None,
     trust_hints: Annotated[
         bool,
         typer.Option(
             "--trust-hints",
-            help="Call next tools unasked that the server marks as read-only or not destructive. "
-            "In place of --consent.",
+            help="Do not ask before a next tool that the server marks as read-only or not "
+            "destructive. In place of --consent.",
         ),
     ] = False,
     limit: Annotated[
@@ -92,7 +92,7 @@ def proxy(
         typer.Option(
             min=0.001,
             metavar="SECONDS",
-            help="The time for one call, without the time in which the user is asked, and for the "
+            help="The time for one call, without the time for questions to the user, and for the "
             "start of the server. Default: 300 for a call, 60 for the start.",
         ),
     ] = None,
@@ -107,7 +107,7 @@ def proxy(
         bool,
         typer.Option(
             "--insecure",
-            help="Send a token unencrypted to another computer, for anybody on the way to read.",
+            help="Send a token unencrypted to another computer. Others on the network can read it.",
         ),
     ] = False,
     version: Annotated[
@@ -134,7 +134,7 @@ def proxy(
         start_timeout=START_TIMEOUT if timeout is None else timeout,
         follow_unadvertised=follow_unadvertised,
     )
-    # What goes wrong is told to the client, once. Standard error is for the server behind.
+    # The client gets each error, once. Standard error is for the server behind the proxy.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
     given: dict[str, Any] = {
@@ -161,7 +161,7 @@ def proxy(
 def _server(
     url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
 ) -> "Server":
-    """Return the server behind. It is never told the proxy's token, unless it is at the URL."""
+    """Return the server behind the proxy. Only a server at a URL gets the proxy's token."""
     from banking_server.chaining.bearer import http_url, stays_private
     from banking_server.proxy.options import Address, Command, may_be_a_header
 
@@ -175,16 +175,16 @@ def _server(
         except ValueError as error:
             _refuse(f"--url {error}, not {url[:100]!r}.")
         if not may_be_a_header(token):
-            # Nor do messages say what it is: it is a secret.
+            # The message does not contain it, because it is a secret.
             _refuse(
-                f"{TOKEN_VARIABLE} has a character that no HTTP header can have. "
+                f"{TOKEN_VARIABLE} has a character that is not allowed in an HTTP header. "
                 "A token is printable ASCII, on one line."
             )
         secret = token or forwards or parts.password is not None
         if secret and not insecure and not stays_private(url):
             _refuse(
-                f"A token would go to {parts.hostname} unencrypted, for anybody on the way to "
-                "read. Use https, or --insecure if you know the way."
+                f"A token would go to {parts.hostname} unencrypted, and others on the network "
+                "could read it. Use https, or --insecure if you trust the network."
             )
         return Address(url, f"Bearer {token}" if token else None)
     if not command:

@@ -1,10 +1,10 @@
-"""Consent to the steps of a chain: `--consent` and `--trust-hints` (TC-C-20, TC-C-21, TC-C-55).
+"""Consent to follow-up calls: `--consent` and `--trust-hints` (TC-C-20, TC-C-21, TC-C-55).
 
-The client's user approved the first call, and nobody the next ones. So each step is put to the user
-as a form, unless the operator has chosen something else. Where the client can ask nobody, it is a
-no. A call that was started before, and whose effect is unknown, is put to the user in any case.
+The client's user approved only the first call. So the user is asked about each follow-up call with
+a form, unless the operator chose something else. If the client cannot ask, the answer is no. The
+user is always asked about a call that was started before with an unknown effect.
 
-What is followed, and why, is told to the operator: one line a step on standard error.
+The proxy writes one line on standard error for each follow-up call: what it calls, and why.
 """
 
 import sys
@@ -21,13 +21,13 @@ from banking_server.proxy import NAME
 from banking_server.text import quoted
 
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Sends the client a question (method and params) within the running call; returns its answer.
+"""Sends a question (method and params) to the client during the call, and returns the answer.
 
-It raises `MCPError` if the client refuses, or cannot be asked.
+Raises `MCPError` if the client refuses, or cannot be asked.
 """
 
 MakePolicy = Callable[[Ask], ConsentPolicy]
-"""Makes the policy of one call, given how its user is asked."""
+"""Returns the policy for one call. Its argument is the function that asks the user."""
 
 _VERDICTS: Final = ("allow", "ask", "deny")
 
@@ -43,28 +43,28 @@ class _Rule:
 
 
 class _Asking:
-    """Asks the client's user, and tells the operator of each step that is taken."""
+    """Asks the client's user, and reports each allowed follow-up call to the operator."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     async def allows(self, proposal: Proposal) -> bool:
-        return _told(proposal, await self._reason(proposal))
+        return _reported(proposal, await self._reason(proposal))
 
     async def allows_again(self, proposal: Proposal) -> bool:
         doubt = (
             " The same call was started before, and whether it took effect is not known: it may "
             "take effect a second time."
         )
-        return _told(proposal, await self._agreed(proposal, doubt))
+        return _reported(proposal, await self._agreed(proposal, doubt))
 
     async def _reason(self, proposal: Proposal) -> str | None:
-        """Return why a step is taken, or None if it is not."""
+        """Return why a follow-up call is allowed, or None if it is not."""
         return await self._agreed(proposal)
 
     async def _agreed(self, proposal: Proposal, doubt: str = "") -> str | None:
-        """Ask. Whatever is not a yes is a no, and so is nobody who could be asked."""
-        reason = f" It says why: {quoted(proposal.title)}." if proposal.title is not None else ""
+        """Ask the user. Every answer but a yes is a no, also that nobody can be asked."""
+        reason = f" Its reason: {quoted(proposal.title)}." if proposal.title is not None else ""
         question = {
             "mode": "form",
             "message": f"After {quoted(proposal.previous_tool)} the server asks for a further call."
@@ -78,8 +78,8 @@ class _Asking:
         return "the user agreed" if answer.get("action") == "accept" else None
 
 
-def _told(proposal: Proposal, reason: str | None) -> bool:
-    """Tell the operator why a step is taken, if it is; return whether it is."""
+def _reported(proposal: Proposal, reason: str | None) -> bool:
+    """Return whether a follow-up call is allowed. If it is, tell the operator why."""
     if reason is not None:
         tool, previous = quoted(proposal.tool.name), quoted(proposal.previous_tool)
         step = f"calls {tool}, which the result of {previous} names as the next tool"
@@ -88,15 +88,15 @@ def _told(proposal: Proposal, reason: str | None) -> bool:
 
 
 class _ByRules(_Asking):
-    """The first rule decides whose pattern matches the tool's name; without one, it is a no."""
+    """The first rule whose pattern matches the tool's name decides. Without one, it is a no."""
 
     def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
         super().__init__(ask)
         self._rules = rules
 
     def _verdict(self, name: str) -> str:
-        fitting = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
-        return next(fitting, "deny")
+        matching = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
+        return next(matching, "deny")
 
     async def _reason(self, proposal: Proposal) -> str | None:
         verdict = self._verdict(proposal.tool.name)
@@ -110,7 +110,7 @@ class _ByRules(_Asking):
 
 
 class _ByHints(_Asking):
-    """The server's hints allow a call that they call harmless; the user decides on any other."""
+    """The server's hints allow calls that they mark as harmless. The user decides the others."""
 
     async def _reason(self, proposal: Proposal) -> str | None:
         if await FollowNonDestructive().allows(proposal):
@@ -119,11 +119,11 @@ class _ByHints(_Asking):
 
 
 def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
-    """Return how `--consent` decides: None is the same as `ask`, anything unknown is a file.
+    """Return the policy for a value of `--consent`: None is `ask`, an unknown value is a file.
 
-    With `trust_hints` the server's hints decide first; there is no other choice then. A file has
-    one rule a line, `allow|ask|deny PATTERN`, and comments on lines of their own that begin with
-    `#`. Raises `ConsentUnreadable`.
+    With `trust_hints` the server's hints decide first, and `choice` must be None. A file has one
+    rule on each line, `allow|ask|deny PATTERN`. A line that begins with `#` is a comment. Raises
+    `ConsentUnreadable`.
     """
     if trust_hints:
         if choice is not None:
@@ -158,11 +158,11 @@ def _read(path: Path) -> list[_Rule]:
 
 
 def _rule(rule: str, place: str) -> _Rule:
-    """Read a line. What could be meant otherwise is refused, so that no `deny` is lost."""
+    """Read a line. An ambiguous rule is an error, so that no `deny` is lost."""
     verdict, *pattern = rule.split()
     if verdict not in _VERDICTS or len(pattern) != 1:
         raise ConsentUnreadable(
-            f"{place}: a rule is allow, ask or deny and then a pattern of tool names without "
-            f"blanks, not {quoted(rule[:60])}."
+            f"{place}: a rule is allow, ask or deny, followed by a pattern of tool names without "
+            f"spaces, not {quoted(rule[:60])}."
         )
     return _Rule(verdict, pattern[0])

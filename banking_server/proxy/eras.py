@@ -1,6 +1,6 @@
-"""What a client and a server say about themselves, in either protocol revision.
+"""What a client and a server declare, in both protocol revisions.
 
-On 2026-07-28 ("modern" here) each request carries who is asking. Until 2025-11-25 that belongs to
+On 2026-07-28 ("modern" here) each request has the client's declaration. On 2025-11-25 it belongs to
 the connection. All functions take and return parsed JSON, and change nothing in place.
 """
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 MODERN: Final = list(MODERN_PROTOCOL_VERSIONS)
 
 ASKED_OF: Final = ("tools/call", "prompts/get", "resources/read")
-"""The requests during which a modern server may ask its client something."""
+"""The requests during which a modern server may ask its client."""
 
 
 def is_modern(revision: str) -> bool:
@@ -28,7 +28,7 @@ def is_modern(revision: str) -> bool:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the client says about itself: by `initialize`, or in each modern request."""
+    """What the client declares: in `initialize`, or in each modern request."""
 
     revision: str
     capabilities: Json
@@ -36,19 +36,19 @@ class Declared:
 
     @property
     def modern(self) -> bool:
-        """Whether the client speaks 2026-07-28."""
+        """Whether the client uses 2026-07-28."""
         return is_modern(self.revision)
 
     @property
     def upstream_capabilities(self) -> Json:
-        """What is declared to the server behind: the same, and the extension (TC-C-01)."""
+        """What the proxy declares upstream: the same, and the extension (TC-C-01)."""
         passed = dict(self.capabilities)
         for place in ("extensions",) if self.modern else ("extensions", "experimental"):
             passed[place] = {**_object(passed.get(place)), IDENTIFIER: SETTINGS}
         return passed
 
     def enveloped(self, params: Json, revision: str) -> Json:
-        """Return the params of a modern request that says who is asking."""
+        """Return the params of a modern request, with the declaration in `_meta`."""
         meta = {
             **_object(params.get("_meta")),
             PROTOCOL_VERSION_META_KEY: revision,
@@ -60,34 +60,34 @@ class Declared:
 
 
 def declared_by(method: str, params: Mapping[str, Any] | None, revision: str) -> Declared:
-    """Read what the client says about itself from `initialize` or from any modern request."""
-    said = _object(params)
+    """Read the client's declaration from `initialize` or from any modern request."""
+    members = _object(params)
     if method == "initialize":
-        revision = str(said.get("protocolVersion"))
-        capabilities, info = said.get("capabilities"), said.get("clientInfo")
+        revision = str(members.get("protocolVersion"))
+        capabilities, info = members.get("capabilities"), members.get("clientInfo")
     else:
-        meta = _object(said.get("_meta"))
+        meta = _object(members.get("_meta"))
         capabilities = meta.get(CLIENT_CAPABILITIES_META_KEY)
         info = meta.get(CLIENT_INFO_META_KEY)
     named = dict(info) if isinstance(info, Mapping) else None
     return Declared(revision, _object(capabilities), named)
 
 
-def greeting(said: Json) -> Json:
-    """Return the server's `initialize` or `server/discover` result as the client is told it.
+def greeting(received: Json) -> Json:
+    """Return the server's `initialize` or `server/discover` result for the client.
 
-    The extension is left out, since nothing is left to be followed.
+    The extension is left out, because the proxy leaves no directive to follow.
     """
-    capabilities = _object(said.get("capabilities"))
+    capabilities = _object(received.get("capabilities"))
     for place in ("extensions", "experimental"):
         members = capabilities.get(place)
         if isinstance(members, Mapping) and IDENTIFIER in members:
             capabilities[place] = {k: v for k, v in members.items() if k != IDENTIFIER}
             if not capabilities[place]:
                 del capabilities[place]
-    passed = {**said, "capabilities": capabilities}
-    # Of the revisions that the server speaks, these are the ones that the proxy speaks too.
-    return passed | ({"supportedVersions": MODERN} if "supportedVersions" in said else {})
+    passed = {**received, "capabilities": capabilities}
+    # The revisions that the proxy supports, too.
+    return passed | ({"supportedVersions": MODERN} if "supportedVersions" in received else {})
 
 
 def _object(value: Any) -> Json:

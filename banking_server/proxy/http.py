@@ -1,4 +1,4 @@
-"""The proxy over Streamable HTTP: who is let in, and who sent each request."""
+"""The proxy over Streamable HTTP: which requests it serves, and who sent each of them."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -33,18 +33,18 @@ from banking_server.serving import CannotListen, listen, serve
 PATH: Final = "/mcp"
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
-"""The names of this computer that everybody has."""
+"""The names of this computer on every computer."""
 
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
-"""The largest body of a request."""
+"""The largest body of a request, in bytes."""
 
 
 class CannotServe(Exception):
-    """The proxy cannot be served as was chosen; the message is one line for people."""
+    """The proxy cannot be served with these options. The message is one line for people."""
 
 
 def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
-    """Serve until Ctrl-C or SIGTERM, and say where. Raises `CannotServe`."""
+    """Print the URL, and serve until Ctrl-C or SIGTERM. Raises `CannotServe`."""
     _check(options, chosen)
     log_to_standard_error("%(message)s")
     try:
@@ -66,7 +66,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
         session_idle_timeout=chosen.idle,
         max_sessions=chosen.max_callers,
         max_request_body_size=MAX_REQUEST_BYTES,
-        security_settings=_names_let_in(chosen),
+        security_settings=_accepted_names(chosen),
     )
 
     @asynccontextmanager
@@ -78,7 +78,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
         routes=[
             Route(
                 PATH,
-                endpoint=_Door(
+                endpoint=_Endpoint(
                     manager.handle_request, callers, forwards=chosen.forward_authorization
                 ),
             )
@@ -90,13 +90,14 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
 def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
     if not (chosen.allow_hosts or is_loopback(chosen.host)):
         raise CannotServe(
-            f"--host {chosen.host} is open to others: --allow-host says by which name they come."
+            f"Other computers can reach --host {chosen.host}: give the name that they use with "
+            "--allow-host."
         )
     if not (chosen.forward_authorization or chosen.anybody or is_loopback(chosen.host)):
         raise CannotServe(
-            f"--host {chosen.host} is open to others, and the proxy checks no credentials. With "
-            "--forward-authorization the server behind checks those of each caller; with "
-            "--anybody, whoever comes acts as this proxy."
+            f"Other computers can reach --host {chosen.host}, and the proxy checks no credentials. "
+            "With --forward-authorization the server checks those of each caller. With --anybody, "
+            "every caller has the proxy's own rights."
         )
     for host in chosen.allow_hosts:
         if "/" in host:
@@ -104,18 +105,18 @@ def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
     if not chosen.forward_authorization:
         return
     if not isinstance(options.server, Address):
-        raise CannotServe("--forward-authorization needs --url: a command has no such header.")
+        raise CannotServe("--forward-authorization needs --url: a command gets no HTTP headers.")
     if options.server.authorization is not None:
         raise CannotServe(
-            "--forward-authorization sends the callers' own tokens on, and "
-            f"{TOKEN_VARIABLE} is one for all of them: leave one out."
+            "--forward-authorization sends each caller's own token, and "
+            f"{TOKEN_VARIABLE} is one token for all callers: use only one of them."
         )
 
 
 def who_acts(server: Server, chosen: HttpOptions) -> str:
-    """Return, in a sentence, as whom the callers of the proxy act at the server behind."""
+    """Return a sentence that says with whose rights callers use the server behind the proxy."""
     if chosen.forward_authorization:
-        return "Each caller acts as whoever their own Authorization header names."
+        return "Each caller uses it with their own Authorization header."
     anybody = "Every account and program of this computer"
     if not is_loopback(chosen.host):
         anybody = "Whoever reaches this address"
@@ -128,8 +129,8 @@ def who_acts(server: Server, chosen: HttpOptions) -> str:
     return f"{anybody} can use it {means}."
 
 
-def _names_let_in(chosen: HttpOptions) -> TransportSecuritySettings:
-    """Return which `Host` and `Origin` headers are let in: off loopback, none of this computer."""
+def _accepted_names(chosen: HttpOptions) -> TransportSecuritySettings:
+    """Return the accepted `Host` and `Origin` headers: this computer's only on loopback."""
     own = [*LOOPBACK, chosen.host] if is_loopback(chosen.host) else []
     names = [*chosen.allow_hosts, *own]
     pages = [f"http://{name}" for name in own]
@@ -139,11 +140,11 @@ def _names_let_in(chosen: HttpOptions) -> TransportSecuritySettings:
     )
 
 
-class _Door:
-    """Lets a request in, and says who sent it.
+class _Endpoint:
+    """The endpoint `/mcp`: it names the sender of each request, and passes it to the SDK.
 
-    The SDK keeps others out of a session by the user that is named here: the `Authorization` header
-    as it came. Nobody is verified: that is for the server behind, if the header goes there.
+    The sender is the unchanged `Authorization` header. The SDK lets only the same sender use a
+    session. The proxy does not verify the header: the server behind it does, if it gets the header.
     """
 
     def __init__(self, app: ASGIApp, callers: Callers, *, forwards: bool) -> None:
@@ -173,7 +174,7 @@ class _Door:
         return await self._begin_session(scope, receive, send)
 
     async def _serve_until_the_end(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve what may be a stream without end; it ends when the proxy does."""
+        """Serve a request whose stream may be endless. It ends when the proxy ends."""
         is_open = False
 
         async def send_and_note(sent: Message) -> None:
@@ -194,7 +195,7 @@ class _Door:
             await send({"type": "http.response.body"})
 
     async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a session begin; end it if its `initialize` failed, since the SDK keeps it."""
+        """Begin a session. End it if `initialize` fails, because the SDK would keep it."""
         session: str | None = None
 
         async def send_and_note(message: Message) -> None:
@@ -207,7 +208,7 @@ class _Door:
             return {"type": "http.request"}
 
         async def nowhere(_: Message) -> None:
-            """Nobody waits for the answer."""
+            """Drop the response: nobody waits for it."""
 
         try:
             await self._app(scope, receive, send_and_note)
@@ -220,11 +221,11 @@ class _Door:
                     )
 
     def _or_refusal(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Return `send` for an answer, which has a status of its own if it is a refusal.
+        """Return a `send` that gives a refusal an HTTP status of its own.
 
-        The SDK begins to answer before that is known, so the head is held back until the body
-        begins. Who authorizes callers is the server behind: its challenge names its own metadata
-        (`resource_metadata`), so the caller gets a token for that server, and not for the proxy.
+        The SDK begins its response before a refusal is known. So the head is held back until the
+        body begins. The server behind the proxy authorizes callers: its challenge names its own
+        metadata (`resource_metadata`), so the caller gets a token for that server.
         """
         held: Message | None = None
         refused = False
@@ -253,6 +254,6 @@ class _Door:
 
 
 def _reply(status: int, request_id: str | int | None, code: int, message: str) -> JSONResponse:
-    """Return an error response to one request; the id is None where the request was not read."""
+    """Return an error response to one request; the id is None if the request was not read."""
     error = {"code": code, "message": message}
     return JSONResponse({"jsonrpc": "2.0", "id": request_id, "error": error}, status)

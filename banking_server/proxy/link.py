@@ -1,4 +1,4 @@
-"""One user of the proxy, and the connection to the server behind it that is theirs alone."""
+"""One user of the proxy, and the user's own connection to the server behind it."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,15 +13,15 @@ from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.proxy.changes import Changes
 from banking_server.proxy.eras import Declared, Json, declared_by
 from banking_server.proxy.options import ProxyOptions
-from banking_server.proxy.questions import NotAnswered, Parked, Running, not_asked_any_more
+from banking_server.proxy.questions import NotAnswered, Parked, Running, not_waiting
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import SessionForgotten, Upstream
 
 POLL: Final = 0.2
-"""Seconds after which a server is asked again that has no question and no result yet."""
+"""Seconds until a request is sent again if the server has no question and no result yet."""
 
 OF_A_REQUEST: Final = ("notifications/message", "notifications/elicitation/complete")
-"""What a modern client hears with a request of its own, if at all."""
+"""Notifications that a modern client gets only during a request of its own."""
 
 ENDING: Final = "This proxy is ending."
 
@@ -29,10 +29,10 @@ ANSWERS: Final = "inputResponses"
 
 
 class Link:
-    """A user's own connection to the server behind, made when it is first needed.
+    """A user's own connection to the server behind the proxy, opened at the first request.
 
-    If the server ends, what runs fails once, and the next request connects again. `connection` is
-    the client's own where it lasts longer than a request (2025-11-25, and stdio), else None.
+    If the server ends, the running requests fail, and the next request connects again. `connection`
+    is that of the client if it lasts longer than a request (2025-11-25, and stdio), otherwise None.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Link:
         *,
         connection: Connection | None = None,
     ) -> None:
-        """`declared` is what the client says about itself with the first request."""
+        """`declared` is the client's declaration with the first request."""
         self.options = options
         self.declared = declared
         self.in_doubt = CallsInDoubt()
@@ -56,16 +56,16 @@ class Link:
         self._running: list[Running] = []
         self._parked: dict[str, Parked] = {}
         self._standing: dict[tuple[str, str], Json] = {}
-        """What a client of 2025-11-25 asked for until it says otherwise."""
+        """The log level and the subscriptions of a client of 2025-11-25, for a new connection."""
         self._changes = Changes()
 
     @property
     def in_use(self) -> bool:
-        """Whether somebody waits for the server, or the server for somebody."""
+        """Whether the client waits for the server, or the server for the client."""
         return bool(self._running) or self._connecting.locked()
 
     async def upstream(self) -> Upstream:
-        """Return the connection, made anew if there is none. Raises MCPError, in one line."""
+        """Return the connection; connect if there is none. Raises MCPError with one line."""
         async with self._connecting:
             if self._closed:
                 raise MCPError(code=CONNECTION_CLOSED, message=ENDING)
@@ -73,14 +73,14 @@ class Link:
                 upstream = self._upstream = Upstream(
                     self.options.server,
                     self.declared,
-                    asked=self._asked,
-                    told=self._told,
+                    on_request=self._on_request,
+                    on_notification=self._on_notification,
                     patience=self.options.start_timeout,
                 )
                 self._tasks.start_soon(upstream.run)
                 try:
                     await upstream.connected()
-                except BaseException:  # Whoever needed it may have gone away.
+                except BaseException:  # The client may have gone away.
                     upstream.end()
                     raise
                 with anyio.move_on_after(self.options.start_timeout):
@@ -90,12 +90,12 @@ class Link:
             return self._upstream
 
     async def notify(self, method: str, params: Json) -> None:
-        """Pass on a notification of the client's, if there is a server that waits for it."""
+        """Pass on a notification of the client, if the server is connected."""
         if self._upstream is not None and not self._upstream.ended:
             await self._upstream.notify(method, params)
 
     async def close(self) -> None:
-        """Give up what runs, and end the connection for good."""
+        """End the running requests and the connection. It is not opened again."""
         self._closed = True
         for parked in [*self._parked.values()]:
             parked.cancel()
@@ -107,9 +107,9 @@ class Link:
     # --- requests of the client -------------------------------------------------------------------
 
     async def request(self, running: Running, method: str, params: Json) -> Json:
-        """Make a request for one of the client's, all its rounds included.
+        """Make a request for a request of the client, with all its rounds.
 
-        `params` are as the client would send them. Raises MCPError.
+        `params` have the client's form. Raises MCPError.
         """
         upstream = await self.upstream()
         passed = dict(params)
@@ -117,7 +117,7 @@ class Link:
             try:
                 result = await upstream.request(method, passed, running.declared)
             except SessionForgotten:
-                # Nothing was done, so nothing is done twice.
+                # The server did nothing, so nothing is done twice.
                 upstream = await self.upstream()
                 result = await upstream.request(method, passed, running.declared)
             while upstream.modern and result.get("resultType") == "input_required":
@@ -136,7 +136,7 @@ class Link:
             return result
 
     async def answer(self, running: Running, method: str, params: Json) -> Json:
-        """Answer a request of the client's that is no call. Raises MCPError."""
+        """Answer a request of the client that is not `tools/call`. Raises MCPError."""
         if running.declared.modern:
             if method == "subscriptions/listen":
                 return await self._changes.listen(await self.upstream(), running, params)
@@ -150,14 +150,14 @@ class Link:
         return result
 
     async def list_tools(self, running: Running, *, cursor: str | None) -> Json:
-        """Return a page of the tools of the server behind, as the library reads them."""
+        """Return a page of the server's tools, for the library."""
         upstream = await self.upstream()
         params = {"cursor": cursor} if cursor else {}
         return await upstream.request("tools/list", params, running.declared)
 
     @contextmanager
     def _token(self, running: Running, params: Json) -> Iterator[None]:
-        """Let the server's progress on a request find its way, though others use the same token."""
+        """Give a request a progress token that no other running request has."""
         meta = params.get("_meta") or {}
         token = meta.get("progressToken")
         if not isinstance(token, str | int):
@@ -173,7 +173,7 @@ class Link:
 
     @contextmanager
     def running(self, running: Running) -> Iterator[None]:
-        """Know of a request of the client while it runs."""
+        """Keep a request of the client in the list while it runs."""
         self._running.append(running)
         try:
             yield
@@ -181,7 +181,7 @@ class Link:
             self._running.remove(running)
 
     async def parked(self, parked: Parked, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Begin a request whose client can be asked between rounds, and return its first result."""
+        """Begin a request that can ask its client between rounds, and return its first result."""
 
         async def work() -> None:
             try:
@@ -194,10 +194,10 @@ class Link:
         return await self._round(parked)
 
     async def resumed(self, ctx: Context, state: Any, answers: Any) -> Json:
-        """Go on with a request that waits for its user. Raises MCPError if there is none."""
+        """Continue a request that waits for its user. Raises MCPError if there is none."""
         parked = self._parked.get(str(state).partition(".")[0])
         if parked is None:
-            raise not_asked_any_more()
+            raise not_waiting()
         parked.resume(ctx, str(state), answers)
         return await self._round(parked)
 
@@ -209,25 +209,25 @@ class Link:
                 parked.cancel()
                 raise MCPError(
                     code=INTERNAL_ERROR,
-                    message=f"{waiting} calls wait for their user already. Answer one of them "
+                    message=f"{waiting} calls already wait for their user. Answer one of them "
                     "first.",
                 )
             self._parked[parked.key] = parked
         return result
 
-    # --- what the server says by itself -----------------------------------------------------------
+    # --- requests and notifications of the server -------------------------------------------------
 
-    async def _asked(self, method: str, params: Json) -> Json:
-        """Put a question of a server of 2025-11-25 to the user of the request that it belongs to.
+    async def _on_request(self, method: str, params: Json) -> Json:
+        """Pass a question of a server of 2025-11-25 on with the request that it belongs to.
 
-        The server does not say which one that is. Of several it is the one that began last of those
-        that wait for nothing: they all have the same user.
+        The server does not say which request that is. The proxy takes the latest `tools/call` that
+        asks nothing at the moment. All of them have the same user.
         """
         if method == "ping":
             return {}
         if self._connection is None or self.declared.modern:
             raise MCPError(
-                code=INVALID_REQUEST, message="On 2026-07-28 a server asks in a result only."
+                code=INVALID_REQUEST, message="On 2026-07-28 a server asks only in a result."
             )
         if self._running:
             order = [(not one.asking, one.method == "tools/call") for one in self._running]
@@ -236,45 +236,45 @@ class Link:
         await self._connection.initialized.wait()
         return await self._connection.send_raw_request(method, params)
 
-    async def _told(self, method: str, params: Json | None) -> None:
-        """Pass a notification on to where it belongs."""
-        said = params or {}
+    async def _on_notification(self, method: str, params: Json | None) -> None:
+        """Pass a notification of the server on."""
+        members = params or {}
         if method == "notifications/cancelled":
-            return  # Of a question of the server's own, which has been withdrawn by now.
+            return  # The server cancelled its own question; the dispatcher has withdrawn it.
         if method == "notifications/progress":
-            token = said.get("progressToken")
+            token = members.get("progressToken")
             for running in [*self._running]:
                 if token is not None and running.upstream_token == token:
-                    return await running.progress(said)
+                    return await running.progress(members)
             return
-        if await self._changes.told(method, said):
+        if await self._changes.pass_on(method, members):
             return
-        # By a request that runs, if there is one that may carry it.
+        # With a running request, if one may carry it.
         of_changes = method.endswith(("/list_changed", "/updated"))
         for running in reversed([] if of_changes else self._running):
-            if running.carries(method, said):
+            if running.carries(method, members):
                 return await running.notify(method, params)
         if self._connection is not None and not (self.declared.modern and method in OF_A_REQUEST):
             await self._connection.notify(method, params)
 
 
 class Links(Protocol):
-    """Finds the link of whoever sent a message."""
+    """Finds the link of a message's sender."""
 
     async def of(self, ctx: Context) -> Link:
-        """Return the sender's link, made at `initialize` or with the first modern request.
+        """Return the sender's link. `initialize` or the first modern request makes it.
 
-        Raises MCPError if there can be none.
+        Raises MCPError if it cannot be made.
         """
         ...
 
     def principal(self, ctx: Context) -> str | None:
-        """Return whoever a state is bound to; None where there is only one."""
+        """Return the identity that a state is bound to; None if there is only one user."""
         ...
 
 
 class OneUser:
-    """The link of a proxy that is spoken to over stdio: whoever speaks is the same user."""
+    """The link of a proxy over stdio: all messages are of the same user."""
 
     def __init__(self, options: ProxyOptions, tasks: TaskGroup) -> None:
         self._options = options
@@ -282,7 +282,7 @@ class OneUser:
         self._link: Link | None = None
 
     async def of(self, ctx: Context) -> Link:
-        """Return the sender's link. An `initialize` begins anew."""
+        """Return the sender's link. An `initialize` makes a new one."""
         connection = connection_of(ctx)
         if self._link is None or ctx.method == "initialize":
             if self._link is not None:
@@ -292,9 +292,9 @@ class OneUser:
         return self._link
 
     def principal(self, _: Context) -> None:
-        """Return None: nobody else can answer."""
+        """Return None: there is only one user."""
 
     async def close(self) -> None:
-        """End the connection to the server behind."""
+        """End the connection to the server behind the proxy."""
         if self._link is not None:
             await self._link.close()

@@ -1,6 +1,6 @@
-"""Answers of the server behind that are none: the SDK drops them silently.
+"""Malformed answers of the server behind the proxy: the SDK drops them silently.
 
-Whoever asked would wait for another answer, which never comes.
+The client would wait for another answer, which never arrives.
 """
 
 from typing import Any, Final
@@ -11,22 +11,22 @@ from pydantic import ValidationError
 from banking_server.proxy.sdk import SessionMessage
 
 OF_A_SERVER: Final = ErrorData(
-    code=INTERNAL_ERROR, message="The server answered with something that is no result."
+    code=INTERNAL_ERROR, message="The server answered with something that is not a result."
 )
 
 
-def readable(came: Any) -> Any:
-    """Return a message as it came over stdio; or an error, for a malformed answer.
+def readable(received: Any) -> Any:
+    """Return a message from stdio unchanged, or an error in place of a malformed answer.
 
-    What is no message at all stays the exception that it is: nobody waits for it.
+    An exception for other unreadable input is returned unchanged: no client waits for it.
     """
-    if not isinstance(came, ValidationError):
-        return came
-    for problem in came.errors():
-        # It is no request either: for want of a method, the whole of it is shown.
-        said, where = problem["input"], problem["loc"]
+    if not isinstance(received, ValidationError):
+        return received
+    for problem in received.errors():
+        # It is not a request either: it has no method, and the problem has the whole message.
+        message, where = problem["input"], problem["loc"]
         if problem["type"] == "missing" and len(where) == 2 and where[1] == "method":
-            number = said.get("id")
+            number = message.get("id")
             if isinstance(number, int | str) and not isinstance(number, bool):
                 return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=OF_A_SERVER))
-    return came
+    return received

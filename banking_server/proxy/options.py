@@ -1,4 +1,4 @@
-"""What whoever starts the proxy can choose."""
+"""The options of the proxy."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ from banking_server.chaining.bearer import without_user
 from banking_server.proxy.consent import MakePolicy, consent_of
 
 START_TIMEOUT: Final = 60.0
-"""Seconds in which a server starts and answers, if no time-out was chosen."""
+"""Seconds that a server may take to start and answer, if no timeout was chosen."""
 
 
 def may_be_a_header(value: str) -> bool:
@@ -36,11 +36,11 @@ class Address:
 
     url: str
     authorization: str | None = None
-    """The value of the `Authorization` header, for this URL's origin alone."""
+    """The value of the `Authorization` header. It is sent only to the origin of this URL."""
 
     @property
     def name(self) -> str:
-        """The server's name in messages for people: nothing in it can be a secret."""
+        """The server's name in messages for people, without anything that can be a secret."""
         return without_user(self.url)
 
 
@@ -49,22 +49,22 @@ Server = Command | Address
 
 @dataclass(frozen=True)
 class ProxyOptions:
-    """How the proxy follows, and what it passes on."""
+    """The options of following, for every transport."""
 
     server: Server
     consent: MakePolicy = field(default_factory=lambda: consent_of(None))
-    """Makes the policy for one call of the client, with a way to ask its user."""
+    """Returns the policy for one call of the client, which may ask its user."""
     limit: int = DEFAULT_LIMIT
     """Calls in one chain, the first one included."""
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT
-    """Seconds that one call may take, not counting the time in which a user is asked."""
+    """Seconds that one call may take, without the time for questions to the user."""
     start_timeout: float = START_TIMEOUT
-    """Seconds in which the server starts and answers for the first time."""
+    """Seconds that the server may take to start and answer for the first time."""
     time_limit: float | None = DEFAULT_TOTAL_TIMEOUT
     """Seconds that a whole chain may take, questions included."""
     follow_unadvertised: bool = False
     max_parked: int = 100
-    """Calls of one user that may wait for an answer at a time."""
+    """The most calls of one user that may wait for an answer at a time."""
     parked_for: float = 600.0
     """Seconds that a call waits for an answer before it is cancelled."""
 
@@ -75,14 +75,14 @@ class HttpOptions:
 
     host: str = "127.0.0.1"
     port: int = 9000
-    """The TCP port; 0 is any that is free."""
+    """The TCP port; 0 is any free port."""
     allow_hosts: tuple[str, ...] = ()
-    """Names under which clients reach it, besides this computer's own; each port, or one."""
+    """Host names for clients, in addition to this computer's own, with a port or for all ports."""
     max_callers: int = 64
-    """Callers who have a connection of their own at a time."""
+    """The most callers that may have a connection at a time."""
     idle: float = 600.0
-    """Seconds after which a connection is closed that its caller does not use."""
+    """Seconds after which an unused connection is closed."""
     forward_authorization: bool = False
-    """Whether a caller's `Authorization` goes to the server's address."""
+    """Whether a caller's `Authorization` is sent to the server."""
     anybody: bool = False
-    """Whether callers who show no credentials are served at an address that is not loopback."""
+    """Whether callers without credentials are served at an address that is not loopback."""

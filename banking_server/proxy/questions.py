@@ -1,9 +1,8 @@
-"""What the server asks during a request, and how it reaches the user.
+"""The server's questions during a request, and their way to the user.
 
-A client of 2025-11-25 is asked at once, by a request to it. A client of 2026-07-28 is told in the
-result of its request, which is then interim: it asks its user, and sends the request again with the
-answers. Meanwhile the work waits here, parked under a state that only this proxy can read and that
-is good for one answer.
+A client of 2025-11-25 gets a question at once, as a request. A client of 2026-07-28 gets it in an
+interim result: it asks its user, and sends its request again with the answers. Meanwhile the work
+is parked here, under a state that only this proxy can read and that is valid for one answer.
 """
 
 import secrets
@@ -29,11 +28,11 @@ _CAPABILITY_OF: Final = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
-_IN_WORDS: Final = {"elicitation": "Elicitation", "sampling": "Sampling", "roots": "List roots"}
+_FEATURE: Final = {"elicitation": "Elicitation", "sampling": "Sampling", "roots": "List roots"}
 
 
 class NotAnswered(MCPError):
-    """The client did not answer a question of the server's, which waits in the midst of a call."""
+    """The client did not answer a question that the server asked during a call."""
 
 
 class Running:
@@ -44,14 +43,14 @@ class Running:
         self.declared = declared
         self.modern = declared.modern
         self.asking = 0
-        """How often the client is being asked for it at this moment."""
+        """The number of questions that the client has not answered yet."""
         self._open: set[anyio.CancelScope] = set()
         self._limits: list[anyio.CancelScope] = []
         self._left: dict[anyio.CancelScope, float] = {}
         self._before: float = 0
         self._reached: float = 0
         self.upstream_token: Any = None
-        """The progress token under which the server knows this request."""
+        """The progress token of this request to the server."""
         self._attach(ctx)
 
     def _attach(self, ctx: Context) -> None:
@@ -65,10 +64,10 @@ class Running:
         self._channel: Outbound | None = request_channel(ctx)
 
     def carries(self, method: str, params: Json) -> bool:
-        """Return whether a notification that names no request may go to the client with this one.
+        """Return whether the client may get a notification without a request id on this one.
 
-        On 2026-07-28 a client says with each request what it wants to be logged, and has no word
-        for the end of an elicitation.
+        On 2026-07-28 each request has the log level that the client wants, and there is no
+        notification for the end of an elicitation.
         """
         if method == "notifications/message":
             return self._channel is not None and params.get("level") in self._log_levels
@@ -77,18 +76,18 @@ class Running:
         return self._channel is not None and self.method != "subscriptions/listen"
 
     async def notify(self, method: str, params: Json | None) -> None:
-        """Send the client a notification that belongs to this request, if it still listens."""
+        """Send the client a notification of this request, if its channel is still open."""
         if self._channel is not None:
             await self._channel.notify(method, params)
 
     def begin_step(self) -> None:
-        """Let what was reached until now be where the progress of the next step begins."""
+        """Begin the progress of the next call of the chain where the last one ended."""
         self._before = self._reached
 
     async def progress(self, params: Json) -> None:
-        """Tell the client how far its request is, under the token that it gave out.
+        """Pass progress on to the client, with the client's own token.
 
-        A chain is one request to it, so each step goes on where the one before it ended.
+        A chain is one request of the client, so the progress of each call continues the last one.
         """
         if self.token is None:
             return
@@ -104,13 +103,13 @@ class Running:
         await self.notify("notifications/progress", passed)
 
     async def ask(self, method: str, params: Json) -> Json:
-        """Put one question to the client. Raises MCPError if it refuses or cannot be asked."""
+        """Ask the client one question. Raises MCPError if it refuses or cannot be asked."""
         answers = await self.ask_all({"question": {"method": method, "params": params}})
         answer: Json = answers["question"]
         return answer
 
     async def ask_all(self, questions: Mapping[str, Any]) -> Json:
-        """Put several questions to the client, and return its answers by the same names.
+        """Ask the client several questions, and return its answers by the same names.
 
         Raises MCPError if it refuses one, or cannot be asked.
         """
@@ -123,20 +122,20 @@ class Running:
         try:
             with scope:
                 return await self._ask_all(questions)
-            raise _nobody_is_there()
+            raise _client_is_gone()
         finally:
             self._open.remove(scope)
             self.asking -= 1
             self._start_clocks()
 
     def give_up_asking(self) -> None:
-        """Let what waits for the client go on as if nobody were there."""
+        """End every question as if the client had gone away."""
         for scope in self._open:
             scope.cancel()
 
     async def _ask_all(self, questions: Mapping[str, Any]) -> Json:
         if self._channel is None:
-            raise _nobody_is_there()
+            raise _client_is_gone()
         return {
             name: await self._channel.send_raw_request(
                 question["method"], _with_id(question["method"], question.get("params"))
@@ -145,7 +144,7 @@ class Running:
         }
 
     def _check(self, question: Any) -> None:
-        """Refuse what the client cannot answer, as a client without the capability does."""
+        """Raise MCPError for a question that the client cannot answer, as such a client does."""
         if not isinstance(question, Mapping) or not isinstance(question.get("method"), str):
             raise MCPError(code=INVALID_REQUEST, message="The server's question is not a request.")
         capability = _CAPABILITY_OF.get(question["method"])
@@ -155,22 +154,22 @@ class Running:
                     code=METHOD_NOT_FOUND, message="Method not found", data=question["method"]
                 )
             return
-        said: Any = self.declared.capabilities.get(capability)
-        can = isinstance(said, Mapping)
+        declared: Any = self.declared.capabilities.get(capability)
+        can = isinstance(declared, Mapping)
         if can and capability == "elicitation":
-            # No mode at all means forms, on both sides.
-            modes = [mode for mode in ("form", "url") if mode in said] or ["form"]
+            # Without a mode, both sides mean forms.
+            modes = [mode for mode in ("form", "url") if mode in declared] or ["form"]
             params = question.get("params")
             asked_for = params.get("mode", "form") if isinstance(params, Mapping) else "form"
             can = asked_for in modes
         if not can:
-            raise MCPError(code=INVALID_REQUEST, message=f"{_IN_WORDS[capability]} not supported")
+            raise MCPError(code=INVALID_REQUEST, message=f"{_FEATURE[capability]} not supported")
 
     @contextmanager
     def limited(self, seconds: float | None) -> Iterator[None]:
-        """Let what is inside take `seconds` at most, without the time in which the user is asked.
+        """Limit the block to `seconds`, without the time for questions to the user.
 
-        Raises MCPError when they are over.
+        Raises MCPError if it takes longer.
         """
         with anyio.CancelScope() as scope:
             if seconds is not None:
@@ -208,7 +207,7 @@ class _Question:
 
 
 class Parked(Running):
-    """A request of a modern client: its work goes on between the rounds in which it is asked."""
+    """A request of a modern client, whose work continues between its rounds."""
 
     def __init__(self, ctx: Context, declared: Declared, *, parked_for: float) -> None:
         super().__init__(ctx, declared)
@@ -216,7 +215,7 @@ class Parked(Running):
         self._parked_for = parked_for
         self._round = 0
         self._questions: dict[str, _Question] = {}
-        self._news = anyio.Event()
+        self._changed = anyio.Event()
         self._scope = anyio.CancelScope()
         self._result: Json | None = None
         self._error: Exception | None = None
@@ -225,11 +224,11 @@ class Parked(Running):
 
     @property
     def collected(self) -> bool:
-        """Whether the client has the result, or will never have one."""
+        """Whether the client has the result, or will never get one."""
         return self._collected.is_set()
 
     async def work(self, do: Callable[[], Awaitable[Json]]) -> None:
-        """Do the work of the request, in a task of its own, and keep its result. Never raises."""
+        """Do the work of the request in a task of its own, and keep its result. Never raises."""
         try:
             with self._scope:
                 self._result = await do()
@@ -237,26 +236,26 @@ class Parked(Running):
             self._error = error
         finally:
             self._done = True
-            self._news.set()
+            self._changed.set()
         if not self._scope.cancelled_caught:
-            # Whoever was asked comes back for it, though the server did not wait for the answer.
+            # The client fetches the result, even if the server did not wait for its answer.
             with anyio.move_on_after(self._parked_for):
                 await self._collected.wait()
 
     def cancel(self) -> None:
-        """Give the work up."""
+        """Cancel the work."""
         self._scope.cancel()
         self._collected.set()
 
     async def next_round(self) -> Json:
-        """Return the result, or the interim result that asks the client. Raises what `do` raised.
+        """Return the result, or an interim result with questions. Raises what `do` raised.
 
-        If the client goes away meanwhile, the work is given up.
+        If the client goes away meanwhile, the work is cancelled.
         """
         try:
             while not self._done and not self._to_hand_out():
-                await self._news.wait()
-                self._news = anyio.Event()
+                await self._changed.wait()
+                self._changed = anyio.Event()
         except BaseException:
             self.cancel()
             raise
@@ -268,13 +267,13 @@ class Parked(Running):
         if self._error is not None:
             raise self._error
         if self._result is None:
-            raise MCPError(code=INVALID_REQUEST, message="The call was given up.")
+            raise MCPError(code=INVALID_REQUEST, message="The call was cancelled.")
         return self._result
 
     def resume(self, ctx: Context, state: str, answers: Any) -> None:
-        """Take the answers of a later round. Raises MCPError if the round is over already."""
+        """Take the answers of a later round. Raises MCPError if the round is already over."""
         if self._channel is not None or state != self._state():
-            raise not_asked_any_more()
+            raise not_waiting()
         self._attach(ctx)
         self._round += 1
         self._scope.deadline = float("inf")
@@ -294,7 +293,7 @@ class Parked(Running):
             while free in self._questions:
                 free = f"{name}-{secrets.token_hex(2)}"
             self._questions[free] = asked[name] = _Question(request)
-        self._news.set()
+        self._changed.set()
         try:
             for question in asked.values():
                 await question.answered.wait()
@@ -323,20 +322,20 @@ class Parked(Running):
         return f"{self.key}.{self._round}"
 
 
-def not_asked_any_more() -> MCPError:
-    """Return the refusal of an answer whose question was answered before, or has been given up."""
+def not_waiting() -> MCPError:
+    """Return the error for an answer whose question was already answered or cancelled."""
     return MCPError(
         code=INVALID_PARAMS,
-        message="Nothing waits for this answer any more. Call again to be asked anew.",
+        message="No question waits for this answer any more. Make the call again.",
     )
 
 
-def _nobody_is_there() -> MCPError:
-    return MCPError(code=INVALID_REQUEST, message="Nobody is there to be asked any more.")
+def _client_is_gone() -> MCPError:
+    return MCPError(code=INVALID_REQUEST, message="The client is gone and cannot be asked.")
 
 
 def _with_id(method: str, params: Any) -> Any:
-    """Return the params of a question with the id that a URL has on 2025-11-25."""
+    """Return the params of a question with the id that 2025-11-25 requires for a URL."""
     is_url = isinstance(params, Mapping) and params.get("mode") == "url"
     if method != "elicitation/create" or not is_url or "elicitationId" in params:
         return params

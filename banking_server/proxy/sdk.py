@@ -1,21 +1,20 @@
-"""What the proxy borrows from the inner parts of the MCP SDK.
+"""The internal parts of the MCP SDK that the proxy uses.
 
-The SDK promises to keep what its documentation names. A minor release may move the rest, and all
-of it that the proxy uses stands here. `tests/test_sdk_seam.py` asserts that no other
-module of the proxy imports any.
+The SDK promises to keep what its documentation names. A minor release may change the rest, and all
+of it that the proxy uses is here. `tests/test_sdk_seam.py` asserts that no other module of the
+proxy imports any.
 
-- `ServerSession._request_outbound` and `._connection`: the two ways back to the client, for one
-  request's messages and for those of none. The public methods take and check models, and the proxy
-  has raw JSON.
-- `Connection.state` and `.exit_stack`: what belongs to one connection, and ends with it.
+- `ServerSession._request_outbound` and `._connection`: the channels to the client, for messages
+  with and without a request. The public methods take and check models, and the proxy has raw JSON.
+- `Connection.state` and `.exit_stack`: values of one connection, and functions to call at its end.
 - `JSONRPCDispatcher`: requests and notifications over a transport's streams as raw JSON.
-  `mcp.Client` would read results by models, and lose what they do not know.
+  `mcp.Client` would read results into models, and lose members that these do not know.
 - `SessionMessage`: a message on those streams.
 - `mcp.shared.inbound`: which HTTP headers repeat which members of a request on 2026-07-28.
 - `RequestStateBoundary`: seals the state of a question, and binds it to its request and principal.
 - `StreamableHTTPSessionManager`: both revisions over HTTP. `Server.streamable_http_app` makes one
-  too, but takes no user without a check of tokens, and the proxy has none to make.
-- `AuthenticatedUser`: by whom the session manager keeps others out of a session.
+  too, but it accepts no user without a check of tokens, and the proxy does not check tokens.
+- `AuthenticatedUser`: the only user whom the session manager lets use a session.
 """
 
 from typing import Any
@@ -73,19 +72,19 @@ __all__ = [
 ]
 
 Context = ServerRequestContext[Any, Any]
-"""What the SDK says about one message of the client."""
+"""The SDK's context of one message of the client."""
 
 
 def request_channel(ctx: Context) -> Outbound:
-    """Return the way back to the client for messages that belong to its request."""
+    """Return the channel to the client for messages of its request."""
     return ctx.session._request_outbound
 
 
 def connection_of(ctx: Context) -> Connection:
-    """Return the connection on which the client's message came."""
+    """Return the connection of the client's message."""
     return ctx.session._connection
 
 
 def authenticated_as(name: str) -> AuthenticatedUser:
-    """Return the user `name`, as the SDK knows users."""
+    """Return the user `name` in the SDK's form."""
     return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))

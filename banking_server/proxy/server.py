@@ -1,4 +1,4 @@
-"""What becomes of each message of the client: the proxy's half that is a server."""
+"""The server half of the proxy: what is done with each message of the client."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from banking_server import __version__
 from banking_server.proxy import NAME, chains, eras
 from banking_server.proxy.eras import Json
 from banking_server.proxy.link import Link, Links
-from banking_server.proxy.questions import Parked, Running, not_asked_any_more
+from banking_server.proxy.questions import Parked, Running, not_waiting
 from banking_server.proxy.sdk import (
     CallNext,
     Context,
@@ -28,7 +28,7 @@ from banking_server.proxy.upstream import REFUSAL, Refused
 
 
 def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:
-    """Return a server of the SDK that passes on whatever its clients send.
+    """Return a server of the SDK that passes on every message of its clients.
 
     It has no handlers: its middleware answers each message. `parked_for` is in seconds.
     """
@@ -36,25 +36,25 @@ def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:
     security = RequestStateSecurity(
         keys=[os.urandom(32)], ttl=parked_for, bind_principal=links.principal
     )
-    server.middleware.append(_in_our_words)
+    server.middleware.append(_translate_error)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     server.middleware.append(_Passing(links))
     return server
 
 
-async def _in_our_words(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Say what to do to whoever answers with a state that is too old, or of another process."""
+async def _translate_error(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Raise a helpful error for a state that is too old, or that another process made."""
     try:
         return await call_next(ctx)
     except MCPError as error:
         reason = error.data.get("reason") if isinstance(error.data, dict) else None
         if reason == "invalid_request_state" and "requestState" in (ctx.params or {}):
-            raise not_asked_any_more() from None
+            raise not_waiting() from None
         raise
 
 
 class _Passing:
-    """The middleware that answers."""
+    """The middleware that answers each message."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -69,13 +69,13 @@ class _Passing:
 
     async def _handled(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         if ctx.request_id is None:
-            await self._told(ctx, call_next)
+            await self._notified(ctx, call_next)
             return None
         if not isinstance((ctx.params or {}).get("_meta", {}), Mapping | None):
             raise MCPError(code=INVALID_PARAMS, message="The member _meta must be an object.")
         connection = connection_of(ctx)
         if ctx.method == "initialize":
-            await call_next(ctx)  # It checks the handshake, and would answer for itself.
+            await call_next(ctx)  # It checks the handshake. Its result is not used.
         elif not connection.initialize_accepted:
             if ctx.method == "ping":
                 return {}
@@ -86,7 +86,7 @@ class _Passing:
         try:
             upstream = await link.upstream()
         except MCPError as error:
-            # A client of both revisions goes on with `initialize`, and then it is told.
+            # A client of both revisions then sends `initialize`, and gets the error there.
             if ctx.method != "server/discover":
                 print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
             raise
@@ -94,9 +94,9 @@ class _Passing:
             return eras.greeting(upstream.greeting)
         return await _answer(ctx, link)
 
-    async def _told(self, ctx: Context, call_next: CallNext) -> None:
+    async def _notified(self, ctx: Context, call_next: CallNext) -> None:
         await call_next(ctx)
-        # The dispatcher has cancelled the request by now; our own connection says its own "ready".
+        # The dispatcher has cancelled the request; the upstream connection sends its own message.
         if ctx.method in ("notifications/cancelled", "notifications/initialized"):
             return
         with suppress(MCPError):  # Nobody waits for an answer.
@@ -121,7 +121,7 @@ async def _answer(ctx: Context, link: Link) -> Json:
 
 async def _answered(link: Link, running: Running, params: Json) -> Json:
     method = running.method
-    # A task of 2025-11-25 has its result later, and is the client's to follow.
+    # A task of 2025-11-25 has its result later. Then the client handles it.
     if method == "tools/call" and "task" not in params:
         result = await chains.call(link, running, params)
     else:

@@ -14,14 +14,14 @@ from banking_server.proxy.server import proxy_server
 from banking_server.stdio import client_on_stdio
 
 AHEAD: Final = 100
-"""Messages that are read before those that came earlier are dealt with."""
+"""The most messages that are read before the earlier ones are handled."""
 
 LAST_WORDS: Final = 1.0
-"""Seconds in which a client that sends nothing more can still have its answer."""
+"""Seconds in which a client that closed its output can still get an answer."""
 
 
 async def serve_stdio(options: ProxyOptions) -> None:
-    """Serve the client on stdin and stdout, until it ends the connection or a signal comes."""
+    """Serve the client on stdin and stdout, until the connection ends or a signal arrives."""
     async with anyio.create_task_group() as tasks:
         links = OneUser(options, tasks)
         tasks.start_soon(_end_on_signal, links)
@@ -31,12 +31,12 @@ async def serve_stdio(options: ProxyOptions) -> None:
 
 
 async def serve_one_user(links: OneUser, read: Any, write: Any, *, parked_for: float) -> None:
-    """Serve the client on the streams, until it ends them, and end what it leaves.
+    """Serve the client on the streams until it ends them, and then end its requests.
 
-    The SDK takes the first request for the client's revision, even one that it refuses. A client
-    that speaks both revisions asks for 2026-07-28, and then falls back to `initialize`: that begins
-    anew. The SDK also reads no further than `initialize` before it is answered; the answer waits
-    for the server behind, which may never come, so the messages are read ahead.
+    The SDK reads the client's revision from the first request, even if it refuses that request. A
+    client of both revisions asks for 2026-07-28, and then falls back to `initialize`: a new SDK
+    server gets that. The SDK also reads no further message before `initialize` is answered. The
+    answer waits for the server behind the proxy, so the messages are read ahead.
     """
     server = proxy_server(links, parked_for=parked_for)
     options = server.create_initialization_options()

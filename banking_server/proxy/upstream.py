@@ -1,4 +1,4 @@
-"""One connection to the server behind the proxy: raw JSON both ways."""
+"""One connection to the server behind the proxy, with raw JSON in both directions."""
 
 import logging
 import os
@@ -57,7 +57,7 @@ from banking_server.server_errors import ServerErrors
 from banking_server.text import server_ended
 
 LIST_PAGES: Final = 100
-"""Pages of the tool list that are read at most for the headers of one call."""
+"""The most pages of the tool list that are read for the headers of one call."""
 
 logger = logging.getLogger(__name__)
 
@@ -67,28 +67,28 @@ _NOBODY: Final = {"name": NAME, "version": __version__}
 
 
 class _Exchange:
-    """What is known of one request besides its answer.
+    """What is known about one request besides its answer.
 
-    The SDK's transport puts errors of its own in place of answers. What is one of them is told from
-    what came over HTTP, and not from its words.
+    The SDK's transport makes errors of its own in place of answers. The proxy recognizes them by
+    the HTTP response, and not by their text.
     """
 
     def __init__(self) -> None:
         self.answered = False
-        """Whether anything came that answers it, of the server or of the transport."""
+        """Whether an answer arrived, from the server or from the transport."""
         self.response: httpx2.Response | None = None
         """The HTTP response to it."""
         self.body: _Body | None = None
-        """The body in which its answer was expected at last."""
+        """The body in which its answer was expected last."""
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an HTTP response, and how the reading of it ended."""
+    """The body of an HTTP response, and how reading it ended."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self.ended = False
-        """Whether it was read to its end. A stream of events is left with the answer."""
+        """Whether it was read to its end. An event stream is left after the answer."""
         self.failure: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -105,11 +105,11 @@ class _Body(httpx2.AsyncByteStream):
 
 
 _EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
-"""The request that is being made. The transport sends it in the context of whoever makes it."""
+"""The current request. The transport sends it in the context of its caller."""
 
 
-class _NotingHttpClient(ResilientHttpClient):
-    """Notes what comes over HTTP in the exchange of each request."""
+class _RecordingHttpClient(ResilientHttpClient):
+    """Records the HTTP response in the exchange of each request."""
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
@@ -118,7 +118,7 @@ class _NotingHttpClient(ResilientHttpClient):
         response = await super().send(request, stream=stream, **options)
         exchange = _EXCHANGE.get(None)
         if exchange is not None:
-            # An answer that broke off is fetched by GET: that is no answer to the request.
+            # The rest of an interrupted answer is fetched by GET: that is not the response itself.
             if request.method == "POST":
                 exchange.response = response
             if stream and response.is_success:
@@ -127,11 +127,11 @@ class _NotingHttpClient(ResilientHttpClient):
 
 
 REFUSAL: Final = "refusal"
-"""Under this, the state of an HTTP request has its id and the `Refused` that answers it."""
+"""The key in the state of an HTTP request for its id and the `Refused` that answers it."""
 
 
 class Refused(MCPError):
-    """A refusal that has an HTTP status, for a client over HTTP.
+    """A refusal with an HTTP status, for a client over HTTP.
 
     `challenges` are `WWW-Authenticate` headers.
     """
@@ -142,24 +142,24 @@ class Refused(MCPError):
 
 
 class NotAuthorized(Refused):
-    """An HTTP server wants another `Authorization`, and says so in its challenges, as they came.
+    """An HTTP server requires another `Authorization`. The challenges are the server's own.
 
-    The message has none of the server's words, which could quote the token.
+    The message does not contain the server's text, which could quote the token.
     """
 
 
 class SessionForgotten(MCPError):
-    """An HTTP server, started anew perhaps, has forgotten the session; it has done nothing."""
+    """An HTTP server does not know the session, for example after a restart. It did nothing."""
 
     def __init__(self) -> None:
-        super().__init__(code=CONNECTION_CLOSED, message="The server has forgotten this session.")
+        super().__init__(code=CONNECTION_CLOSED, message="The server does not know this session.")
 
 
 class _Messages:
-    """What the server says, as the SDK's dispatcher reads it, one message after the other."""
+    """The messages of the server for the SDK's dispatcher, one after the other."""
 
-    def __init__(self, read: Any, hear: Callable[[Any], Awaitable[None]]) -> None:
-        self._read, self._hear = read, hear
+    def __init__(self, read: Any, on_message: Callable[[Any], Awaitable[None]]) -> None:
+        self._read, self._on_message = read, on_message
 
     async def __aenter__(self) -> Self:
         return self
@@ -172,7 +172,7 @@ class _Messages:
 
     async def __anext__(self) -> Any:
         message = malformed.readable(await self._read.__anext__())
-        await self._hear(message)
+        await self._on_message(message)
         return message
 
 
@@ -184,16 +184,16 @@ class Upstream:
         server: Server,
         declared: Declared,
         *,
-        asked: Callable[[str, Json], Awaitable[Json]],
-        told: Callable[[str, Json | None], Awaitable[None]],
+        on_request: Callable[[str, Json], Awaitable[Json]],
+        on_notification: Callable[[str, Json | None], Awaitable[None]],
         patience: float = START_TIMEOUT,
     ) -> None:
-        """`asked` answers a request of the server's; `told` passes a notification on."""
+        """`on_request` answers a request of the server; `on_notification` passes one on."""
         self._server = server
         self._patience = patience
         self._declared = declared
-        self._asked = asked
-        self._told = told
+        self._on_request = on_request
+        self._on_notification = on_notification
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
         self._exchanges: dict[str, _Exchange] = {}
@@ -210,22 +210,22 @@ class Upstream:
 
     @property
     def modern(self) -> bool:
-        """Whether the server is spoken to on 2026-07-28."""
+        """Whether the connection uses 2026-07-28."""
         return self.revision in MODERN_PROTOCOL_VERSIONS
 
     @property
     def capabilities(self) -> Json:
-        """What the server said that it can do."""
+        """The capabilities that the server declared."""
         capabilities = self.greeting.get("capabilities")
         return capabilities if isinstance(capabilities, dict) else {}
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is over, whoever ended it."""
+        """Whether the connection has ended, or is ending."""
         return self._ended.is_set() or self._scope.cancel_called
 
     async def connected(self) -> None:
-        """Wait until the server has answered. Raises MCPError, in one line, if it does not."""
+        """Wait until the server has answered. Raises MCPError with one line if it does not."""
         await self._connected.wait()
         if (failure := self._failure) is not None:
             message = f"Cannot talk to {self._server.name}: {failure.message}"
@@ -248,20 +248,20 @@ class Upstream:
             self._connected.set()
 
     async def _note_end(self) -> None:
-        """Note that the server ended before it was connected, and what it wrote last."""
+        """Record that the server ended before it was connected, and what it wrote last."""
         if self._failure is None or self._failure.code == CONNECTION_CLOSED:
             with anyio.CancelScope(shield=True):
                 errors = self._errors
-                said = "" if errors is None else await anyio.to_thread.run_sync(errors.last_line)
-            self._failure = MCPError(code=INTERNAL_ERROR, message=server_ended(said))
+                line = "" if errors is None else await anyio.to_thread.run_sync(errors.last_line)
+            self._failure = MCPError(code=INTERNAL_ERROR, message=server_ended(line))
 
     async def _talk(self, read: Any, write: Any) -> None:
-        messages: Any = _Messages(read, self._hear)
+        messages: Any = _Messages(read, self._on_message)
         dispatcher = self._dispatcher = JSONRPCDispatcher(messages, write)
         async with anyio.create_task_group() as tasks:
 
             async def listen() -> None:
-                await dispatcher.run(self._on_request, self._on_notification)
+                await dispatcher.run(self._answer, self._ignore)
                 self._ended.set()
                 tasks.cancel_scope.cancel()
 
@@ -276,28 +276,28 @@ class Upstream:
             self._connected.set()
 
     def end(self) -> None:
-        """Begin to end the connection, with its process if any."""
+        """Begin to end the connection, and the process of the server."""
         self._scope.cancel()
 
     async def close(self) -> None:
-        """End the connection, and wait until it is over."""
+        """End the connection, and wait until it has ended."""
         self.end()
         await self._ended.wait()
 
     async def request(
         self, method: str, params: Json, declared: Declared, *, request_id: str | None = None
     ) -> Json:
-        """Make one request, and return its result once all notifications before it are passed on.
+        """Make one request, and return its result after all notifications before it are passed on.
 
-        A modern server is told with it what the client has `declared`. Raises MCPError: the
-        server's own error as it came, or one line if the server is gone.
+        A modern server also gets what the client has `declared`. Raises MCPError: the server's own
+        error, unchanged, or one line if the server is gone.
         """
         try:
             result = await self._send(method, params, declared, request_id)
         except MCPError as error:
             if method != "tools/call" or error.code != HEADER_MISMATCH or not self.modern:
                 raise
-            # The server refused before it acted: the headers follow a schema that we do not have.
+            # The server refused before it acted: the headers need a newer schema of the tool.
             await self._learn_headers(str(params.get("name")), declared)
             result = await self._send(method, params, declared, request_id)
         if method == "tools/list" and self.modern:
@@ -305,7 +305,7 @@ class Upstream:
         return result
 
     async def notify(self, method: str, params: Json | None) -> None:
-        """Send a notification; if the server is gone, it is lost."""
+        """Send a notification. If the server is gone, it is lost."""
         if self._dispatcher is not None:
             opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
             await self._dispatcher.notify(method, params, opts)
@@ -327,9 +327,7 @@ class Upstream:
         )
         revision = greeting.get("protocolVersion")
         if revision not in HANDSHAKE_PROTOCOL_VERSIONS:
-            raise MCPError(
-                code=INVALID_REQUEST, message=f"it speaks protocol revision {revision!r}"
-            )
+            raise MCPError(code=INVALID_REQUEST, message=f"it uses protocol revision {revision!r}")
         self.greeting, self.revision = greeting, str(revision)
         await self.notify("notifications/initialized", None)
 
@@ -340,7 +338,7 @@ class Upstream:
         offered = greeting.get("supportedVersions")
         if not isinstance(offered, list) or LATEST_MODERN_VERSION not in offered:
             raise MCPError(
-                code=INVALID_REQUEST, message=f"it does not speak {LATEST_MODERN_VERSION}"
+                code=INVALID_REQUEST, message=f"it does not support {LATEST_MODERN_VERSION}"
             )
         self.greeting, self.revision = greeting, LATEST_MODERN_VERSION
 
@@ -376,7 +374,7 @@ class Upstream:
     def _enveloped(
         self, method: str, params: Json, declared: Declared, revision: str
     ) -> tuple[Json, CallOptions]:
-        """Return a request as 2026-07-28 has it: who asks in `_meta`, and the HTTP headers."""
+        """Return a request of 2026-07-28: with the declaration in `_meta`, and the HTTP headers."""
         headers = {MCP_PROTOCOL_VERSION_HEADER: revision, MCP_METHOD_HEADER: method}
         # The methods of the tasks extension are named by their task.
         name = params.get(NAME_BEARING_METHODS.get(method, "taskId"))
@@ -388,7 +386,7 @@ class Upstream:
         return declared.enveloped(params, revision), {"headers": headers}
 
     def _note_headers(self, listed: Json) -> None:
-        """Note which arguments of which tools are repeated in headers (`x-mcp-header`)."""
+        """Record the arguments of each tool that headers repeat (`x-mcp-header`)."""
         for tool in listed.get("tools") or ():
             if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
                 schema = tool.get("inputSchema")
@@ -413,7 +411,7 @@ class Upstream:
         )
 
     def _explained(self, error: MCPError, exchange: _Exchange) -> MCPError:
-        """Return the server's own error as it is, and one line in place of the SDK's."""
+        """Return the server's own error unchanged, or one line in place of the SDK's error."""
         if not exchange.answered:
             return self._gone() if error.code == CONNECTION_CLOSED else error
         if isinstance(self._server, Command) or (response := exchange.response) is None:
@@ -430,13 +428,13 @@ class Upstream:
             return error
         if body is not None and body.ended and error.code == CONNECTION_CLOSED:
             return self._lost("the stream ended without an answer")
-        # What a stream said is not kept, so its own parse error would be taken for this one.
+        # The messages of a stream are not kept, so the server's own parse error looks the same.
         if error.code == PARSE_ERROR:
             return MCPError.from_error_data(malformed.OF_A_SERVER)
         return error
 
     def _refused(self, response: httpx2.Response, error: MCPError) -> MCPError:
-        """Return what an HTTP response says that is an error."""
+        """Return the error for an HTTP response with an error status."""
         status = response.status_code
         challenges = [v for k, v in response.headers.raw if k.lower() == b"www-authenticate"]
         narrow = status == 403 and any(b"insufficient_scope" in one for one in challenges)
@@ -447,11 +445,11 @@ class Upstream:
             self.end()
             return SessionForgotten()
         if status == HTTPStatus.BAD_GATEWAY and error.code == CONNECTION_CLOSED:
-            return self._lost(error.message)  # As `ResilientHttpClient` says it.
+            return self._lost(error.message)  # The text is that of `ResilientHttpClient`.
         if _says_error(response):
             return error
-        words = f"the server answered HTTP {status} {response.reason_phrase}"
-        return MCPError(code=error.code, message=words)
+        message = f"the server answered HTTP {status} {response.reason_phrase}"
+        return MCPError(code=error.code, message=message)
 
     def _lost(self, how: str) -> MCPError:
         return MCPError(
@@ -459,35 +457,35 @@ class Upstream:
             message=f"The server's answer was lost: {how.rstrip('.')}. {_NOT_KNOWN}",
         )
 
-    # --- what the server says ---------------------------------------------------------------------
+    # --- messages of the server -------------------------------------------------------------------
 
-    async def _hear(self, came: Any) -> None:
-        """Note an answer; pass a notification on before anything later is read."""
-        message = came.message if isinstance(came, SessionMessage) else None
+    async def _on_message(self, received: Any) -> None:
+        """Record an answer, or pass a notification on before the next message is read."""
+        message = received.message if isinstance(received, SessionMessage) else None
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             exchange = self._exchanges.get(str(message.id))
             if exchange is not None:
                 exchange.answered = True
         elif isinstance(message, JSONRPCNotification):
             try:
-                await self._told(message.method, message.params)
+                await self._on_notification(message.method, message.params)
             except Exception:
-                # The client is gone, or what it was told is nonsense: that is no request's.
+                # The client is gone, or the notification is malformed. No request fails for it.
                 logger.debug("dropped %s", message.method, exc_info=True)
 
-    async def _on_request(
+    async def _answer(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
     ) -> Json:
-        return await self._asked(method, dict(params or {}))
+        return await self._on_request(method, dict(params or {}))
 
-    async def _on_notification(
+    async def _ignore(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
     ) -> None:
-        """Do nothing: `_hear` has passed it on."""
+        """Do nothing: `_on_message` has passed it on."""
 
 
 def _pass_on(line: str) -> None:
-    """Write a line of a server's standard error to ours, as it came."""
+    """Write a line of the server's standard error unchanged to our own."""
     os.write(2, line.encode(errors="replace"))
 
 
@@ -507,15 +505,15 @@ async def _streams(server: Server, errors: ServerErrors | None) -> AsyncIterator
                 yield streams
     elif isinstance(server, Address):
         headers = {"Authorization": server.authorization} if server.authorization else {}
-        http = _NotingHttpClient(headers=headers, timeout=_TIMEOUT)
-        # It bounds each event by itself, and is the only one that does.
+        http = _RecordingHttpClient(headers=headers, timeout=_TIMEOUT)
+        # Only this HTTP client limits the size of an event.
         transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=None)
         async with http, transport as streams:
             yield streams
 
 
 def _says_error(response: httpx2.Response) -> bool:
-    """Return whether a response that was read as a whole is a JSON-RPC error."""
+    """Return whether a response that was read completely is a JSON-RPC error."""
     try:
         JSONRPCError.model_validate_json(response.content, by_name=False)
     except (httpx2.ResponseNotRead, ValidationError):
@@ -524,15 +522,15 @@ def _says_error(response: httpx2.Response) -> bool:
 
 
 def _as_mcp_error(error: BaseException) -> MCPError:
-    """Return why there is no connection, with nothing in it that was to be sent."""
+    """Return why there is no connection, without any text of the request."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MCPError):
         return error
-    return MCPError(code=INTERNAL_ERROR, message=_in_words(error))
+    return MCPError(code=INTERNAL_ERROR, message=_reason(error))
 
 
-def _in_words(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
     if isinstance(error, httpx2.ConnectError):

@@ -39,10 +39,10 @@ from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_
 from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
 
 MOST_REQUESTS: Final = 64
-"""Requests of one customer that may run at once, in each server process."""
+"""The most requests of one customer that may run at once, in each server process."""
 
 REQUEST_SECONDS: Final = QUESTION_SECONDS + 30
-"""How long a request may run, with all questions to the customer."""
+"""Seconds that a request may run, with all questions to the customer."""
 
 _RETRY_SECONDS: Final = 1
 _METHODS: Final = ("POST", "DELETE")

@@ -52,7 +52,7 @@ TOOLS_FRESH_MS: Final = 60_000
 """How long a client may cache the list of tools. It changes only with the program."""
 
 LAST_WORDS_SECONDS: Final = 0.5
-"""Time to send the last refusals before the process ends."""
+"""The time to send the last responses before the process ends."""
 
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
@@ -90,7 +90,7 @@ async def open_bank(
 
     With `create` a new database is made; by default if there is no secret yet. The database is
     made before the secret. So if several servers start together, each of them may make it. Without
-    `keys`, the bank can do everything except issue and check confirmation codes.
+    `keys`, the bank can do everything except make and check confirmation codes.
     """
     may_create = _is_new(settings) if create is None else create
     bank = await opening.open_bank(
@@ -124,7 +124,7 @@ async def check_before_serving(settings: Settings) -> list[str]:
     """
     async with open_bank(settings, utc_now()) as bank:
         load_keys(settings)
-        _model(to_its_owner=False)
+        _model(show_problem=False)
         return await list_customers(bank)
 
 
@@ -144,7 +144,7 @@ def build_server(
     is_new = _is_new(settings)  # Before `load_keys` makes the secret.
     keys = load_keys(settings)
     over_http = customer is None
-    model = _model(to_its_owner=not over_http)
+    model = _model(show_problem=not over_http)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
@@ -189,7 +189,7 @@ def build_server(
     return mcp
 
 
-def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[Infer]] | None:
+def _model(*, show_problem: bool) -> Callable[[], AbstractAsyncContextManager[Infer]] | None:
     """Return a function that connects the language model of the environment, or None.
 
     Raises `SettingsError`.
@@ -203,7 +203,7 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
         chosen = load_model_settings()
     except ModelNotConfigured as error:
         raise SettingsError(str(error)) from None
-    return lambda: answering(chosen, to_its_owner=to_its_owner)
+    return lambda: answering(chosen, show_problem=show_problem)
 
 
 async def _end_when_lost(bank: Bank) -> None:

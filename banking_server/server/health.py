@@ -1,7 +1,7 @@
-"""`GET /health`: can this server serve calls? For load balancers.
+"""`GET /health`, for load balancers: whether this server can serve calls.
 
-It needs no token, since a load balancer is no customer. It accepts any `Host`, since a load
-balancer calls by IP address. Its response is one word, and it changes nothing.
+It needs no token, because a load balancer is not a customer. It accepts any `Host`, because a load
+balancer uses the IP address. Its response is one word, and it changes nothing.
 """
 
 import logging
@@ -17,10 +17,10 @@ logger = logging.getLogger(__name__)
 PATH: Final = "/health"
 
 EVERY_SECONDS: Final = 1.0
-"""The bank is checked at most once in this time."""
+"""The bank is checked at most once in this number of seconds."""
 
 TIME_LIMIT_SECONDS: Final = 2.0
-"""A bank that does not answer in this time is not available."""
+"""A bank that does not answer in this number of seconds is not available."""
 
 
 class Health:
@@ -34,7 +34,7 @@ class Health:
         self._monotonic = monotonic
         self._asking = anyio.Lock()
         self._good = False
-        self._holds_until = monotonic()
+        self._valid_until = monotonic()
 
     async def answer(self, _: Request) -> Response:
         """Return the response to one request."""
@@ -48,9 +48,9 @@ class Health:
     async def _is_good(self) -> bool:
         """Return the result of the last second's check, or of a new one."""
         async with self._asking:
-            if self._monotonic() >= self._holds_until:
+            if self._monotonic() >= self._valid_until:
                 self._good = await self._can_serve()
-                self._holds_until = self._monotonic() + EVERY_SECONDS
+                self._valid_until = self._monotonic() + EVERY_SECONDS
             return self._good
 
     async def _can_serve(self) -> bool:

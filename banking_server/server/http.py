@@ -26,7 +26,7 @@ from banking_server.server.settings import PATH, Settings, load_settings
 from banking_server.server.tokens import CustomerTokens, Tokens, load_keys
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""The largest body of a request. An argument of a megabyte fits, and is refused by its name."""
+"""The largest body of a request. So a refusal of an argument of a megabyte can name it."""
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 

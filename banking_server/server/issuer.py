@@ -38,19 +38,19 @@ TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
 """The accepted types of a token, in lower case (RFC 9068, 2.1)."""
 
 CLOCK_SKEW_SECONDS: Final = 10
-"""How far the issuer's clock may be ahead; an expired token is refused nevertheless."""
+"""Seconds that the issuer's clock may be ahead. An expired token is always refused."""
 
 FRESH_SECONDS: Final = 300
-"""How often the keys are fetched again, so that a withdrawn key does not stay in use."""
+"""Seconds until the keys are fetched again, so that a withdrawn key does not stay in use."""
 
 REFETCH_SECONDS: Final = 10
 """The pause after a fetch that failed, or that was made for an unknown key id."""
 
 FETCH_SECONDS: Final = 5
-"""How long a fetch may take, from the connection to the last byte."""
+"""Seconds that a fetch may take, from the connection to the last byte."""
 
 MOST_BYTES: Final = 128 * 1024
-"""The largest JWK Set that is read."""
+"""The largest JWK Set that is read, in bytes."""
 
 
 class _NoKeys(Exception):

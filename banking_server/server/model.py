@@ -10,11 +10,11 @@ from banking_server.tools.results import log_incident, try_again_later
 
 
 @asynccontextmanager
-async def answering(settings: ModelSettings, *, to_its_owner: bool) -> AsyncIterator[Infer]:
+async def answering(settings: ModelSettings, *, show_problem: bool) -> AsyncIterator[Infer]:
     """Connect the configured model until the end of the block.
 
-    With `to_its_owner`, an error names the problem with the endpoint: the user started the server.
-    Otherwise an error names an incident only, and the problem is in the log.
+    With `show_problem`, an error names the problem of the endpoint: the user started the server.
+    Otherwise it names only an incident, and the problem is in the log.
     """
     async with Endpoint(settings) as endpoint:
 
@@ -26,7 +26,7 @@ async def answering(settings: ModelSettings, *, to_its_owner: bool) -> AsyncIter
             try:
                 completion = await endpoint.complete(messages)
             except ModelUnavailable as error:
-                if to_its_owner:
+                if show_problem:
                     raise ArgumentNotFound(str(error)) from None
                 # The traceback is not logged: it could show secrets of the endpoint.
                 incident = log_incident("the bank's language model", str(error))

@@ -41,13 +41,13 @@ _Names = Annotated[tuple[str, ...], NoDecode]
 
 
 def secrets_in(lines: bytes) -> list[bytes]:
-    """Return the secrets, one a line; the first is the current one. None if one is too short."""
+    """Return the secrets, one on each line, the current one first; empty if one is too short."""
     found = list(dict.fromkeys(line.strip() for line in lines.strip().split(b"\n")))
     return found if all(len(secret) >= MIN_SECRET_LENGTH for secret in found) else []
 
 
 class SettingsError(Exception):
-    """A setting has a value that cannot be used; the message is one line and names it."""
+    """A setting has an invalid value. The message is one line and names the setting."""
 
 
 class Settings(BaseSettings):
@@ -76,8 +76,8 @@ class Settings(BaseSettings):
         default=None,
         description="The secret behind tokens, confirmation codes and request state: at least 32 "
         "characters that nobody else knows. By default the one in the secret file. All servers "
-        "that share a database need the same secret. To change it, give several secrets, one a "
-        "line: the first one is used, and the others are still accepted.",
+        "that share a database need the same secret. To change it, give several secrets, one "
+        "on each line: the first one is used, and the others are still accepted.",
     )
     secret_file: Path | None = Field(
         default=None,
@@ -147,8 +147,8 @@ class Settings(BaseSettings):
     )
     codes: CodeDelivery | None = Field(
         default=None,
-        description="Who gets the code with which a customer confirms whose client cannot ask "
-        "them. `result`: the code is in the result of the call that prepares the transfer. Most "
+        description="Who gets the confirmation code of a customer whose client cannot ask them. "
+        "`result`: the code is in the result of the call that prepares the transfer. Most "
         "hosts show results to the model, so the model can confirm. `asked`: the bank's desk gives "
         "it out (`banking-server codes`). `desk`: the same, and a view asks for the code too. By "
         "default `result` over HTTP and `asked` over stdio.",
@@ -287,7 +287,7 @@ class Settings(BaseSettings):
 
 
 _PROBLEMS: Final = {"int_parsing": "must be a whole number", "decimal_parsing": "must be a number"}
-"""What is wrong with a setting, by pydantic's type of the error."""
+"""The problem with a setting, by pydantic's type of the error."""
 
 
 def load_settings(**options: Any) -> Settings:
@@ -308,7 +308,7 @@ def load_settings(**options: Any) -> Settings:
         given = str(first["input"])
         # These values may be or contain a secret or a password.
         hidden = name in ("secret", "database") or "@" in given
-        shown = "" if hidden else f", not {given[:60]!r}"
+        instead = "" if hidden else f", not {given[:60]!r}"
         by_option = options.get(name) is not None
         label = f"--{name}" if by_option else f"{PREFIX}{name.upper()}"
-        raise SettingsError(f"{label}: {problem}{shown}") from None
+        raise SettingsError(f"{label}: {problem}{instead}") from None

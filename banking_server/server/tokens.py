@@ -30,7 +30,7 @@ LOCAL: Final = "urn:banking-server:local"
 Only a server with the same secret accepts it, on a loopback address and on any port."""
 
 REMEMBERED_SECONDS: Final = 5
-"""How long an accepted token and its subject are not checked again."""
+"""Seconds for which an accepted token and its subject are not checked again."""
 
 _MOST_REMEMBERED: Final = 1024
 
@@ -54,7 +54,7 @@ class Keys:
 
     @classmethod
     def derive(cls, secret: bytes, *others: bytes) -> Self:
-        """Return the keys of a secret; the same secret always gives the same."""
+        """Return the keys of a secret. The same secret always has the same keys."""
 
         def key(purpose: str) -> bytes:
             return hmac.digest(secret, f"banking-server/1/{purpose}".encode(), hashlib.sha256)
@@ -184,7 +184,7 @@ def access_token(
 ) -> AccessToken:
     """Return the SDK's model of a verified token, for `customer` at `resource`.
 
-    `scopes` is a text with blanks between the scopes, or a list. Anything else means no scope.
+    `scopes` is a text with spaces between the scopes, or a list. Anything else means no scope.
     """
     listed = scopes.split() if isinstance(scopes, str) else scopes
     client_id = claims.get("client_id")

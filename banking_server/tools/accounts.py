@@ -120,7 +120,7 @@ def account_out(view: AccountView) -> AccountOut:
     )
 
 
-def _in_words(view: AccountView) -> str:
+def _line(view: AccountView) -> str:
     words = f"{view.account_name} ({view.account_id}): "
     if view.available_minor is None:
         words += f"payee, held by {view.account_holder}"
@@ -143,7 +143,7 @@ async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     locked, and whether money may be taken from or sent to them. Call this first to learn
     account ids."""
     views, structured = await _accounts()
-    return result("\n".join(map(_in_words, views)) or "You have no accounts.", structured)
+    return result("\n".join(map(_line, views)) or "You have no accounts.", structured)
 
 
 @bank_tool(title="Get Account Balance", scope=READ_SCOPE, read_only=True)

@@ -47,7 +47,7 @@ UNKNOWN_TOOL: Final = "(unknown tool)"
 """The tool name in the audit trail for a call of a tool that does not exist."""
 
 QUESTION_SECONDS: Final = 600
-"""How long a call may wait for the customer's answers."""
+"""Seconds that a call may wait for the customer's answers."""
 
 SCOPE_MISSING: Final = "scope_missing"
 """The outcome of a call that is refused because its token lacks a scope."""

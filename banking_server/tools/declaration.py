@@ -79,7 +79,7 @@ class BankTool(ExactTool):
 def _refused(problems: ValidationError, schema: dict[str, Any]) -> CallToolResult:
     details = problems.errors(include_url=False)
     field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
-    text = "\n".join(_in_words(detail, schema) for detail in details[:5])
+    text = "\n".join(_problem(detail, schema) for detail in details[:5])
     return refuse("invalid_arguments", excerpt(field), text)
 
 
@@ -88,7 +88,7 @@ def _invalid_answer() -> CallToolResult:
     return refuse("invalid_answer", None, words)
 
 
-def _in_words(detail: ErrorDetails, schema: dict[str, Any]) -> str:
+def _problem(detail: ErrorDetails, schema: dict[str, Any]) -> str:
     """Return which argument is wrong and what to write instead, without pydantic's words."""
     place, value = detail["loc"], detail["input"]
     name = excerpt(".".join(str(part) for part in place))
@@ -141,11 +141,11 @@ _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 
 _REPEATED: Final = 40
-"""A value of at most so many characters is repeated in the advice what to write."""
+"""The longest value, in characters, that the advice repeats."""
 
 
 def _instead(detail: ErrorDetails) -> str:
-    """Return what to write if only the quotation marks are wrong; else an empty text."""
+    """Return the advice if only the quotation marks are wrong, otherwise an empty text."""
     value = detail["input"]
     if detail["type"] == "string_type" and type(value) in (int, float):
         return f'write "{_shown(value)}"'
@@ -157,8 +157,8 @@ def _instead(detail: ErrorDetails) -> str:
         return ""
     if type(meant) not in _JSON_TYPES.get(detail["type"], ()):
         return ""
-    shown = value.strip() if len(value) <= _REPEATED else "it"
-    return f"write {shown}, without quotation marks"
+    it = value.strip() if len(value) <= _REPEATED else "it"
+    return f"write {it}, without quotation marks"
 
 
 def _shown(value: Any) -> str:

@@ -129,13 +129,13 @@ async def look_at_handoff(
     outcome = await bank_handoffs.look_at_handoff(bank, call, handoff_id=handoffId, reason=reason)
     if not isinstance(outcome, HandoffSeen):
         return refusal_of(outcome)
-    return result(_in_words(outcome.handoff), _handoff(outcome.handoff))
+    return result(_message(outcome.handoff), _handoff(outcome.handoff))
 
 
 def _answer(outcome: HandoffOpened | ChoiceRecorded) -> CallToolResult:
     handoff = outcome.handoff
     return result(
-        _in_words(handoff),
+        _message(handoff),
         _handoff(handoff),
         more=[] if handoff.choice else [text(_how_to_choose(handoff), "assistant")],
         then=next_step(outcome),
@@ -153,7 +153,7 @@ def _handoff(handoff: Handoff) -> HandoffOut:
     )
 
 
-def _in_words(handoff: Handoff) -> str:
+def _message(handoff: Handoff) -> str:
     reference = f"Your reference is {handoff.handoff_id}."
     if handoff.status == "claimed":
         return f"A customer service agent has taken this over. {reference}"

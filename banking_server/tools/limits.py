@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Final
 
 BURST_SECONDS: Final = 2
-"""After a pause, a customer may make the calls of so many seconds at once."""
+"""After a pause, a customer may make the calls of this number of seconds at once."""
 
 MOST_OPEN: Final = 32
-"""Calls of one customer that may run at once; most of them wait for the customer's answer."""
+"""The most calls of one customer that may run at once. Many of them wait for an answer."""
 
 _MANY: Final = 10_000
 
@@ -24,7 +24,7 @@ class RateLimiter:
     def __init__(
         self, calls_per_second: float, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow so many calls a second; 0 means no limit. `monotonic` returns seconds."""
+        """Allow `calls_per_second`; 0 means no limit. `monotonic` returns seconds."""
         self._gap = 1 / calls_per_second if calls_per_second else 0.0
         self._monotonic = monotonic
         self._full_at: dict[str, float] = {}
@@ -52,18 +52,18 @@ class OpenCalls:
     """Counts each customer's running calls."""
 
     def __init__(self) -> None:
-        self._under_way: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
 
     @contextmanager
     def running_call(self, customer: str) -> Iterator[bool]:
         """Count a call of `customer` until the end of the block; false if there are too many."""
-        if self._under_way[customer] >= MOST_OPEN:
+        if self._running[customer] >= MOST_OPEN:
             yield False
             return
-        self._under_way[customer] += 1
+        self._running[customer] += 1
         try:
             yield True
         finally:
-            self._under_way[customer] -= 1
-            if not self._under_way[customer]:
-                del self._under_way[customer]
+            self._running[customer] -= 1
+            if not self._running[customer]:
+                del self._running[customer]

@@ -1,10 +1,10 @@
 """The table that says which tool follows which outcome.
 
-No other module of the bank names a next tool, so this file shows when a chain goes on. The rules
-behind the outcomes are in `bank/rules.py`.
+No other module of the bank names a next tool, so this file shows when a chain continues. The rules
+for the outcomes are in `bank/rules.py`.
 
-A title tells the user in one line why the step is taken. It has no information that the arguments
-do not have. The locked account's directive has no title: it is exactly that of the pattern.
+A title tells the user in one line why the next tool is called. It contains no information that is
+not in the arguments. The directive for a locked account has no title, as in the pattern.
 """
 
 from collections.abc import Callable

@@ -44,7 +44,7 @@ RefusalStatus = Literal[
 ]
 
 BUSY: Final = "The bank is busy, and nothing was done. Please try again in a moment."
-"""The text for a call that the bank had no time for."""
+"""The text for a call that the bank had no time to run."""
 
 
 class Refusal(Structured):
@@ -165,7 +165,7 @@ _GIVEN_BY: Final = {
 """The tools that give ids other than an account's."""
 
 _NAMED: Final = 10
-"""Accounts that are listed at most if an id is not found."""
+"""The most accounts that are listed if an id is not found."""
 
 
 def _where(outcome: NotFound) -> str:

@@ -144,11 +144,11 @@ def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
     assert run.code == 4  # It is no finding about the server.
     note = """\
 note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive
-  it said: We could not place the order.
+  text of the result: We could not place the order.
   the server wrote to standard error:
   | working on it
   | the database is locked, password=[redacted]
-note: one, 2026-07-28, step slip: no directive came, but error -32602 "Unknown tool: plac_order"
+note: one, 2026-07-28, step slip: expected a directive, saw error -32602 "Unknown tool: plac_order"
   the list of tools has no 'plac_order'; did you mean place_order?
 """
     assert run.output.startswith(note)
@@ -229,7 +229,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--url", "http://u:hunter2@x:y"], "name a host and its port\n"),
         (["server", "--scenario", SHOP, "--scenario", SHOP, "--", "x"], "have the same name"),
         (["server", "--url", "http://x", "--header", "A=NO_SUCH_VARIABLE"], "is not set"),
-        (["server", "--header", "A=PATH", "--", "x"], "--header goes with --url"),
+        (["server", "--header", "A=PATH", "--", "x"], "--header needs --url"),
         (["server", "--check", "nope", "--", "x"], "no server check 'nope'"),
         (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),

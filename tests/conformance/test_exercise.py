@@ -203,10 +203,10 @@ def test_what_cannot_be_captured_is_named_with_its_step(tmp_path: Path) -> None:
     path.write_text(SCENARIO.replace("session is (", "no such ("))
     run = examine_server(SmallServer, [Era.MODERN], [load_server_scenario(path)])
     assert any(
-        each.endswith("step sign-in: nothing to capture as 'password': a result with no directive")
+        each.endswith("step sign-in: no value to capture as 'password': a result with no directive")
         for each in run.problems
     )
-    assert not [each for each in run.judgements if each.not_kept]
+    assert not [each for each in run.judgements if each.is_violation]
 
 
 def test_a_call_that_should_have_been_refused_says_nothing_of_refusals() -> None:
@@ -234,7 +234,7 @@ def test_a_call_that_is_refused_now_and_then_says_nothing_of_refusals() -> None:
     check = "tool-chaining-server-chained-call-authorized"
     (reason,) = {each.seen for each in run.judgements if each.check.id == check}
     assert "the same call ended in isError true" in reason
-    assert not [each for each in run.judgements if each.not_kept]
+    assert not [each for each in run.judgements if each.is_violation]
 
 
 def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
@@ -250,7 +250,7 @@ def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
 
     monkeypatch.setattr(connection, "ROUNDS", 2)
     run = examine_server(AsksForEver, [Era.MODERN])
-    assert any("pick_colour asked for input 2 times and never" in each for each in run.problems)
+    assert any("pick_colour asked for input 2 times and did not" in each for each in run.problems)
 
 
 # One process over stdio

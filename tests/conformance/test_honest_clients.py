@@ -164,7 +164,7 @@ def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: s
     assert "exited with code 1" in seen
     assert "out of paper" in seen
     assert found.crashes
-    assert not [each for each in found.judgements if each.not_kept]
+    assert not [each for each in found.judgements if each.is_violation]
 
 
 class PrintsNoOutcome(SmallClient):

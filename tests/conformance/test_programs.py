@@ -52,9 +52,9 @@ def made(client: OneProcess, timeout: float = 10) -> ClientEnd:
 def test_a_run_that_fails_is_told_and_the_next_is_made(start: Start, does: str, told: str) -> None:
     client = start(f'read told; case "$told" in *:1/*) {does};; esac; echo "{{}}"; cat >/dev/null')
     failed = made(client, 0.05 if "sleep" in does else 10)
-    assert not failed.went_on
+    assert not failed.ended_well
     assert told in str(failed)
-    assert client("http://127.0.0.1:2/mcp", TOLD, 10).went_on
+    assert client("http://127.0.0.1:2/mcp", TOLD, 10).ended_well
 
 
 def idle(client: OneProcess) -> Any:
@@ -71,15 +71,15 @@ def waited(condition: Callable[[], Any]) -> bool:
 
 def test_one_that_ended_between_two_runs_is_started_again(start: Start) -> None:
     client = start('read told; echo "{}"; exit 5')
-    assert made(client).went_on
+    assert made(client).ended_well
     worker = idle(client)
     assert waited(lambda: worker.ended)
-    assert made(client).went_on
+    assert made(client).ended_well
 
 
 def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     client = start('read told; printf "{}\\nnoise\\n{}\\n"; read told; echo "{}"')
-    assert made(client).went_on
+    assert made(client).ended_well
     worker = idle(client)
     assert waited(lambda: worker._lines.qsize() == 2)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")

@@ -32,7 +32,7 @@ def test_a_conforming_server(tmp_path: Path) -> None:
     code, output = judged(tmp_path, " ".join(SERVER_COMMAND), "--chaining-scenario", "shop.yaml")
     assert code == 0, output
     assert re.search(r"\d\d passed, 4 skipped in", output)
-    assert "no step says `crosses: true`" in output
+    assert "no step has `crosses: true`" in output
 
 
 def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_was_not_exercised_is_a_skip_and_a_crash_is_not(tmp_path: Path) -> 
     with serving(SmallServer()) as url:
         code, output = judged(tmp_path, url)
     assert code == 0, output
-    assert "no scenario file says how this server is exercised" in output
+    assert "there is no scenario file, which says how to exercise this server" in output
     code, output = judged(tmp_path, f"{sys.executable} -c 'exit(7)'")
     assert code == 1
     assert "exited with code 7" in output

@@ -11,7 +11,7 @@ from banking_server.conformance.report.redaction import (
     REDACTED,
     Redaction,
     is_secret_name,
-    shown_command,
+    redacted_command,
 )
 from banking_server.conformance.target.child_process import last_errors
 
@@ -98,4 +98,4 @@ def test_a_last_line_is_whole_until_it_is_redacted() -> None:
 def test_a_command_line_without_its_secrets() -> None:
     command = ["server", "--token", "abc", "--api-key=xyz", "--port", "1", "PASSWORD=p", "--code"]
     shown = ["--token", REDACTED, f"--api-key={REDACTED}", "--port", "1", f"PASSWORD={REDACTED}"]
-    assert shown_command(command) == ["server", *shown, "--code"]
+    assert redacted_command(command) == ["server", *shown, "--code"]

@@ -105,7 +105,7 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
     assert verdict == "conformant: every check that applies passed"
     gaps = dict(line.strip().rsplit(": ", 1) for line in lines[lines.index("not exercised:") + 1 :])
     assert any(what.startswith("TC-S-08") for what in gaps.values())
-    reason = "made once, so not compared: it lacks `repeatable: true`"
+    reason = "the call was made once, so nothing was compared; it has no `repeatable: true`"
     once = "shop/order, call 3", "shop/small", "shop/asked"
     named = ", ".join(f"`{place}`" for place in once)
     assert f"TC-S-23 at {named}" in gaps[reason]
@@ -193,7 +193,7 @@ def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
     one.record(UNLISTED, NotApplicable("the server has no tools"))
     conclusion = report_on(one).conclusion
     assert conclusion.verdict is Verdict.INCONCLUSIVE
-    assert conclusion.reason == "no check found anything to judge"
+    assert conclusion.reason == "no check found anything that it could judge"
 
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def complaint(text: str, folder: Path) -> str:
         ("name: " + "[" * 1000, "it is nested too deeply"),
         (
             ONE_STEP + "    call: ask_manager",
-            "line 8, column 5: the key 'call' stands twice, first in line 6; remove or rename one",
+            "line 8, column 5: the key 'call' occurs twice, first in line 6; remove or rename one",
         ),
         (ONE_STEP + "    refused: true", "steps.0: a refused step needs repeatable: true"),
         (ONE_STEP + "    colour: red", "steps.0.colour: there is no such member"),
@@ -57,12 +57,12 @@ def test_a_mistake_in_a_scenario_file_is_named(text: str, sentence: str, tmp_pat
         (
             "sku: chair, quantity: 500",
             'sku: "${chiar}", quantity: 500',
-            "step large-order: nothing is called ${chiar} here; known are phrase, session, user",
+            "step large-order: no value has the name ${chiar} here; known: phrase, session, user",
         ),
         (
             "    caller: stranger",
             "    caller: strangr",
-            "step stranger: there is no caller 'strangr'; there are stranger under callers",
+            "step stranger: there is no caller 'strangr'; callers has stranger",
         ),
         (
             "{value: alice}",

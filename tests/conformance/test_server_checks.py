@@ -72,16 +72,16 @@ def test_judge_and_judged_hide_the_same_tools(ui: Any, hidden: bool) -> None:
 @pytest.mark.parametrize(
     ("directive", "fault"),
     [
-        ('{"tool": "a", "tool": "a"}', 'the name "tool" stands 2 times'),
-        ('{"arguments": {"x": [{"b": 1, "b": 1}]}}', 'the name "b" stands 2 times'),
+        ('{"tool": "a", "tool": "a"}', 'the name "tool" occurs 2 times'),
+        ('{"arguments": {"x": [{"b": 1, "b": 1}]}}', 'the name "b" occurs 2 times'),
         ('{"arguments": {"x": 9007199254740993}}', "9007199254740993, which RFC 8785 writes as 9"),
-        ('{"arguments": {"x": 1e400}}', "1e400, which RFC 8785 writes as nothing"),
+        ('{"arguments": {"x": 1e400}}', "1e400, which RFC 8785 cannot write"),
         ('{"arguments": {"x": 0.1000000000000000055}}', "0.1000000000000000055"),
         ('{"arguments": {"x": NaN}}', "NaN"),
         (f'{{"arguments": {{"x": {"1" * 41}}}}}', "the number of 41 characters, which"),
-        ('{"arguments": {"x": "\\ud83d"}}', "a lone surrogate, U+D83D"),
-        ('{"arguments": {"x": "\\uffff"}}', "no character, U+FFFF"),
-        ('{"tool": "a"}, "nextTool": {"tool": "b", "tool": "b"}', 'the name "tool" stands 2 times'),
+        ('{"arguments": {"x": "\\ud83d"}}', "half of a surrogate pair, U+D83D"),
+        ('{"arguments": {"x": "\\uffff"}}', "a noncharacter, U+FFFF"),
+        ('{"tool": "a"}, "nextTool": {"tool": "b", "tool": "b"}', 'the name "tool" occurs 2 times'),
     ],
 )
 def test_what_is_no_i_json(directive: str, fault: str) -> None:

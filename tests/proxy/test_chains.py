@@ -148,4 +148,4 @@ async def refused_anew(client: Wire, params: JSON) -> None:
     with pytest.raises(Refused) as refused:
         await client.ask("tools/call", params)
     assert refused.value.error["code"] == -32602
-    assert "Call again to be asked anew" in refused.value.error["message"]
+    assert "Make the call again" in refused.value.error["message"]

@@ -76,7 +76,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
     assert refused("--url", "http://user:pass@192.0.2.1/mcp").startswith(in_the_clear)
     monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", "secret")
     forwarding = ("--http", "--forward-authorization", "--url", "http://localhost/mcp")
-    assert "leave one out" in refused(*forwarding)
+    assert "use only one of them" in refused(*forwarding)
     problem = refused("--url", "http://192.0.2.1/mcp")
     assert problem.startswith(in_the_clear)
     assert "secret" not in problem

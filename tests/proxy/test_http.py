@@ -160,7 +160,7 @@ def test_who_may_act_as_whom_is_said() -> None:
     assert who_acts(strange(), public).startswith("Whoever reaches this address can use it as the")
     assert who_acts(own, public).endswith("with the token in TOOL_CHAINING_PROXY_TOKEN.")
     forwards = HttpOptions(forward_authorization=True)
-    assert who_acts(Address("http://x"), forwards).startswith("Each caller acts as whoever")
+    assert who_acts(Address("http://x"), forwards).startswith("Each caller uses it with their own")
 
 
 async def test_callers_are_bounded_in_number(bounded: str) -> None:

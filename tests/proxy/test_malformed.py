@@ -54,7 +54,7 @@ async def refusal(client: Client, tool: str) -> str:
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_an_answer_that_is_no_result_is_one_error(wrong: str, revision: str) -> None:
-    no_result = "The server answered with something that is no result."
+    no_result = "The server answered with something that is not a result."
     async with through(over_stdio(revision), revision) as client:
         for kind in MALFORMED:
             assert await refusal(client, kind) == no_result, kind

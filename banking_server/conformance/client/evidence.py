@@ -53,8 +53,8 @@ class ClientEnd:
         return outcome if isinstance(outcome, str) else None
 
     @property
-    def went_on(self) -> bool:
-        """Whether it ended by itself. Only then a call that was not made is evidence."""
+    def ended_well(self) -> bool:
+        """Whether it ended with exit code 0. Only then a call that was not made is evidence."""
         return self.exit_code == 0
 
     def __str__(self) -> str:
@@ -108,8 +108,8 @@ class CaseRun:
             call, tool = self.call(number), self.case.expect.calls[number - 1].tool
             if call is None:
                 return self.excuse(number) or Untestable(
-                    f"call {number} ({tool}) was never made, so nothing can be said about "
-                    f"what comes after it; {name_calls(self.log)}; {self.end}"
+                    f"call {number} ({tool}) was never made, so the calls after it cannot be "
+                    f"judged; {name_calls(self.log)}; {self.end}"
                 )
             if not call.answered:
                 return Untestable(f"call {number} ({tool}) was never answered; {self.end}")
@@ -121,10 +121,10 @@ class CaseRun:
         if other is None:
             return NotApplicable(f"the client was not run in the case {provided.case}")
         calls = other.log.operations
-        if len(calls) != provided.calls or not other.end.went_on:
+        if len(calls) != provided.calls or not other.end.ended_well:
             fine = (
-                ". That is fine: a host that lets its model make this call without asking, as one "
-                "that goes by hints does, has no refusal to keep here"
+                ". That is allowed: a host that lets its model make this call without asking, for "
+                "example because of the hints, was not refused anything here"
             )
             return NotApplicable(
                 f"in the case {provided.case} the client makes {name_calls(other.log)}, not "
@@ -133,12 +133,12 @@ class CaseRun:
         return None
 
     def excuse(self, number: int) -> NotApplicable | Untestable | None:
-        """Return why it is no evidence that call `number` was not made, or None if it is."""
-        if not self.end.went_on:
+        """Return the reason that excuses a missing call `number`, or None if nothing does."""
+        if not self.end.ended_well:
             return Untestable(str(self.end))
         made = len(self.log.operations)
         if self.end.outcome == "declined":
-            # Row 8 of the table of outcomes: a client may have reasons of its own.
+            # Row 8 of the table of outcomes: a client may have another reason of its own.
             reason = "the client declines the call: by its user, or by its own rules"
             refused = self.case.context.consent == "refuse"
             return NotApplicable(reason) if refused else Untestable(reason)
@@ -149,7 +149,7 @@ class CaseRun:
 
     @property
     def ended_at_own_limit(self) -> bool:
-        """Whether the client says that its limit ended the chain, and never made more calls."""
+        """Whether the client prints that its limit ended the chain, and never made more calls."""
         made = len(self.log.operations)
         return self.end.outcome == "limit_reached" != self.case.expect.outcome and all(
             len(run.log.operations) <= made * (run.case.context.chains or 1)
@@ -158,7 +158,7 @@ class CaseRun:
 
 
 def name_calls(log: Log) -> str:
-    """Return the calls that a mock server received, as text."""
+    """Return a text with the calls that a mock server received."""
     calls = log.operations
     if not calls:
         return "no calls"

@@ -1,7 +1,7 @@
 """The mock MCP server that a client under test talks to, playing one case of a script.
 
-It uses raw HTTP in both eras, and tolerates every fault that is not judged. It records every call
-and every message; `client.checks` judges them when the client has ended.
+It uses raw HTTP in both eras, and accepts every fault that no check is about. It records every call
+and every message. `client.checks` judges them after the client ended.
 """
 
 import contextlib
@@ -47,14 +47,14 @@ INVALID_PARAMS: Final = -32602
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
 TTL_MS: Final = 600_000
-"""How long a client may cache a tool list, except before following a directive (TC-C-13)."""
+"""Milliseconds that a client may cache a tool list, unless it follows a directive (TC-C-13)."""
 ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
 """The path where a GET of the client waits until the user cancels."""
 CANCEL_SECONDS: Final = 10
-"""How long a response is held back after the client was told that the user cancels."""
+"""Seconds that a response is held back after the client was told that the user cancels."""
 ASKING_SECONDS: Final = 1
-"""How long a client with a `cancelUrl` may take to request it, once its call is held."""
+"""Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
@@ -229,7 +229,7 @@ class MockServer:
         exchange.answer(answer, 200 if refusal is None else 400, headers)
 
     def _refusal(self, method: str, params: Json) -> Json | None:
-        """Return the error for a request of another era; None if it is of this one."""
+        """Return the error for a request of another era, or None."""
         if self._era is Era.MODERN:
             return _UNSUPPORTED if method == "initialize" else None
         modern = within(params, "_meta").get(PROTOCOL_VERSION_KEY) == Era.MODERN
@@ -313,7 +313,7 @@ class MockServer:
         operation.answered = True
         if asked.broken is not None:
             exchange.break_off(asked.broken)
-        if asked.broken is not None or (asked.held and self._given_up(exchange)):
+        if asked.broken is not None or (asked.held and self._is_cancelled(exchange)):
             return None
         if asked.error is not None:
             return {"error": asked.error}
@@ -323,7 +323,7 @@ class MockServer:
         exchange.replacement = json.dumps(META_TEXT), asked.meta_text
         return {"result": {**result, "_meta": META_TEXT}}
 
-    def _given_up(self, exchange: "_Exchange") -> bool:
+    def _is_cancelled(self, exchange: "_Exchange") -> bool:
         """Cancel as the user, hold the response, and return whether the client cancelled the call.
 
         A client that does not request the `cancelUrl` gets its response at once.

@@ -1,4 +1,4 @@
-"""The client under test as a program: started for each run, or once for many (`--one-process`).
+"""The program around the client under test: one process for each run, or for all (`--one-process`).
 
 The variables of a run and its end are the same in both cases.
 """
@@ -24,9 +24,9 @@ RUNS: Final = "MCP_CONFORMANCE_RUNS"
 """The value `stdin` tells a client to read runs from its standard input, one a line."""
 
 QUEUED_LINES: Final = 8
-"""Lines that wait to be read. A client that writes too much has to wait."""
+"""Lines of output that may wait to be read. A client that writes more has to wait."""
 
-FURTHER: Final = "a run more than once: it printed a further JSON object after its answer"
+FURTHER: Final = "a run more than once: it printed another JSON object after its answer"
 
 
 def program_to_write() -> str:
@@ -36,8 +36,8 @@ def program_to_write() -> str:
 
 
 RunClient = Callable[[str, Mapping[str, str], float], ClientEnd]
-"""Runs the client under test once, against the mock server at a URL, with variables and at most so
-many seconds. Raises CannotStart."""
+"""Runs the client under test once: with the URL of the mock server, environment variables, and the
+seconds that it may take. Raises CannotStart."""
 
 
 def command_runner(command: Sequence[str]) -> RunClient:
@@ -54,9 +54,9 @@ def command_runner(command: Sequence[str]) -> RunClient:
 
 
 class OneProcess:
-    """Runs a client that takes several runs in one process.
+    """Makes several runs of a client in one process.
 
-    A process that crashes or hangs ends its run only; another is started for the next one.
+    If the process crashes or hangs, only its run fails. A new process is started for the next run.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -70,14 +70,14 @@ class OneProcess:
             if worker is not None:
                 worker.close()
             worker = _Worker(self._command)
-        told = {
+        inputs = {
             "scenario": environment[SCENARIO],
             "protocolVersion": environment[PROTOCOL_VERSION],
             "context": json.loads(environment[CONTEXT]),
             "url": url,
         }
         try:
-            end = worker.run(told, timeout)
+            end = worker.run(inputs, timeout)
         except BaseException:
             worker.close()
             raise
@@ -94,7 +94,7 @@ class OneProcess:
 
 
 class _Worker:
-    """One process that reads a run a line, and answers each with a line."""
+    """One process that reads one run from each line, and answers each with a line."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = ChildProcess(command, interactive=True, environment={RUNS: "stdin"})
@@ -104,7 +104,7 @@ class _Worker:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended by itself since its last run."""
+        """Whether the process ended by itself after its last run."""
         return self._process.wait(0) is not None
 
     def _read(self) -> None:
@@ -113,12 +113,12 @@ class _Worker:
                 self._lines.put(line)
         self._lines.put(None)
 
-    def run(self, told: Mapping[str, object], timeout: float) -> ClientEnd:
-        self._process.new_errors()  # Those of earlier runs.
-        if self._said_more():
+    def run(self, inputs: Mapping[str, object], timeout: float) -> ClientEnd:
+        self._process.new_errors()  # Drop those of earlier runs.
+        if self._answered_again():
             return ClientEnd(1, "", f"it answered {FURTHER}")
         try:
-            self._process.input.write(json.dumps(told).encode() + b"\n")
+            self._process.input.write(json.dumps(inputs).encode() + b"\n")
             self._process.input.flush()
         except OSError:
             return self._gone("")
@@ -137,7 +137,7 @@ class _Worker:
                 return ClientEnd(0, noise, self._process.new_errors())
 
     def _gone(self, noise: str) -> ClientEnd:
-        """Return how the process ended during a run. That is never a success."""
+        """Return how the process ended during a run, which is never a success."""
         code = self._process.wait(1.0)
         errors = self._process.new_errors()
         if not code:
@@ -145,8 +145,8 @@ class _Worker:
             errors = f"it {how} before it answered\n{errors}"
         return ClientEnd(code or 1, noise, errors)
 
-    def _said_more(self) -> bool:
-        """Whether it gave another answer since the one of its last run."""
+    def _answered_again(self) -> bool:
+        """Return whether it printed another answer after that of its last run."""
         with contextlib.suppress(queue.Empty):
             while (line := self._lines.get_nowait()) is not None:
                 if _is_object(line.decode("utf-8", "replace")):
@@ -163,7 +163,7 @@ class _Worker:
                 self._process.kill()
             while self._reader.is_alive():
                 # It may wait for room in the queue.
-                self._said_more()
+                self._answered_again()
                 self._reader.join(0.05)
 
 

@@ -24,7 +24,7 @@ from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import quote
 
 PATIENCE: Final = 2
-"""Runs in a row that may time out before the rest is left out."""
+"""Runs that may time out one after the other. After that no more runs are made."""
 
 Progress = Callable[[str], None]
 """Receives the name of the running script."""
@@ -102,10 +102,10 @@ class _Examination:
         self._runs: dict[str, CaseRun] = {}
         """Every run of the client in this era, by name."""
         self._left: dict[str, str] = {}
-        """Why a run was not made, or had no result."""
+        """Why a run was not made, or cannot be judged, by its name."""
 
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
-        """Run the client in every case of a plan, unless it is known to be useless."""
+        """Run the client in every case of a plan, until no further run is useful."""
         self._overdue, self._runs, self._left = 0, {}, {}
         before = None
         for script, case in plan:
@@ -113,23 +113,23 @@ class _Examination:
             if script is not before:
                 self._progress(f"{script.scenario}, {era}")
             before = script
-            if (reason := self._in_vain(era)) is not None:
+            if (reason := self._why_stopped(era)) is not None:
                 self._left[name] = reason
                 continue
             self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
 
-    def _in_vain(self, era: Era) -> str | None:
-        """Return why no further run is made in an era, or None if it is."""
+    def _why_stopped(self, era: Era) -> str | None:
+        """Return why no further run is made in an era, or None if one is made."""
         if (reason := self.run.unspoken.get(era)) is not None:
             return reason
         if self._overdue >= PATIENCE:
-            return f"the client did not end in time {PATIENCE} times in a row"
+            return f"the client did not end in time in {PATIENCE} runs, one after the other"
         return None
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
         """Record the result of a run."""
         self._note(case_run)
-        ended_well = case_run.end.went_on
+        ended_well = case_run.end.ended_well
         if not case_run.log.requests and (case.expect.calls or not ended_well):
             self._left[name] = _silence(case_run)
             note = self.run.ended_early if ended_well else self.run.crashed
@@ -149,7 +149,7 @@ class _Examination:
         chosen: frozenset[str],
         checks: Sequence[ScriptCheck],
     ) -> None:
-        """Judge one case, once all cases of the era were run."""
+        """Judge one case, after all cases of the era were run."""
         judge = Judge(script.scenario, era, chosen)
         name = name_of(script, case)
         case_run = self._runs.get(name)
@@ -185,12 +185,12 @@ def play(
     """
 
     def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
-        told = {
+        environment = {
             SCENARIO: script.scenario,
             PROTOCOL_VERSION: era,
             CONTEXT: json.dumps(context),
         }
-        end = run_once(url, told, timeout)
+        end = run_once(url, environment, timeout)
         return CaseRun(script, case, era, log, other, end)
 
     with MockServer(script, case, era, patience=timeout) as mock:
@@ -235,7 +235,7 @@ def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
 def _silence(case_run: CaseRun) -> str:
     """Return why nothing can be judged in a case."""
     if case_run.log.refused_method is not None:
-        asked = f"it sent {case_run.log.refused_method} of another revision"
+        asked = f"it sent {case_run.log.refused_method}, a method of another revision"
     else:
         asked = "it sent no request to the mock server"
     return f"{asked}; {case_run.end}"
@@ -250,15 +250,15 @@ def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
         check.id,
         judged,
         step=case_run.case.name,
-        crashed=not case_run.end.went_on,
+        crashed=not case_run.end.ended_well,
         messages=case_run.log.messages,
     )
 
 
-def _outcome(case_run: CaseRun, said: str) -> str:
-    """Return which outcome the client printed, unless the text has it already."""
+def _outcome(case_run: CaseRun, seen: str) -> str:
+    """Return the outcome that the client printed, unless the text `seen` has it already."""
     printed, expected = case_run.end.outcome, case_run.case.expect.outcome
-    if printed is None or printed in said:
+    if printed is None or printed in seen:
         return ""
-    ends = "" if expected is None else f"; the case ends as {expected}"
+    ends = "" if expected is None else f"; expected was {expected}"
     return f"; it printed the outcome {quote(printed)}{ends}"

@@ -1,6 +1,6 @@
 """Client scripts: a mock server, and what a conforming client does with it.
 
-The format is `specs/conformance/schemas/client-script.schema.json`; tests hold these models to it.
+The format is `specs/conformance/schemas/client-script.schema.json`; a test compares the two.
 """
 
 import json
@@ -28,28 +28,28 @@ from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
 LONG_TEXT: Final = "".join(f"Paragraph {number} of a long text.\n" for number in range(1, 401))
-"""What `${long}` in a script stands for: about 12,000 characters."""
+"""The value of `${long}` in a script: about 12,000 characters."""
 
 
 class ScriptTool(BaseModel):
-    """A tool of the mock server; what is not explained here is as `tools/list` has it."""
+    """A tool of the mock server. The other members are those of `tools/list`."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
     name: Name
     listed_after_calls: int = Field(default=0, ge=0)
-    """It is listed only once so many calls were answered."""
+    """The tool is listed after this number of answered calls, and not before."""
     listed_until_calls: Ordinal | None = None
-    """It is listed only while fewer calls were answered."""
+    """The tool is no longer listed after this number of answered calls."""
 
     def is_listed(self, answered: int) -> bool:
-        """Say whether `tools/list` has it after so many calls were answered."""
+        """Return whether `tools/list` has the tool after this number of answered calls."""
         return self.listed_after_calls <= answered and (
             self.listed_until_calls is None or answered < self.listed_until_calls
         )
 
     def to_wire(self) -> Json:
-        """Return the tool as `tools/list` has it."""
+        """Return the tool as `tools/list` shows it."""
         return self.model_dump(exclude={"listed_after_calls", "listed_until_calls"})
 
 
@@ -63,31 +63,31 @@ class Elicit(Strict):
 
 
 class Round(Strict):
-    """How the mock server answers one round of a call: by a result, a question, an error, or not.
+    """How the mock server answers one round of a call: with a result, a question, an error, or not.
 
-    It has one of the first four members.
+    A round has exactly one of `result`, `elicit`, `error` and `broken`.
     """
 
     result: Json | None = None
     elicit: Elicit | None = None
     error: Json | None = None
     broken: Literal["stream", "status"] | None = None
-    """`stream`: it ends before the answer. `status`: the answer is HTTP 500."""
+    """`stream`: the stream ends before the answer. `status`: the answer is HTTP 500."""
     meta_text: str | None = Field(default=None, alias="metaText")
-    """The `_meta` of the result as it stands on the wire, for what YAML cannot write."""
+    """The JSON text of the result's `_meta`, for values that YAML cannot write."""
     held: bool = False
-    """The user cancels when the call arrives, and the answer waits until the client gives it up;
-    for cases with `cancel: true`."""
+    """The user cancels when the call arrives. The server answers only after the client cancelled
+    the call. For cases with `cancel: true`."""
 
 
 class ScriptAnswer(Strict):
-    """How calls of one tool are answered."""
+    """How the mock server answers calls of one tool."""
 
     tool: Name
     arguments: Json | None = None
     until_call: Annotated[int, Field(ge=2)] | None = None
     rounds: Several[Round]
-    """The last one is no question; all others are."""
+    """Every round but the last one is a question."""
 
 
 class ScriptCall(Strict):
@@ -98,7 +98,7 @@ class ScriptCall(Strict):
 
 
 def _optional(*names: str) -> ConfigDict:
-    """Let members be left out in a file that `ClientScript` fills in before it is read."""
+    """Make members optional in the schema, since `ClientScript` fills them in."""
 
     def leave_out(schema: dict[str, Any]) -> None:
         schema["required"] = [name for name in schema.get("required", []) if name not in names]
@@ -112,47 +112,47 @@ class ScriptExpectation(Strict):
     model_config = _optional("calls")
 
     calls: tuple[ScriptCall, ...]
-    """The calls that it makes; none where its host keeps it from the first. Left out in a case
-    that is a directive."""
+    """The calls that it makes, in order; empty if the host does not allow the first one. Left out
+    in a case with `directive`."""
     outcome: str | None = None
-    """How it reports that the chain ended."""
+    """The outcome of the chain that it prints."""
 
 
 class Provided(Strict):
-    """What another run of the client must have shown, for a check to be made."""
+    """What another run of the client must have shown before a check is made."""
 
     case: Name
     """The other case, as `scenario/case`, in the same era."""
     calls: Annotated[int, Field(ge=0)]
-    """So many calls were made there, and the client ended by itself."""
+    """This number of calls was made there, and the client ended by itself."""
 
 
 class ScriptCheck(Strict):
-    """One check that is made in a case; which members it has depends on its kind.
+    """One check that is made in a case. Its members depend on its kind.
 
-    The kinds, each under its word `assert`, are the functions of `client.checks`.
+    The kinds are the functions of `client.checks`, each with its name under `assert`.
     """
 
     id: str
     kind: Name = Field(alias="assert")
-    """A word under which `client.checks` registers a kind; conformance/README.md explains them."""
+    """The kind of the check; conformance/README.md explains the kinds."""
     witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
     spec_versions: Several[Era] = BOTH_ERAS
     provided: tuple[Provided, ...] = ()
-    """What other runs must have shown; otherwise the check does not apply."""
+    """What other runs must have shown. Otherwise the check does not apply."""
     excused: tuple[Name, ...] = ()
-    """Where it does not hold and the client printed one of these outcomes, it does not apply."""
+    """If the check fails and the client printed one of these outcomes, it does not apply."""
     call: Ordinal | None = None
     """Number of an expected call."""
     tool: Name | None = None
     arguments: Json | None = None
     """Only calls with these arguments count."""
     at_most: Ordinal | None = None
-    """So many calls are allowed. Absent: none."""
+    """The number of calls that are allowed. Absent: none."""
     exactly: Ordinal | None = None
     other_server: Literal[True] | None = None
-    """Calls that the other server received count."""
+    """The calls that the other server received are counted."""
     place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
     text: str | None = None
 
@@ -162,27 +162,27 @@ Place = Literal["experimental", "extensions"]
 
 
 class CaseContext(Strict):
-    """What else the client is told in `MCP_CONFORMANCE_CONTEXT`."""
+    """The other members of `MCP_CONFORMANCE_CONTEXT`."""
 
     consent: Consent = "grant"
-    """What the user answers, whatever the client asks."""
+    """What the user answers to every question of the client."""
     consent_by_tool: Mapping[Name, Consent | Several[Consent]] | None = Field(
         default=None, alias="consentByTool"
     )
-    """What the user answers, in place of `consent`, when asked about a call of these tools. A
-    list: to the first question, to the second, and so on; its last answer holds for the rest."""
+    """What the user answers to questions about calls of these tools, in place of `consent`. A list
+    has one answer for each question; the last one is also the answer to all later questions."""
     first_call_by: Literal["user", "model"] | None = Field(default=None, alias="firstCallBy")
-    """Who makes the first call; the host's policy for the model holds where it is the model."""
+    """Who makes the first call. If it is the model, the host's policy for the model applies."""
     denied_tools: tuple[Name, ...] | None = Field(default=None, alias="deniedTools")
     """Tools that the host does not let its model call."""
     trust_hints: Literal[False] | None = Field(default=None, alias="trustHints")
-    """False: nobody said that the hints of the server are trusted."""
+    """False: the user did not say that the hints of the server are trusted."""
     bearer_token: Name | None = Field(default=None, alias="bearerToken")
-    """With which authorization the first call is made."""
+    """The token of the `Authorization` header with which the client makes the first call."""
     chains: Literal[2] | None = None
-    """How often the first call is made in one session; each begins a chain."""
+    """How often the first call is made in one session. Each one begins a chain."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
-    """The user cancels: the client is told a `cancelUrl`."""
+    """The user cancels: the context has a `cancelUrl`."""
 
 
 class Case(Strict):
@@ -195,35 +195,35 @@ class Case(Strict):
     spec_versions: Several[Era] | None = None
     advertise: Any = None
     advertise_in: Mapping[Place, Any] | None = None
-    """The settings that are advertised in each place, in place of wherever the revision has
-    them."""
+    """The settings that are advertised under each of these members of the capabilities. Absent:
+    where the revision has them."""
     context: CaseContext = CaseContext()
     first_call: ScriptCall
-    """Left out: that of the script."""
+    """Absent: the first call of the script."""
     elicitation: Json | None = None
     result_meta: Mapping[str, Json] = Field(default_factory=dict)
     directive: Any = None
-    """Short for a case in which the carrier's result has this directive."""
+    """The directive in the result of the carrier; the calls and answers are filled in."""
     followed: bool = False
     """Whether a conforming client follows `directive`."""
     answers: tuple[ScriptAnswer, ...] = ()
     expect: ScriptExpectation
     checks: tuple[ScriptCheck, ...] = ()
-    """Empty in a case that is only evidence for the checks of another."""
+    """Empty if the case is only evidence for the checks of another case."""
 
 
 class VectorCheck(Strict):
-    """A check of the cases that are made from vectors."""
+    """A check of cases that are made from vectors, and the vectors that it is for."""
 
     reading: Literal["valid", "malformed", "absent"]
-    """It is made where a reader makes this of the vector,"""
+    """The reading of the vectors that the check is for."""
     cites: SentenceId | None = None
-    """and where the vector cites this sentence, and none of an earlier check. Absent: always."""
+    """Only for vectors that cite this sentence, and no sentence of a check above."""
     check: ScriptCheck
 
 
 class VectorCases(Strict):
-    """Cases made from vectors of `directives.json`: the carrier's result has their `_meta`."""
+    """Cases from vectors of `directives.json`. The carrier's result has the vector's `_meta`."""
 
     ids: SeveralDistinct[Kebab]
     content: list[Json]
@@ -232,7 +232,7 @@ class VectorCases(Strict):
 
 
 class OtherServer(Strict):
-    """A second mock server, which a client must not confuse with the first."""
+    """A second mock server. A client must not confuse it with the first one."""
 
     tools: Several[ScriptTool]
     answers: tuple[ScriptAnswer, ...] = ()
@@ -252,18 +252,18 @@ class ClientScript(Strict):
     tools: Several[ScriptTool]
     other_server: OtherServer | None = None
     first_call: ScriptCall | None = None
-    """The first call of the cases that name none."""
+    """The first call of each case that has none of its own."""
     carrier: ScriptCall | None = None
-    """The second call of the cases that are a `directive`, or made from vectors."""
+    """The second call of the cases with `directive`, and of those that are made from vectors."""
     vectors: VectorCases | None = None
-    """Cases that are not written out here; those of `cases` come after them."""
+    """Cases that are made from vectors. They come before those of `cases`."""
     answers: tuple[ScriptAnswer, ...] = ()
     cases: Several[Case]
 
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, script: Any) -> Any:
-        """Write out the cases that are a directive, and the first calls that are left out."""
+        """Fill in the cases with `directive`, and the first calls that are left out."""
         script = filled(script, {"long": LONG_TEXT})
         if not isinstance(script, dict) or not isinstance(script.get("cases", []), list):
             return script
@@ -282,9 +282,9 @@ class ClientScript(Strict):
         return tuple(era for era in self.spec_versions if era in (case.spec_versions or Era))
 
     def advertised(self, case: Case, places: Sequence[Place]) -> Mapping[Place, Any]:
-        """Return the settings that the mock server advertises in `case`, in each of its places.
+        """Return the settings that the mock server advertises in `case`, by capabilities member.
 
-        `places` are those of the era.
+        `places` are the members of the era.
         """
         if case.advertise_in is not None:
             return case.advertise_in
@@ -302,14 +302,14 @@ OUTCOMES: Final = {
     "malformed": "malformed_directive",
     "absent": "completed",
 }
-"""How the chain ends, by what a reader makes of the directive on the carrier's result."""
+"""The outcome of the chain, by the reading of the directive in the carrier's result."""
 
 
 def _cases_of(template: VectorCases, first_call: Json, carrier: Json) -> Iterator[Json]:
-    """Yield a case for each vector that a template lists: what a reader makes of it says which call
+    """Yield a case for each vector that a template lists. The vector's reading decides which call
     comes next, if any.
 
-    Raises ValueError if there is no vector of that name, or no check for it.
+    Raises ValueError if a vector does not exist, or has no check.
     """
     for name in template.ids:
         if (vector := _vectors().get(name)) is None:
@@ -344,7 +344,7 @@ def _case(vector: Json, template: VectorCases, first_call: Json, carrier: Json) 
 
 
 def _checks(vector: Json, template: VectorCases) -> Iterator[Json]:
-    """Yield the checks for every such reading, and the first one that cites a sentence of it."""
+    """Yield the checks for the reading of a vector, and the first one that cites its sentence."""
     own = False
     for row in template.checks:
         if row.reading != vector["reading"]["status"]:

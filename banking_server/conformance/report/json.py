@@ -87,7 +87,7 @@ def _judgement_json(judgement: Judgement) -> Json:
         shown["untestable"] = True
     if judgement.crashed:
         shown["broke_off"] = True
-    if judgement.not_kept:
+    if judgement.is_violation:
         shown["messages"] = [message.to_json() for message in judgement.messages]
     if (at_fault := judgement.at_fault) is not None:
         number = next(n for n, each in enumerate(judgement.messages) if each is at_fault)

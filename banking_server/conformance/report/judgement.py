@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Untestable:
-    """The check applies, but nothing was seen that it could judge."""
+    """The check applies, but the run had nothing that it could judge."""
 
     reason: str
 
@@ -77,13 +77,13 @@ class Judgement:
         return "/".join(part for part in (self.scenario, self.step) if part)
 
     @property
-    def not_kept(self) -> bool:
+    def is_violation(self) -> bool:
         """Whether the target violated the sentence, MUST or SHOULD."""
         return self.status in (Status.FAILURE, Status.WARNING)
 
     @property
     def at_fault(self) -> WireMessage | None:
-        """The last message that has the member that the check is about, or lacks it."""
+        """The last message with the member that the check is about, or where it is missing."""
         if self.check.at is None:
             return None
         first = self.check.at.split("/")[1]
@@ -141,7 +141,7 @@ class Judge:
             case NotApplicable(reason):
                 status, expected, seen = Status.SKIPPED, check.judges, reason
         untestable = isinstance(judged, Untestable)
-        not_kept = status in (Status.FAILURE, Status.WARNING)
+        is_violation = status in (Status.FAILURE, Status.WARNING)
         judgement = Judgement(
             check=check,
             era=self.era,
@@ -152,7 +152,7 @@ class Judge:
             seen=seen,
             untestable=untestable,
             crashed=crashed and untestable,
-            messages=tuple(messages)[-MESSAGES:] if not_kept else (),
+            messages=tuple(messages)[-MESSAGES:] if is_violation else (),
         )
         self.judgements.append(judgement)
 

@@ -62,7 +62,7 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
     case = ElementTree.SubElement(
         suite, "testcase", classname=f"{report.run.side}.{result.era}", name=result.check.id
     )
-    failed = [each for each in report.on_check(result) if each.not_kept]
+    failed = [each for each in report.on_check(result) if each.is_violation]
     if result.status is Status.SUCCESS:
         return
     message = _clean(report, _sentence(result, len(failed)))
@@ -81,7 +81,7 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
 
 def failure_text(report: Report, result: Judgement) -> str:
     """Return the text about a failed check in one revision: a sentence, then every place."""
-    failed = [each for each in report.on_check(result) if each.not_kept]
+    failed = [each for each in report.on_check(result) if each.is_violation]
     text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else result.seen
     return _clean(report, text)
 

@@ -23,7 +23,7 @@ class NotExercised:
     was not made at all."""
 
 
-NOT_ASKED_FOR: Final = "it was not chosen"
+NOT_CHOSEN: Final = "it was not chosen"
 
 
 def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[NotExercised, ...]:
@@ -43,7 +43,7 @@ def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[Not
         for era in check.eras:
             result = results.get((check.id, era))
             if result is None:
-                reasons.setdefault((NOT_ASKED_FOR, False, ()), []).append(era)
+                reasons.setdefault((NOT_CHOSEN, False, ()), []).append(era)
             elif result.status is Status.SKIPPED:
                 reason = result.seen.removeprefix("Not testable: ")
                 reasons.setdefault((reason, result.untestable, ()), []).append(era)
@@ -68,7 +68,7 @@ def by_reason(rows: Iterable[NotExercised]) -> dict[str, str]:
 
 def _sentences(rows: Sequence[NotExercised]) -> str:
     """Return the sentences of rows with one reason, with their places and revisions."""
-    if rows[0].reason == NOT_ASKED_FOR:
+    if rows[0].reason == NOT_CHOSEN:
         # The user left them out, and they may be nearly all. So only their number is given.
         count = len({one.id for row in rows for one in row.check.requirements})
         return f"{count} {'sentence' if count == 1 else 'sentences'}"

@@ -22,7 +22,7 @@ _KEY_WORDS: Final = frozenset({"access", "api", "private", "secret", "signing", 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROTOCOL_MEMBERS: Final = frozenset({"progressToken"})
 SHORTEST: Final = 4
-"""A secret of at least so many characters is also found inside other words."""
+"""The shortest secret, in characters, that is also redacted inside other words."""
 
 
 def _in_base64(text: str) -> str:
@@ -75,7 +75,7 @@ _NAMED: Final = re.compile(
 )
 
 
-def shown_line(line: str) -> str:
+def redacted_line(line: str) -> str:
     """Return a line that a program printed, without values after the name of a secret."""
     for found in reversed([*_NAMED.finditer(line)]):
         if is_secret_name(found[1]):
@@ -83,7 +83,7 @@ def shown_line(line: str) -> str:
     return line
 
 
-def shown_command(command: Sequence[str]) -> list[str]:
+def redacted_command(command: Sequence[str]) -> list[str]:
     """Return a command line without the values of options that are named like secrets."""
     shown: list[str] = []
     secret_follows = False
@@ -111,7 +111,7 @@ class Redaction:
             self.add(value)
 
     def add(self, value: str) -> None:
-        """Redact this value from now on."""
+        """Redact this value in all later texts."""
         if value and value not in self._forms:
             known = {**self._forms, value: _search_for(value)}
             # A new mapping, since another thread may be reading the old one.

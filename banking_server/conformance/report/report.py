@@ -92,10 +92,10 @@ class Report:
         return find_not_exercised(self.run.side, self.run.judgements)
 
     @cached_property
-    def not_kept(self) -> list[list[Judgement]]:
+    def violations(self) -> list[list[Judgement]]:
         """The failures on each check that failed, in the specification's order."""
         failed = [
-            each for result in self.results for each in self.on_check(result) if each.not_kept
+            each for result in self.results for each in self.on_check(result) if each.is_violation
         ]
         return grouped(failed, lambda each: each.check.id)
 

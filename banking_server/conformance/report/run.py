@@ -68,7 +68,7 @@ class Run:
                 judgement,
                 untestable=False,
                 crashed=False,
-                seen=f"the {self.side} does not speak {judgement.era}: "
+                seen=f"the {self.side} does not support {judgement.era}: "
                 f"{self.unspoken[judgement.era]}",
             )
             if judgement.era in self.unspoken and judgement.era not in self.spoken

@@ -33,8 +33,8 @@ def print_summary(report: Report, console: Console) -> None:
     # Problems come first: they explain the lists of checks below.
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
-    for failures in report.not_kept:
-        page.not_kept(failures)
+    for failures in report.violations:
+        page.violation(failures)
     page.line(counts(report.results))
     # If nothing could be examined at all, the verdict says why for all checks.
     gaps = by_reason(
@@ -70,7 +70,7 @@ class _Page:
     def line(self, text: str, style: str = "") -> None:
         self._print(Text(printable(self._report.redaction.text(text)), style=style))
 
-    def not_kept(self, failures: Sequence[Judgement]) -> None:
+    def violation(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
         check = failures[0].check
         self._head(failures[0].status, check.id, eras_of(failures))
@@ -97,8 +97,8 @@ class _Page:
                     self.line(f"{_MARGIN}{message_line(other, 160)}", "dim")
             self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
             found = at_pointer(at, message.body)
-            shown = "is not there" if found is None else f"is {on_one_line(found, 1000)}"
-            self.line(f"{_MARGIN}at fault  {at} {shown}")
+            shown = "is missing" if found is None else f"is {on_one_line(found, 1000)}"
+            self.line(f"{_MARGIN}wrong     {at} {shown}")
             return
         if len(messages) > SHOWN_MESSAGES:
             left_out = len(messages) - SHOWN_MESSAGES

@@ -66,11 +66,11 @@ def conclude(
     if unseen:
         return _not_made(Verdict.INCONCLUSIVE, unseen, " of a MUST")
     if not any(judgement.status is Status.SUCCESS for judgement in judgements):
-        return Conclusion(Verdict.INCONCLUSIVE, "no check found anything to judge")
+        return Conclusion(Verdict.INCONCLUSIVE, "no check found anything that it could judge")
     warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
     if warned:
-        kept = "1 SHOULD is not" if len(warned) == 1 else f"{len(warned)} SHOULDs are not"
-        return Conclusion(Verdict.CONFORMANT, f"every MUST is kept; {kept}")
+        unmet = "1 SHOULD is not" if len(warned) == 1 else f"{len(warned)} SHOULDs are not"
+        return Conclusion(Verdict.CONFORMANT, f"every MUST is met; {unmet}")
     return Conclusion(Verdict.CONFORMANT, "every check that applies passed")
 
 

@@ -1,4 +1,4 @@
-"""Are arguments valid against an input schema? The validator is `jsonschema-rs`.
+"""Validates arguments against an input schema, with `jsonschema-rs`.
 
 If the validator itself cannot decide it, the server is not blamed.
 """
@@ -37,13 +37,13 @@ def first_fault(schema: Any, arguments: Any) -> str | None:
         reason = f"the input schema cannot be used: {quote(unusable.message)}"
         in_it = not isinstance(unusable.kind, _Kind.Referencing)
         if in_it or unusable.message.startswith("Pointer "):
-            return f"no client can validate them: {reason}"
+            return f"no client can validate the arguments: {reason}"
         raise CannotTell(reason) from None
     except Exception as other:
         # A server can send any schema, and the validator can raise any exception.
-        raise CannotTell(f"it gives up on the input schema: {quote(str(other))}") from None
+        raise CannotTell(f"it fails on the input schema: {quote(str(other))}") from None
     if error is not None and isinstance(error.kind, _Kind.BacktrackLimitExceeded):
-        raise CannotTell("it takes too long over a pattern of the input schema")
+        raise CannotTell("it takes too long for a pattern of the input schema")
     if error is None:
         return None
     place = "$" + "".join(

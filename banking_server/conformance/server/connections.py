@@ -126,8 +126,8 @@ class Connections:
         if calling.caller is None:
             why = f"on {Era.LEGACY} a process has one declaration, here with elicitation"
         return (
-            "; this was another process of the server than that of the scenario's steps without "
-            f"`elicitation` ({why}), and it has nothing that the other one keeps in memory"
+            "; another process of the server made this call than the scenario's steps without "
+            f"`elicitation` ({why}), and it does not have what the other one keeps in memory"
         )
 
     def known(self, calling: Calling) -> dict[str, Any]:
@@ -163,12 +163,12 @@ class Connections:
     def _target_of(self, caller: str | None) -> Target:
         if caller is None or self._scenario is None:
             return self._target
-        told = self._scenario.callers[caller]
+        other = self._scenario.callers[caller]
         return replace(
             self._target,
-            command=(*self._target.command, *told.options) if self._target.command else (),
+            command=(*self._target.command, *other.options) if self._target.command else (),
             headers=self._headers[caller],
-            environment={**self._target.environment, **told.environment},
+            environment={**self._target.environment, **other.environment},
         )
 
     def _meta(self, caller: str | None, captured: Mapping[str, Any]) -> Json:
@@ -191,7 +191,7 @@ class Connections:
             call = _called(opened.connection, step, profile, step.call, arguments, values)
             found, absent = self._values.captured(step.capture, call)
             for name in absent:
-                self._problem(f"step {step.id}: nothing to capture as {name!r}: {ending(call)}")
+                self._problem(f"step {step.id}: no value to capture as {name!r}: {ending(call)}")
             opened.captured |= found
             opened.connection.standing_meta = self._meta(calling.caller, opened.captured)
             fault = unmet(step, call, {**values, **opened.captured})

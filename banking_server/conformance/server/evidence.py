@@ -1,5 +1,4 @@
-"""Evidence: what a server did, as input of the checks. It says what happened, not whether it is
-right."""
+"""Evidence: what a server did, as input of the checks. Only the checks judge it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ class Greeting(Evidence):
     capabilities: Json
     server_info: Json
 
-    unseen = Untestable("the server did not say what it is")
+    unseen = Untestable("the server did not answer server/discover or initialize")
     calls_tools = False
 
     @property
@@ -56,7 +55,7 @@ class OtherResult(Evidence):
     method: str
     carries_directive: bool
 
-    unseen = Untestable("the server answered nothing besides tools/call")
+    unseen = Untestable("the server answered no method other than tools/call")
     calls_tools = False
 
 
@@ -67,8 +66,8 @@ class InterimResult(Evidence):
     directive: SeenDirective | None
 
     unseen = NotApplicable(
-        "no call asked for input (or, on 2025-11-25, went on as a task); a step with `elicitation` "
-        "that does would exercise this"
+        "no call asked for input (or, on 2025-11-25, continued as a task); to exercise this, add a "
+        "step with `elicitation` whose tool asks"
     )
 
 
@@ -96,7 +95,7 @@ class DirectiveOfIntermediary(Evidence):
 
     result: ResultWithDirective
 
-    unseen = NotApplicable("no scenario with `intermediary: true` brought a directive")
+    unseen = NotApplicable("no scenario with `intermediary: true` returned a directive")
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class PassedOn(Relayed):
     """The output schema of the tool in the list."""
 
     unseen = NotApplicable(
-        "no step says `followed: true`, as one of an intermediary that follows directives does"
+        "no step has `followed: true`, which is for an intermediary that follows directives"
     )
 
 
@@ -129,7 +128,7 @@ class Crossing(Relayed):
     """Whether the intermediary advertises the extension."""
 
     unseen = NotApplicable(
-        "no step says `crosses: true`, as one of an intermediary of several servers does"
+        "no step has `crosses: true`, which is for an intermediary of several servers"
     )
 
 
@@ -139,10 +138,10 @@ class DirectiveBesideSecrets(Evidence):
 
     directive: SeenDirective
     secrets: Mapping[str, str]
-    """Each secret by a name that may be shown."""
+    """Each secret, by a name that reports may show."""
 
     unseen = NotApplicable(
-        "the scenario names no secret; `secret: true` on one of its values would exercise this"
+        "the scenario has no secret; to exercise this, set `secret: true` on one of its values"
     )
 
 
@@ -188,7 +187,7 @@ class RepeatedInExperimental(RepeatedWithLaterVersion):
     """Again as a client that declares the extension under `experimental`."""
 
     unseen = NotApplicable(
-        "no call told a client that declared the extension from one that did not"
+        "the server answers clients that declared the extension like those that did not"
     )
 
 
@@ -203,8 +202,8 @@ class Refusal(Repetition):
     with provenance."""
 
     unseen = NotApplicable(
-        "the scenario names no call that is refused; a step with `refused: true` would "
-        "exercise this"
+        "the scenario has no call that is refused; to exercise this, add a step with "
+        "`refused: true`"
     )
     compared = frozenset({"refusal"})
 
@@ -256,7 +255,7 @@ class NotCompared:
     step: str
     kinds: Kinds
     """The evidence that the comparison would have given."""
-    reason: str = "made once, so not compared: it lacks `repeatable: true`"
+    reason: str = "the call was made once, so nothing was compared; it has no `repeatable: true`"
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import identity
 
 FOLLOW_UPS: Final = 10
-"""Follow-up calls that are made at most, if the scenario sets no limit."""
+"""The most follow-up calls that are made if the scenario sets no limit."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Made:
 
     call: ToolCall
     who: str
-    """The caller, with everything that went along and may say who calls."""
+    """The caller's name in the scenario and the `_meta` of the call, as one text."""
     chain: Json | None = None
     """Its provenance, if it was a follow-up call."""
 
@@ -80,18 +80,18 @@ class Planned:
     """A call that the scenario allows: that of a step, or a follow-up call."""
 
     place: str
-    """Where, as reports name it."""
+    """The place in the scenario, as reports show it."""
     part: AnyCall
-    """What the scenario says of it."""
+    """Its entry in the scenario."""
     caller: str | None
     tool: str
     arguments: Json
-    """Those of a step may hold `${name}`."""
+    """The arguments of a step may contain `${name}`."""
     elicits: bool
     """Whether the client declares elicitation; one client makes all calls of a chain."""
 
     def calling(self, declares: Mapping[str, Any] = ORDINARY, *, second: bool = False) -> Calling:
-        """Return who makes it, as a client that declares these settings of the extension."""
+        """Return the caller, as a client that declares these settings of the extension."""
         profile = Profile(declares, elicitation=self.elicits)
         return Calling(profile, self.caller, second)
 
@@ -127,15 +127,15 @@ class Exercise:
             for caller in scenario.callers:
                 headers[caller] = headers_of(scenario, caller, os.environ) if target.url else {}
                 for name, value in headers[caller].items():
-                    shown = f"header {name} of {caller}"
-                    self._values.keep_secret(shown, value.removeprefix("Bearer "))
+                    label = f"header {name} of {caller}"
+                    self._values.keep_secret(label, value.removeprefix("Bearer "))
         self._connections = Connections(target, headers, scenario, era, self._values, self._problem)
         self._tools: dict[str, Json] = {}
-        """The tools as they were listed at first."""
+        """The tools of the first list."""
         self._results: list[ResultWithDirective] = []
         self._made: list[Made] = []
         self._noticed: set[tuple[str, bool]] = set()
-        """The methods besides `tools/call` that were answered, without and with a directive."""
+        """The methods other than `tools/call` that were answered, and whether with a directive."""
         self._advertised = False
 
     def open(self) -> None:
@@ -144,15 +144,15 @@ class Exercise:
         greeting = connection.greeting
         if greeting is not None:
             self._note("server/discover" if self._era is Era.MODERN else "initialize", greeting)
-        told = Greeting(
+        evidence = Greeting(
             "greeting",
             greeting.messages if greeting else (),
             self._era,
             connection.server_capabilities,
             connection.server_info,
         )
-        self._advertised = bool(told.settings)
-        self._observe(told)
+        self._advertised = bool(evidence.settings)
+        self._observe(evidence)
 
     def close(self) -> None:
         """Close every connection."""
@@ -177,7 +177,7 @@ class Exercise:
 
     def _play(self, step: Step) -> None:
         planned = Planned(step.id, step, step.caller, step.call, step.arguments, step.elicits)
-        call, fault = self._made_of(planned)
+        call, fault = self._make_planned(planned)
         if not step.repeatable:
             shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
             self._observe(NotCompared(step.id, shows))
@@ -185,9 +185,11 @@ class Exercise:
         if fault is not None:
             self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
             return
-        if step.is_silent_on_its_end and directive_of(call.final) is None:
+        if step.has_no_expectation and directive_of(call.final) is None:
             calling = planned.calling()
-            fault = f"no directive came, but {ending(call)}{self._connections.elsewhere(calling)}"
+            fault = (
+                f"expected a directive, saw {ending(call)}{self._connections.elsewhere(calling)}"
+            )
             self._problem_of(call, step.id, fault, calling)
         if step.refused:
             self._claim_a_chain(planned, call)
@@ -196,17 +198,17 @@ class Exercise:
         if step.follow is not None:
             self._follow(step, call)
 
-    def _made_of(
+    def _make_planned(
         self, planned: Planned, claimed: Json | None = None
     ) -> tuple[ToolCall, str | None]:
-        """Make a call, and return it with what the scenario expected of it and did not get."""
+        """Make a call. Return it, and how it differs from what the scenario expects, or None."""
         part, calling = planned.part, planned.calling()
-        self._connections.new_errors(calling)  # Those of earlier calls.
+        self._connections.new_errors(calling)  # Drop those of earlier calls.
         call = self._make(planned, calling, Absent.ABSENT if claimed is None else claimed)
         self._remember(planned, calling, call, claimed)
         found, absent = self._values.captured(part.capture, call)
         for name in absent:
-            self._problem(f"step {planned.place}: nothing to capture as {name!r}: {ending(call)}")
+            self._problem(f"step {planned.place}: no value to capture as {name!r}: {ending(call)}")
         self._values.named |= found
         self._look_at(call, planned.place, calling)
         fault = unmet(part, call, self._connections.known(calling))
@@ -224,7 +226,7 @@ class Exercise:
     def _remember(
         self, planned: Planned, calling: Calling, call: ToolCall, chain: Json | None
     ) -> None:
-        """Keep a call that succeeded: it shows for whom it does."""
+        """Keep a call that succeeded, with its caller."""
         if not is_refused(call) and call.final.kind == "complete":
             self._made.append(Made(call, self._who(planned, calling), chain))
 
@@ -232,30 +234,30 @@ class Exercise:
         meta = filled(planned.part.meta, self._connections.known(calling))
         return identity([planned.caller, meta])
 
-    # What a call shows by itself
+    # What one call shows
 
     def _pass_on(self, step: Step, call: ToolCall, *, as_expected: bool) -> None:
-        """Report an answer of an intermediary, in which nothing of a directive may be left.
+        """Report a result of an intermediary, which must not contain any part of a directive.
 
-        One that is not what the scenario expects shows something only if there is something left.
+        A result that the scenario does not expect is evidence only if it contains such a part.
         """
         kinds = _of_intermediary(step)
         seen, items = directive_of(call.final), content_of(call.final)
         structured = structured_content_of(call.final)
         if call.final.kind != "complete":
             if as_expected and kinds:
-                reason = f"the call came to no result: {ending(call)}"
+                reason = f"the call has no complete result: {ending(call)}"
                 self._observe(Missing(step.id, kinds, reason, call.final.messages))
             return
         if not (as_expected or seen or words_of(items, seen) or "nextStep" in structured):
             return
-        shown = (step.id, call.final.messages, seen, items, structured)
+        relayed = (step.id, call.final.messages, seen, items, structured)
         if Crossing in kinds:
-            self._observe(Crossing(*shown, self._advertised))
+            self._observe(Crossing(*relayed, self._advertised))
         if PassedOn in kinds:
             schema = self._tools.get(call.tool, {}).get("outputSchema")
-            promised = schema if isinstance(schema, dict) else None
-            self._observe(PassedOn(*shown, is_error(call), promised))
+            output_schema = schema if isinstance(schema, dict) else None
+            self._observe(PassedOn(*relayed, is_error(call), output_schema))
 
     def _look_at(
         self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
@@ -284,7 +286,7 @@ class Exercise:
             self._observe(DirectiveOfIntermediary(step, result.messages, result))
 
     def _listed(self, calling: Calling, tool: str | None) -> Listing:
-        """Read the list again, now and as this caller, up to a tool that was just named."""
+        """Read the list of tools again, as this caller, up to a tool that was just named."""
         if tool is None:
             return Listing({}, ())
         connection = self._connections.to(calling)
@@ -296,7 +298,7 @@ class Exercise:
         return listing
 
     def _note(self, method: str, reply: Reply) -> None:
-        """Notice a reply to another method than `tools/call`."""
+        """Report a reply to a method other than `tools/call`."""
         carries = carries_directive(reply.result)
         if reply.result is not None and (method, carries) not in self._noticed:
             self._noticed.add((method, carries))
@@ -306,7 +308,7 @@ class Exercise:
         self._observe(Problem(sentence))
 
     def _problem_of(self, call: ToolCall, place: str, fault: str, calling: Calling) -> None:
-        """Report what a call did not bring; of one without a directive, what may explain it."""
+        """Report a fault of a call; if the call has no directive, also what may explain it."""
         if directive_of(call.final) is None:
             errors = self._connections.new_errors(calling)
             fault = explained(fault, call, self._tools, errors, self._redaction)
@@ -315,7 +317,7 @@ class Exercise:
     # Repeating a call
 
     def _repeat(self, planned: Planned, first: ToolCall, variants: Sequence[Variant]) -> None:
-        """Make a call again in ways that must not change how it ends."""
+        """Make a call again in ways that must not change its result."""
         part = planned.part
 
         def make(variant: Variant, second: bool) -> ToolCall:
@@ -331,7 +333,7 @@ class Exercise:
         Repeating(planned.place, self._era, first, make, self._observe).all(variants)
 
     def _claim_a_chain(self, planned: Planned, alone: ToolCall) -> None:
-        """Repeat a refused call, now claiming to be part of a chain."""
+        """Repeat a refused call as a part of a chain."""
         who, key = self._who(planned, planned.calling()), key_of(alone.tool, alone.arguments)
         allowed = [
             made
@@ -340,8 +342,8 @@ class Exercise:
         ]
         if not allowed:
             reason = (
-                "the very same call, with the same arguments, was not seen to succeed for anybody "
-                "else before, so its refusal may be any error; let a caller make it who may"
+                "the same call, with the same arguments, succeeded for no other caller before, so "
+                "its refusal may be any error; add such a step before this one"
             )
             self._observe(Missing(planned.place, [Refusal], reason, alone.final.messages))
             return
@@ -369,7 +371,7 @@ class Exercise:
             if seen.key in made or seen.tool not in listed:
                 break
             claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
-            call, fault = self._made_of(planned, claimed)
+            call, fault = self._make_planned(planned, claimed)
             calls.append(call)
             messages += call.final.messages
             if follow_up.repeatable:
@@ -383,7 +385,7 @@ class Exercise:
         if last is None or last.key is not None:
             self._observe(FollowedChain(step.id, messages, calls))
         else:
-            # It leads nowhere, and is judged by itself.
+            # There is nothing to follow. Other checks judge the directive.
             reason = "the directive is malformed, so there is no chain to follow"
             self._observe(Missing(step.id, [FollowedChain], reason, messages))
 

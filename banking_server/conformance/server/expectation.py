@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from banking_server.conformance.report.redaction import Redaction, shown_line
+from banking_server.conformance.report.redaction import Redaction, redacted_line
 from banking_server.conformance.server.reading import (
     content_of,
     directive_of,
@@ -19,14 +19,14 @@ from banking_server.conformance.values import quote, same
 from banking_server.text import cut, one_line
 
 TEXT: Final = 400
-"""Characters of a result, and of one line of standard error, in a message."""
+"""The most characters of a result, or of one line of standard error, in a message."""
 
 LINES: Final = 8
-"""The last lines of standard error in a message: the end of a traceback."""
+"""The last lines of standard error that a message shows: the end of a traceback."""
 
 
 def unmet(part: AnyCall, call: ToolCall, values: Mapping[str, Any]) -> str | None:
-    """Return what the scenario expected of a call and did not get, or None."""
+    """Return how a call differs from what the scenario expects, or None if it does not."""
     if (fault := _unmet(part.expect, call, values)) is not None:
         return fault
     if isinstance(part, Step):
@@ -34,7 +34,7 @@ def unmet(part: AnyCall, call: ToolCall, values: Mapping[str, Any]) -> str | Non
         return f"expected a refusal, saw {ending(call)}" if missed else None
     failed = is_refused(call) or call.final.kind != "complete"
     if failed and directive_of(call.final) is None and part.expect.is_error is None:
-        return f"a follow-up call that did not succeed shows no chain: {ending(call)}"
+        return f"the follow-up call failed, so there is no chain to judge: {ending(call)}"
     return None
 
 
@@ -71,8 +71,8 @@ def explained(
     names = sorted(listed)
     lines = [fault]
     texts = [item.get("text") for item in content_of(call.final)]
-    if said := " ".join(text for text in texts if isinstance(text, str)):
-        lines.append(f"it said: {cut(one_line(redaction.text(said)), TEXT)}")
+    if text := " ".join(text for text in texts if isinstance(text, str)):
+        lines.append(f"text of the result: {cut(one_line(redaction.text(text)), TEXT)}")
     if names and call.tool not in names:
         near = get_close_matches(call.tool, names, n=3, cutoff=0.5)
         known = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(names)}"
@@ -80,5 +80,5 @@ def explained(
     written = [line for line in redaction.text(errors).splitlines() if line.strip()]
     if written:
         lines.append("the server wrote to standard error:")
-        lines += [f"| {cut(shown_line(line), TEXT)}" for line in written[-LINES:]]
+        lines += [f"| {cut(redacted_line(line), TEXT)}" for line in written[-LINES:]]
     return "\n  ".join(lines)

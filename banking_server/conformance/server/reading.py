@@ -29,7 +29,7 @@ class SeenDirective:
 
     @property
     def tool(self) -> str | None:
-        """The tool that it names, by the alias if need be; None if it names none."""
+        """The tool that it names, also by the alias `name`; None if it names none."""
         if not isinstance(self.value, dict):
             return None
         tool = self.value["tool"] if "tool" in self.value else self.value.get("name")
@@ -113,7 +113,7 @@ def structured_content_of(reply: Reply) -> Json:
     return within(reply.result, "structuredContent")
 
 
-# The words: a content item that describes the directive for a model.
+# The words: a content item that repeats the directive for a model.
 
 
 def is_marked(item: Json) -> bool:
@@ -136,11 +136,11 @@ def objects_in(text: str) -> Iterator[tuple[Any, str]]:
 
 
 def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
-    """Return the items that describe the directive: by their mark, or by their text."""
-    return [item for item in items if is_marked(item) or _says_it_all(item, seen)]
+    """Return the items that repeat the directive: those with the mark, or with such a text."""
+    return [item for item in items if is_marked(item) or _repeats_call(item, seen)]
 
 
-def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
+def _repeats_call(item: Json, seen: SeenDirective | None) -> bool:
     """Return whether an item is a text for the model only, with the directive's call."""
     text = item.get("text")
     return (
@@ -166,7 +166,7 @@ PART_NAMES: Final = {
     "title": "the title of the directive",
     "content": "the content",
     "structured": "the structured content",
-    "words": "whether the directive is also said in words",
+    "words": "whether the words repeat the directive",
 }
 PARTS: Final = frozenset(PART_NAMES)
 

@@ -1,4 +1,4 @@
-"""Repeats a call in every way that must not matter, and confirms each difference.
+"""Repeats a call in every way that must not change its result, and confirms each difference.
 
 A server's results can vary by chance, with the time, or with a counter. So one difference is no
 failure. The plain call and the varied call are repeated alternately, in an irregular order. A
@@ -58,13 +58,12 @@ class CallGroup:
         return frozenset(member for member in found - self.varying if member[0] in parts)
 
     def change(self) -> str | None:
-        """Return how equal calls ended differently, or None if they did not."""
+        """Return a text about equal calls that ended differently, or None if they did not."""
         for call, each in zip(self.calls, self.endings, strict=True):
             if UNSTEADY & differing(self.endings[0], each):
                 return (
-                    f"the same call ended in {ending(self.calls[0])}, then in {ending(call)}; a "
-                    "step with `repeatable: true` needs a call that can be made often with the "
-                    "same result"
+                    f"the same call ended in {ending(self.calls[0])}, then in {ending(call)}; "
+                    "`repeatable: true` is for a call that always has the same result"
                 )
         return None
 
@@ -110,7 +109,7 @@ class Repeating:
                 break
 
     def _one(self, variant: Variant) -> str | None:
-        """Make the call in one way; return why nothing can be compared any more, or None."""
+        """Make the call in one way. Return why nothing more can be compared, or None."""
         # In the legacy era another declaration needs another connection, with its own state.
         second = self._era is Era.LEGACY and variant.declares != ORDINARY
         plain, reference = PLAIN, self._elsewhere if second else self._plain

@@ -92,7 +92,7 @@ class _Judging:
             case Problem(sentence):
                 self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
             case NotCompared():
-                # Told in the end: what other steps showed, or that none showed it, comes first.
+                # Recorded at the end, after the results of all steps.
                 self._not_compared.append(observation)
             case Missing(step, kinds, reason, messages):
                 for check in CHECKS.values():
@@ -123,7 +123,7 @@ class _Judging:
                 continue
             reached = self._judge.reached(check.id)
             if self.failure is not None and (check.on.calls_tools or not reached):
-                # Steps that were not played might have shown something else.
+                # The steps that were not played might have had another result.
                 self._judge.record(check.id, Untestable(self.failure), crashed=True)
             elif not reached:
                 self._judge.record(check.id, self._why_unseen(check))
@@ -134,21 +134,21 @@ class _Judging:
 
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
         if self._scenario is None and check.on.calls_tools:
-            return Untestable("no scenario file says how this server is exercised")
+            return Untestable("there is no scenario file, which says how to exercise this server")
         if not isinstance(check.unseen, Untestable):
             return check.unseen
         steps = self._scenario.steps if self._scenario is not None else ()
         follows = all(step.followed or step.refused for step in steps)
         if follows and check.on.calls_tools and check.on not in OF_PROVENANCE:
-            return NotApplicable("the server follows each directive by itself, and so shows none")
+            return NotApplicable("the server follows each directive by itself, so none can be seen")
         if check.on in self._seen:
             return Untestable(
-                "what came holds nothing to compare: no directive, or a malformed one"
+                "the results have nothing to compare: no directive, or a malformed one"
             )
         return check.unseen
 
     def report_to(self, run: Run) -> None:
-        """Add what came of it to the run."""
+        """Add the results to the run."""
         if (greeting := self._greeting) is not None:
             run.spoke(greeting.era)
             name, version = greeting.server_info.get("name"), greeting.server_info.get("version")

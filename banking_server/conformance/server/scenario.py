@@ -1,6 +1,6 @@
 """Server scenarios: a file that says how one server is exercised.
 
-`specs/conformance/schemas/server-scenario.schema.json` is made from these models (`publish`).
+The format is `specs/conformance/schemas/server-scenario.schema.json`; a test compares the two.
 """
 
 import re
@@ -27,15 +27,15 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 
 
 class Value(Strict):
-    """A value that the file gives a name; `${name}` stands for it in every step."""
+    """A named value. Every step can use it as `${name}`."""
 
     value: Any = None
     environment: Name | None = None
     """The environment variable that holds the value, read when the suite starts."""
     secret: bool | None = None
-    """No directive may contain the value, and reports redact it. Absent: so it is with a value
-    from the environment, and not with one that stands in the file. A secret of fewer than 4
-    characters is redacted only where it stands as a word by itself, and a note says so."""
+    """No directive may contain the value, and reports redact it. The default is true for a value
+    from the environment, and false for a value in the file. A secret of fewer than 4 characters is
+    redacted only as a whole word, and a note says so."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -45,18 +45,18 @@ class Value(Strict):
 
     @property
     def is_secret(self) -> bool:
-        """Whether no directive and no report may hold it."""
+        """Whether no directive and no report may contain it."""
         return self.environment is not None if self.secret is None else self.secret
 
 
 class Capture(Strict):
-    """A value that is kept from a result; `${name}` stands for it in later steps."""
+    """A value that is taken from a result. Later steps can use it as `${name}`."""
 
     pointer: Annotated[str, Field(pattern=r"^(/([^~/]|~[01])*)*$")] | None = None
     """JSON Pointer into the result, for example /structuredContent/transferId."""
     text: Name | None = None
-    """Regular expression looked for in the text items in order; its first group is the value, or
-    the whole match where it has none."""
+    """Regular expression that is searched in the text items, in their order. Its first group is the
+    value; without a group, the whole match is."""
     secret: bool = False
     """No directive of the run may contain the value, and reports redact it, as under `values`."""
 
@@ -73,36 +73,36 @@ class Capture(Strict):
 
 
 class StepExpectation(Strict):
-    """What a call has to bring for the scenario to reach what it means to test.
+    """What a call must return. Otherwise the scenario does not reach what it tests.
 
-    Where it is not met, the checks of the step are untestable: it is no finding about the server.
+    If it is not met, the checks of the step are untestable. It is not a violation by the server.
     """
 
     next_tool: Name | Several[Name] | None = Field(default=None, alias="nextTool")
-    """The tool that the directive names; none: no directive. A list: one of these, where none may
-    be among them."""
+    """Name of the tool in the directive; `none`: there is no directive. A list: one of these, and
+    `none` may be one of them."""
     arguments: Json | None = None
-    """Members that the directive's arguments contain with these values."""
+    """Members that the arguments of the directive must have, with these values."""
     is_error: bool | None = Field(default=None, alias="isError")
 
 
 class AnyCall(Strict):
-    """What a file says of a call, be it that of a step or a follow-up call."""
+    """The members that a step and a follow-up call have in common."""
 
     meta: Json = Field(default_factory=dict)
-    """Members of the request's _meta, besides those of the protocol and of the caller."""
+    """Members of the request's _meta, in addition to those of the protocol and of the caller."""
     elicitation: Several[ElicitationAnswer] | None = None
-    """Answers to the elicitations of this call, in order. A step with this member, or with a
-    follow-up call that has it, is made and followed by a client that declares form elicitation;
-    any other step by one that does not."""
+    """Answers to the elicitations of this call, in order. If a step or one of its follow-up calls
+    has this member, the client declares form elicitation for the whole chain. Otherwise it does
+    not."""
     capture: Mapping[VariableName, Capture] = Field(default_factory=dict)
-    """Values kept from this result under a name."""
+    """Values that are taken from this result, each under a name."""
     expect: StepExpectation = StepExpectation()
     repeatable: bool = False
-    """The call may be made again, in the same state, as often as checks need it. A step: unchanged,
-    as a client that did not declare the extension, with provenance, with malformed provenance, with
-    settings from a later version. A follow-up call: without provenance and with it. A difference is
-    confirmed by more such calls."""
+    """The call may be made again as often as the checks need it, and always has the same result. A
+    step is repeated unchanged, by a client that did not declare the extension, with provenance,
+    with malformed provenance, and with settings of a later version. A follow-up call is repeated
+    without provenance and with it. More such calls confirm a difference."""
 
 
 class FollowUp(AnyCall):
@@ -110,30 +110,30 @@ class FollowUp(AnyCall):
 
 
 class Step(AnyCall):
-    """One call; the steps of a file are made in its order."""
+    """One call. The steps are made in the order of the file."""
 
     id: Kebab
     description: str = ""
     wait_seconds: Annotated[float, Field(gt=0, le=60)] | None = None
-    """Wait before the call, for servers where something has to expire."""
+    """Seconds to wait before the call, for example until something expires."""
     caller: Kebab | None = None
-    """Who calls: a name under `callers`. Absent: the scenario's own caller."""
+    """Who makes the call: a name under `callers`. Absent: the scenario's own caller."""
     call: Name
     """Name of the tool."""
     arguments: Json = Field(default_factory=dict)
-    """A whole value "${name}" is replaced by the value of that name with its type, ${name} inside
-    a longer text by its text."""
+    """A value that is only "${name}" becomes the value of that name, with its type. Inside a longer
+    text, ${name} becomes that value as text."""
     refused: Literal[True] | None = None
-    """The server refuses this caller this call (isError, a JSON-RPC error, or HTTP 401 or 403).
-    Needs repeatable. Another caller has to have made the very same call before, with success."""
+    """The server refuses this call to this caller (isError, a JSON-RPC error, HTTP 401 or 403).
+    Needs repeatable, and an earlier step in which the same call succeeds for another caller."""
     followed: Literal[True] | None = None
     """This server is an intermediary that follows the directive of this call by itself."""
     crosses: Literal[True] | None = None
-    """This server is an intermediary of several servers. The one behind this call names, in a
-    directive, a tool of another one."""
+    """This server is an intermediary in front of several servers. The server that answers this call
+    names a tool of another server in its directive."""
     follow: Literal[True] | Several[FollowUp] | None = None
-    """The directive's target may be called. true: follow to the end of the chain, at most ten
-    calls. A list: one entry for each follow-up call; no more calls are made than entries."""
+    """The tool that the directive names may be called. true: the chain is followed to its end, with
+    at most ten follow-up calls. A list: one entry for each follow-up call that may be made."""
 
     @field_validator("follow", mode="before")
     @classmethod
@@ -154,8 +154,8 @@ class Step(AnyCall):
         return own or any(each.elicitation is not None for each in self.follow_ups)
 
     @property
-    def is_silent_on_its_end(self) -> bool:
-        """Whether nothing in the step says that it may end without a directive."""
+    def has_no_expectation(self) -> bool:
+        """Whether the step does not say how its call ends. Then a directive is expected."""
         others = self.refused or self.followed or self.crosses or self.capture
         return not others and self.expect == StepExpectation()
 
@@ -169,19 +169,19 @@ class Step(AnyCall):
 
 
 class Caller(Strict):
-    """Somebody else who calls; nothing of what the scenario says of its own caller holds here."""
+    """Another caller. The members of the scenario's own caller do not apply to this one."""
 
     meta: Json = Field(default_factory=dict)
-    """Members of _meta that go with every request."""
+    """Members of _meta in every request."""
     headers: Mapping[str, Name] = Field(default_factory=dict)
     """With a URL: for each HTTP header, the environment variable that holds its value."""
     environment: Mapping[str, str] = Field(default_factory=dict)
-    """Where the suite starts the server: variables that it is started with for this caller."""
+    """Environment variables of the server that the suite starts for this caller."""
     options: tuple[str, ...] = ()
-    """Likewise: what is added to its command for this caller, where an option of the command wins
-    over the environment."""
+    """Options that the suite adds to the command when it starts the server for this caller: for a
+    server that prefers its options to its environment."""
     setup: tuple[Step, ...] = ()
-    """Steps called first on every connection of this caller."""
+    """Steps that are made first on every connection of this caller."""
 
 
 class ServerScenario(Strict):
@@ -192,19 +192,19 @@ class ServerScenario(Strict):
     spec_versions: Eras = BOTH_ERAS
     """Protocol revisions that the scenario applies to. Absent: both."""
     environment: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables that the server needs for this scenario. Set where the suite starts the
-    server; with a URL, whoever starts the server sets them."""
+    """Environment variables that the server needs for this scenario. The suite sets them when it
+    starts the server. With a URL, whoever starts the server sets them."""
     intermediary: bool = False
     """The server passes on the tools of other servers, and may rename them."""
     values: Mapping[VariableName, Value] = Field(default_factory=dict)
-    """Values under names, such as credentials from the environment."""
+    """Named values, such as credentials from the environment."""
     meta: Json = Field(default_factory=dict)
-    """Members of _meta that go with every request of the scenario's own caller. One whose
-    `${name}` is captured in the set-up goes with every request after that."""
+    """Members of _meta in every request of the scenario's own caller. If the set-up captures the
+    `${name}` of a member, the member is in every request after that."""
     callers: Mapping[Kebab, Caller] = Field(default_factory=dict)
-    """Others who call, such as a stranger, each by a name."""
+    """Other callers, such as one without access, each under a name."""
     setup: tuple[Step, ...] = ()
-    """Steps called first on every connection, such as signing in. Nothing is judged on them."""
+    """Steps that are made first on every connection, such as a login. They are not judged."""
     steps: Several[Step]
 
     @model_validator(mode="after")
@@ -222,13 +222,13 @@ class ServerScenario(Strict):
             if step.caller is not None and step.caller not in self.callers:
                 raise ValueError(
                     f"step {step.id}: there is no caller {step.caller!r}; "
-                    f"there are {', '.join(self.callers) or 'none'} under callers"
+                    f"callers has {', '.join(self.callers) or 'none'}"
                 )
         return self
 
     @model_validator(mode="after")
     def _known_names(self) -> Self:
-        """Every `${name}` stands for something that is there by then."""
+        """Every `${name}` has a value before the step that uses it."""
         known = set(self.values)
         setups = [self.setup, *(caller.setup for caller in self.callers.values())]
         for step in (*(each for setup in setups for each in setup), *self.steps):
@@ -240,7 +240,7 @@ class ServerScenario(Strict):
         return self
 
     def caller(self, name: str | None) -> Caller:
-        """Return a caller by name; without one that of the scenario itself."""
+        """Return the caller with this name; for None the scenario's own."""
         if name is not None:
             return self.callers[name]
         return Caller(meta=self.meta, setup=self.setup)
@@ -250,8 +250,8 @@ def _check_names(place: str, value: Any, known: set[str]) -> None:
     for name in references(value):
         if name not in known:
             raise ValueError(
-                f"{place}: nothing is called ${{{name}}} here; "
-                f"known are {', '.join(sorted(known)) or 'no names'}"
+                f"{place}: no value has the name ${{{name}}} here; "
+                f"known: {', '.join(sorted(known)) or 'none'}"
             )
 
 

@@ -53,13 +53,13 @@ def _variable(environment: Mapping[str, str], name: str, place: str) -> str:
 
 
 class Values:
-    """What is known so far."""
+    """The values that are known so far."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         self.named: dict[str, Any] = {}
         self.secrets: dict[str, str] = {}
-        """Each secret by a name that may be shown."""
+        """Each secret, by a name that reports may show."""
 
     def keep_secret(self, name: str, value: Any) -> None:
         """Redact a value and its parts in reports, and forbid them in directives."""
@@ -97,7 +97,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _captured(capture: Capture, result: Json) -> Any:
-    """Return the value that a capture means, or None if the result does not have it."""
+    """Return the value that a capture selects, or None if the result does not have it."""
     if capture.pointer is not None:
         return at_pointer(capture.pointer, result)
     content = result.get("content")

@@ -26,7 +26,7 @@ def too_long() -> TargetFailure:
     """Return the error for a message that is longer than `MESSAGE_BYTES`."""
     return TargetFailure(
         f"the server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which the suite "
-        "does not read; let it send less at once, such as fewer tools on a page of tools/list"
+        "does not read; it should send less at once, such as fewer tools on a page of tools/list"
     )
 
 
@@ -36,8 +36,8 @@ def no_reply(method: str, seconds: float, others: int) -> str:
     if not others:
         return silence
     return (
-        f"{silence}, but the server sent {others} other messages; let it answer before it sends "
-        "more, or give it more time (--timeout)"
+        f"{silence}, but the server sent {others} other messages; it should reply before it sends "
+        "more, or needs more time (--timeout)"
     )
 
 
@@ -58,7 +58,7 @@ class Target:
     command: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables set for `command`, besides those of the suite's own environment."""
+    """Variables for `command`, in addition to the suite's own environment."""
     timeout: float = 30.0
     """Seconds that one reply may take."""
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Final, Self
 
-from banking_server.conformance.report.redaction import shown_line
+from banking_server.conformance.report.redaction import redacted_line
 
 STOP_SECONDS: Final = 1.0
 """Seconds that a program may take to end after its input has ended."""
@@ -34,7 +34,7 @@ def last_errors(errors: str, lines: int = 1) -> str | None:
     must find other secrets in them.
     """
     texts = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return " | ".join(shown_line(line.strip(" |\t")) for line in texts[-lines:]) or None
+    return " | ".join(redacted_line(line.strip(" |\t")) for line in texts[-lines:]) or None
 
 
 class _Tail:

@@ -29,14 +29,14 @@ from banking_server.conformance.target.stdio import Stdio
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 
 PAGES: Final = 100
-"""Pages of `tools/list` that are read at most; a longer list ends the run."""
+"""The most pages of `tools/list` that are read. A longer list ends the run."""
 
 ROUNDS: Final = 10
-"""Rounds of questions in one call at most, as in SDKs."""
+"""The most rounds of questions in one call, as in SDKs."""
 
 
 ORDINARY: Final[Mapping[str, Any]] = {"extensions": SETTINGS}
-"""How a client declares the extension in most calls."""
+"""The declaration of the extension in most calls."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Connection:
             replies.append(reply)
             page = (reply.result or {}).get("tools")
             if not isinstance(page, list):
-                raise TargetFailure(f"tools/list: {_why(reply, 'holds no list of tools')}")
+                raise TargetFailure(f"tools/list: {_why(reply, 'has no list of tools')}")
             tools |= {str(tool.get("name")): tool for tool in page if isinstance(tool, dict)}
             cursor = (reply.result or {}).get("nextCursor")
             if until is not None and until in tools:
@@ -219,7 +219,7 @@ class Connection:
                 break
             seen.add(cursor)
             if len(replies) == PAGES:
-                raise TargetFailure(f"tools/list goes on after {PAGES} pages, {len(tools)} tools")
+                raise TargetFailure(f"tools/list has more than {PAGES} pages, {len(tools)} tools")
         self._input_schemas |= {name: tool.get("inputSchema") for name, tool in tools.items()}
         return Listing(tools, tuple(replies))
 
@@ -250,7 +250,7 @@ class Connection:
                 }
             if "requestState" in result:
                 params["requestState"] = result["requestState"]
-        raise TargetFailure(f"{name} asked for input {ROUNDS} times and never completed")
+        raise TargetFailure(f"{name} asked for input {ROUNDS} times and did not complete")
 
     def new_errors(self) -> str:
         """Return the server's standard error since the last call of this method."""

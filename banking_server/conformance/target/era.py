@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Era(StrEnum):
-    """One revision for each era: what `--spec-version` takes, and what reports name."""
+    """The protocol revision of each era, as in `--spec-version` and in reports."""
 
     MODERN = "2026-07-28"
     LEGACY = "2025-11-25"

@@ -1,8 +1,8 @@
 """The headers in which a request of revision 2026-07-28 repeats parts of its own message.
 
-Intermediaries route by them: `Mcp-Method`, `Mcp-Name`, and one `Mcp-Param-*` for each argument
-whose schema has `x-mcp-header`. A server refuses a request whose headers and body differ, so the
-suite has to write them correctly.
+Intermediaries use them for routing: `Mcp-Method`, `Mcp-Name`, and one `Mcp-Param-*` for each
+argument whose schema has `x-mcp-header`. A server refuses a request whose headers and body differ,
+so the suite must write them correctly.
 """
 
 import base64

@@ -76,7 +76,7 @@ class Http:
                     ends = "method" not in body and body.get("id") in (message["id"], None)
                     self._record.note("server", body, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
-                        raise NotServed(f"{method}: HTTP 401; --header NAME=VARIABLE signs in", 401)
+                        raise NotServed(f"{method}: HTTP 401; --header gives credentials", 401)
                     if ends:
                         return received
                     others += 1
@@ -111,7 +111,7 @@ class Http:
             raise TargetFailure(f"posting to {self._url} failed: {error}") from error
 
     def adopt(self, version: str) -> None:
-        """Send the negotiated revision from now on, and listen to the session's GET stream."""
+        """Send the negotiated revision in all later requests, and read the session's GET stream."""
         has_session = bool(self._session)
         self._session["mcp-protocol-version"] = version
         if has_session:

@@ -1,4 +1,4 @@
-"""Is a directive I-JSON (RFC 7493), with no number that RFC 8785 would change?
+"""Checks that a directive is I-JSON (RFC 7493), and that RFC 8785 changes no number in it.
 
 A parser hides such faults, for example a name that occurs twice. So the text of the message is
 parsed a second time.
@@ -51,7 +51,7 @@ def _faults(value: Any) -> Iterator[str]:
         names = [name for name, _ in value]
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
-                yield f"the name {json.dumps(name)} stands {names.count(name)} times in one object"
+                yield f"the name {json.dumps(name)} occurs {names.count(name)} times in one object"
         for name, item in value:
             yield from _in_text(name)
             yield from _faults(item)
@@ -60,10 +60,10 @@ def _faults(value: Any) -> Iterator[str]:
             yield from _faults(item)
     elif isinstance(value, _Number):
         if not _is_kept(value):
-            shown = value if len(value) <= 40 else f"of {len(value)} characters"
+            number = value if len(value) <= 40 else f"of {len(value)} characters"
             double = float(value)
-            written = "nothing: no double holds it" if math.isinf(double) else repr(double)
-            yield f"the number {shown}, which RFC 8785 writes as {written}"
+            written = f"writes as {double!r}" if math.isfinite(double) else "cannot write"
+            yield f"the number {number}, which RFC 8785 {written}"
     elif isinstance(value, str):
         yield from _in_text(value)
 
@@ -80,6 +80,6 @@ def _in_text(text: str) -> Iterator[str]:
     for character in text:
         point = ord(character)
         if 0xD800 <= point <= 0xDFFF:
-            yield f"a lone surrogate, U+{point:04X}"
+            yield f"half of a surrogate pair, U+{point:04X}"
         elif point & 0xFFFE == 0xFFFE or 0xFDD0 <= point <= 0xFDEF:
-            yield f"a code point that is no character, U+{point:04X}"
+            yield f"a noncharacter, U+{point:04X}"

@@ -23,10 +23,10 @@ from banking_server.conformance.target.channel import (
 from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_errors
 
 QUEUED_LINES: Final = 1
-"""Lines that wait to be read. A server that writes too much has to wait."""
+"""Lines that may wait to be read. A server that writes more has to wait."""
 
 LAST_LINES: Final = 3
-"""Lines of standard error that are reported of a server that ended: the end of a traceback."""
+"""The last lines of standard error that a report has of a server that ended: a traceback."""
 
 
 class Stdio:
@@ -73,9 +73,9 @@ class Stdio:
                     raise queue.Empty
                 line = self._lines.get(timeout=left)
             except queue.Empty:
-                heard = f" ({noise} lines that are not JSON objects)" if noise else ""
+                ignored = f" ({noise} lines that are not JSON objects)" if noise else ""
                 raise TargetFailure(
-                    f"{no_reply(message['method'], self._timeout, others)}{heard}{self._errors()}"
+                    f"{no_reply(message['method'], self._timeout, others)}{ignored}{self._errors()}"
                 ) from None
             if line is None:
                 code = self._process.wait(1.0)

@@ -35,10 +35,10 @@ from banking_server.tools.results import text
 from banking_server.tools.sdk import sample
 
 MAX_PROMPT: Final = 2_000
-"""Characters of one prompt."""
+"""The most characters of one prompt."""
 
 MAX_HISTORY: Final = 12_000
-"""Characters of requests and results in a question: some 4,000 tokens, for small models."""
+"""The most characters of the requests and results in a question: some 4,000 tokens."""
 
 MAX_ANSWER_TOKENS: Final = 500
 """Tokens that a client's model may spend on one argument."""

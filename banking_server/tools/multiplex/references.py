@@ -35,10 +35,10 @@ from banking_server.chaining.values import canonical
 from banking_server.tools.prompts import is_nearly_prompt
 
 MAX_EXPRESSION: Final = 500
-"""Characters of one expression."""
+"""The most characters of one expression."""
 
 MAX_WORK: Final = 100_000_000
-"""Characters of expressions times characters of results, for one call: some 0.3 s at most."""
+"""The most work of one call, some 0.3 s: characters of expressions times those of results."""
 
 _FUNCTIONS: Final = {
     **dict.fromkeys(("contains", "join"), 2),

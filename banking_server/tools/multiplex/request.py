@@ -16,9 +16,9 @@ from banking_server.tools.titles import READABLE
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10
 MAX_PROMPTS: Final = 20
-"""Prompts in one call: each costs a model's answer."""
+"""The most prompts in one call: a model must answer each of them."""
 MAX_REFERENCES: Final = 10_000
-"""Characters of all references in one call: parsing them takes some 0.1 s at most."""
+"""The most characters of all references in one call. Parsing them takes at most some 0.1 s."""
 
 
 def _one_of(words: str, *types: type) -> BeforeValidator:
@@ -95,7 +95,7 @@ class StepRequest(_Strict):
 
 
 def mistakes(steps: Sequence[StepRequest], known: Collection[str]) -> Iterator[str]:
-    """Yield why a sequence cannot work, and where. Only the first message is always right."""
+    """Yield why a sequence cannot work, and where. Only the first message is always correct."""
     ids = [step.id for step in steps]
     asked = read = 0
     for index, step in enumerate(steps):

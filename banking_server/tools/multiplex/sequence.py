@@ -94,7 +94,7 @@ class _Progress(BaseModel):
     """The state of a call that a question interrupts, sealed into the request state."""
 
     done: list[StepResult] = []
-    shown: list[dict[str, Any]] = []
+    for_user: list[dict[str, Any]] = []
     """Content of the finished steps for the user only."""
     arguments: dict[str, Any] | None = None
     """The interrupted step's arguments, once they are complete."""
@@ -132,7 +132,7 @@ class _Steps:
                 result = await self._step(self.steps[len(self.progress.done)])
                 self.earlier.list.append(on_the_wire(result))
                 self.progress = _Progress(
-                    done=[*self.progress.done, result], shown=self.progress.shown
+                    done=[*self.progress.done, result], for_user=self.progress.for_user
                 )
         except _Interrupted as interrupted:
             questions: InputRequiredResult = interrupted.args[0]
@@ -229,7 +229,7 @@ class _Steps:
         self.next_tool = (result.meta or {}).get(META_KEY)
         content = [on_the_wire(block) for block in result.content]
         # Content for the user only, such as a confirmation code, is kept from the model.
-        self.progress.shown += [item for item in content if for_user_alone(item)]
+        self.progress.for_user += [item for item in content if for_user_alone(item)]
         structured = result.structured_content
         if structured is not None and any(map(for_user_alone, content[1:])):
             # `results.result` repeats that content in the structured `message`.
@@ -249,14 +249,14 @@ class _Steps:
         results = [*done, *(_unrun(step, "not_run", why) for step in self.steps[len(done) :])]
         lines = "\n".join(map(_line, results))
         # The user needs the codes, and some hosts show the user only structured content.
-        codes = [item["text"] for item in self.progress.shown if item["text"] not in lines]
+        codes = [item["text"] for item in self.progress.for_user if item["text"] not in lines]
         status: Literal["completed", "stopped"] = "stopped" if self.next_tool else "completed"
         structured = with_message(
             "\n".join([lines, *codes]), MultiplexOut(status=status, results=results)
         )
-        shown = [TextContent.model_validate(block) for block in self.progress.shown]
+        for_user = [TextContent.model_validate(block) for block in self.progress.for_user]
         return CallToolResult(
-            content=[*shown, text(json.dumps(structured["results"], ensure_ascii=False))],
+            content=[*for_user, text(json.dumps(structured["results"], ensure_ascii=False))],
             structured_content=structured,
             is_error=any(result.status in ("failed", "not_run") for result in done),
             _meta={META_KEY: self.next_tool} if self.next_tool else None,
@@ -323,5 +323,5 @@ def _unrun(
 
 def _request(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request for a model, without secret arguments."""
-    shown = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
-    return {"name": tool, "arguments": shown}
+    visible = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
+    return {"name": tool, "arguments": visible}

@@ -77,8 +77,8 @@ Confirmable = Annotated[TransferView | None, Resolve(find_confirmable)]
 async def ask_to_confirm(transfer: Confirmable) -> NotAsked | Elicit[Agreement]:
     """Ask the customer to confirm, if there is something to confirm.
 
-    After a decline the question has other words. The client could repeat its answer to the earlier
-    question while its request state is valid; that answer must not count for the new question.
+    After a decline the question has another text. A client could repeat its answer to the earlier
+    question while its request state is valid. That answer must not count for the new question.
     """
     if transfer is None:
         return NotAsked(can_be_asked=True)
@@ -149,8 +149,8 @@ async def confirm_or_cancel_money_transfer(
         if not isinstance(cancelled, Cancelled):
             return refusal_of(cancelled)
         words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
-        told = result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
-        return with_transfer_view_data(told, cancelled.transfer) if in_view else told
+        done = result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
+        return with_transfer_view_data(done, cancelled.transfer) if in_view else done
     # A customer whose view has a secret confirms in the view. A code does not count then.
     code = None if in_view and bank.rules.codes != "desk" else confirmationCode
     consent = given_consent(agreement, asked_about, code)
@@ -158,11 +158,11 @@ async def confirm_or_cancel_money_transfer(
         declined = await decline_transfer(bank, call, transferId)
         return confirmation_result(declined, bank.rules)
     outcome = await confirm_transfer(bank, call, transferId, consent)
-    told = confirmation_result(outcome, bank.rules, in_view=in_view)
+    confirmation = confirmation_result(outcome, bank.rules, in_view=in_view)
     if not in_view or isinstance(outcome, AccountLocked | Refused | NotFound | TooMany):
-        return told
+        return confirmation
     secret = outcome.secret if isinstance(outcome, CodeMissing) else None
-    return with_transfer_view_data(told, outcome.transfer, secret)
+    return with_transfer_view_data(confirmation, outcome.transfer, secret)
 
 
 def confirmation_result(

@@ -83,8 +83,8 @@ async def find_missing(
     return None if payable is None else MissingAccount("toAccountId", TO_QUESTION, payable)
 
 
-# `find_missing` decides which account is asked for. A resolver of the SDK runs before the tool and
-# can ask one question only. So each of the two accounts has a resolver that calls it.
+# `find_missing` decides about which account to ask. A resolver of the SDK runs before the tool, and
+# can ask only one question. So each of the two accounts has a resolver that calls `find_missing`.
 
 
 async def ask_from_account(
@@ -226,7 +226,7 @@ def _account_needed(missing: MissingAccount, ctx: Context[Any, Any]) -> CallTool
     if not accounts:
         return refuse("refused", field, f"{field}: you have no account for this.")
     lines = [f"- {account.account_name}: {account.account_id}" for account in accounts]
-    shown = shows_view(ctx)
+    has_view = shows_view(ctx)
     offered = result(
         "\n".join([f"{missing.question} Call again with {field}:", *lines]),
         TransferOut(
@@ -234,9 +234,9 @@ def _account_needed(missing: MissingAccount, ctx: Context[Any, Any]) -> CallTool
             field=field,
             choices=[choice(account) for account in accounts],
         ),
-        more=[text(CHOOSE_IN_VIEW, "assistant")] if shown else [],
+        more=[text(CHOOSE_IN_VIEW, "assistant")] if has_view else [],
     )
-    if not shown:
+    if not has_view:
         return offered
     listed = [
         account_out(account).model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -255,8 +255,8 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         words += "A manager has to approve it before the customer can confirm it."
     else:
         words += "It is not made before the customer confirms it."
-    shown = shows_view(ctx)
-    more = [text(CONFIRM_IN_VIEW, "assistant")] if shown else []
+    has_view = shows_view(ctx)
+    more = [text(CONFIRM_IN_VIEW, "assistant")] if has_view else []
     if accepts_views(ctx.client_capabilities):
         if current_call()[0].rules.codes == "desk":
             words += f" {DESK_HAS_CODE}"
@@ -274,7 +274,7 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
             )
         ]
     prepared = result(words, transfer_content(transfer), more=more, then=next_step(outcome))
-    if not shown:
+    if not has_view:
         return prepared
     secret = outcome.secret if isinstance(outcome, Prepared) else None
     return with_transfer_view_data(prepared, transfer, secret)

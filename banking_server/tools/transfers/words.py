@@ -120,11 +120,11 @@ def transfer_content(
 
 
 def with_transfer_view_data(
-    shown: CallToolResult, transfer: TransferView, secret: str | None = None
+    result: CallToolResult, transfer: TransferView, secret: str | None = None
 ) -> CallToolResult:
     """Return a result with the names of the transfer's accounts, and the secret that confirms it.
 
-    Without a secret the view needs a code as others do: see `banking_server.tools.views`.
+    Without a secret the view needs a code, as other clients do: see `banking_server.tools.views`.
     """
     data: dict[str, Any] = {
         "from": {"accountName": transfer.from_account_name},
@@ -133,7 +133,7 @@ def with_transfer_view_data(
             "accountHolder": transfer.to_account_holder,
         },
     }
-    return with_view_data(shown, data if secret is None else {**data, "secret": secret})
+    return with_view_data(result, data if secret is None else {**data, "secret": secret})
 
 
 def locked(outcome: AccountLocked) -> CallToolResult:
@@ -172,8 +172,8 @@ def with_numbers_in_words(**numbers: int) -> Callable[[_Function], _Function]:
     """Replace `{name}` in a function's docstring by a number from 0 to 9 in words."""
 
     def describe(function: _Function) -> _Function:
-        shown = {name: _NUMBERS[number] for name, number in numbers.items()}
-        function.__doc__ = (function.__doc__ or "").format(**shown)
+        words = {name: _NUMBERS[number] for name, number in numbers.items()}
+        function.__doc__ = (function.__doc__ or "").format(**words)
         return function
 
     return describe

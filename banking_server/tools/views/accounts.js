@@ -11,7 +11,7 @@ function row(account) {
   return made("li", { class: "line" }, name, amounts(account));
 }
 
-/** Return what is in an account of the customer's own. Only what can be moved is "available". */
+/** Return the amounts of a customer's own account. Only money that can be moved is "available". */
 function amounts({ available, posted, reserved, currency, canTransferFrom, isLocked }) {
   if (available === undefined) return undefined;
   const isMovable = canTransferFrom && !isLocked;
@@ -21,7 +21,7 @@ function amounts({ available, posted, reserved, currency, canTransferFrom, isLoc
   return made("span", { class: "amounts" }, made("strong", {}, amount), made("small", {}, words));
 }
 
-/** Return what an account of the customer's own cannot be used for. */
+/** Return what a customer's own account cannot be used for. */
 function limits({ available, canTransferFrom, canTransferTo }) {
   if (available === undefined || (canTransferFrom && canTransferTo)) return undefined;
   if (canTransferFrom) return "Sends only";
@@ -51,7 +51,7 @@ function draw(result, acted = false) {
   const anew = async () => draw(await host.call("list_accounts", {}), true);
   const refresh = button("Refresh", "plain", anew);
   if (result.isError || !Array.isArray(accounts)) {
-    const [top, words] = inWords("Your accounts", result);
+    const [top, words] = textOnly("Your accounts", result);
     top.append(refresh);
     show(made("article", { class: "card" }, top, words), acted);
     return;

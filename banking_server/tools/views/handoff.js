@@ -5,7 +5,7 @@ begin({
   onResult(result) {
     const card = made("article", { class: "card" });
     if (isHandoff(result)) card.append(handoffCard(result, "h1"));
-    else card.append(...inWords(result.isError ? "No agent was asked" : "Your handoff", result));
+    else card.append(...textOnly(result.isError ? "No agent was asked" : "Your handoff", result));
     show(card);
   },
 });

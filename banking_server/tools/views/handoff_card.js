@@ -1,12 +1,12 @@
-/* A handoff to an agent: why, the two ways to be connected, the reference; and, looked at now and
-   then while somebody can see it, whether an agent has taken it. */
+/* A handoff to an agent: its reason, its reference, and the two ways to be connected. While it is
+   visible, it regularly looks whether an agent has taken the handoff. */
 
 const WAYS = {
   realtime: ["Speak to an agent now", "talk", "An agent will speak with you as soon as one is free."],
   callback: ["Be called back", "phone", "An agent will call you back."],
 };
 
-/** Return the card of the handoff in a result, which keeps itself up to date. */
+/** Return a card of the handoff in a result. It updates itself. */
 function handoffCard(result, heading = "h2") {
   const card = made("section", { class: "handoff" });
   let handoff = result.structuredContent;
@@ -73,8 +73,8 @@ function handoffCard(result, heading = "h2") {
     card.append(made("p", { class: "problem", role: "alert" }, message(answer)));
   }
 
-  /** Look where it stands, and return whether that can still change. What the customer asked for is
-      answered, even if nothing is new. */
+  /** Look at the current status, and return whether it can still change. If the customer asked for it,
+      the card is drawn again even without a change. */
   async function look(isAsked = false) {
     const answer = await host.call("look_at_handoff", { handoffId: handoff.handoffId });
     if (!isHandoff(answer)) {

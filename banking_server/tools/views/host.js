@@ -1,13 +1,13 @@
 "use strict";
 
-/* The host around this view: JSON-RPC over `postMessage`, as MCP Apps has it (2026-01-26).
+/* The host around this view: JSON-RPC over `postMessage`, as in MCP Apps (2026-01-26).
 
-   Only the window around this one is listened to, and once it has answered, only its origin. The
-   greeting goes to whoever that window is, and holds nothing; all that follows goes to that origin
-   alone. Where it has none of its own ("null"), nothing else can be named than any. */
+   The view accepts messages only from the parent window, and after the first answer only from that
+   window's origin. The first request is sent to any origin, and contains no data. All later messages
+   are sent only to the known origin. If that origin is "null", they can only be sent to any origin. */
 
 const host = (() => {
-  // Some hosts put the whole document into a body of their own, where a policy counts for nothing.
+  // Some hosts put the whole document into a body of their own. A policy has no effect there.
   const policy = [...document.querySelectorAll("meta[http-equiv=Content-Security-Policy]")].at(-1);
   if (!document.head.contains(policy)) document.head.append(policy);
 
@@ -61,12 +61,12 @@ const host = (() => {
   });
 
   return {
-    /** Call `listener` with the params of each notification `method`, or when that is asked. */
+    /** Call `listener` with the params of each notification `method`, or at such a request. */
     on(method, listener) {
       listeners.set(method, listener);
     },
 
-    /** Greet the host, and return its context: theme, styles, locale. */
+    /** Initialize the connection, and return the host's context: theme, styles, locale. */
     async greet() {
       const greeting = await request("ui/initialize", {
         protocolVersion: "2026-01-26",
@@ -78,8 +78,8 @@ const host = (() => {
       return isObject(greeting.hostContext) ? greeting.hostContext : {};
     },
 
-    /** Call a tool of the bank through the host. A call that brings no result is an error result that
-        is `unanswered`: whether it was done is not known. */
+    /** Call a tool of the bank through the host. A call without a result returns an error result with
+        `unanswered`: whether it was done is not known. */
     async call(name, given) {
       try {
         return await request("tools/call", { name, arguments: given });
@@ -89,13 +89,13 @@ const host = (() => {
       }
     },
 
-    /** Let the model know, the next time it is asked something, what the customer did here. */
+    /** Add to the model's context what the customer did here. */
     mention(text) {
       if (!isObject(capabilities.updateModelContext)) return;
       request("ui/update-model-context", { content: [{ type: "text", text }] }).catch(() => {});
     },
 
-    /** Tell the host how much room this view takes. */
+    /** Tell the host the size of this view. */
     resize(width, height) {
       post({ method: "ui/notifications/size-changed", params: { width, height } });
     },

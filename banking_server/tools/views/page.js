@@ -1,5 +1,5 @@
-/* What every view has in common: elements, words for people, the host's theme, and the steps of a
-   chain. Data becomes text and nothing else: no markup is ever read here. */
+/* The parts that all views share: elements, texts for people, the host's theme, and the steps of a
+   chain. Data is only shown as text: no markup in it is interpreted. */
 
 const DATA = "com.example/bank-view";
 const CHAINING = "com.example/tool-chaining";
@@ -21,7 +21,7 @@ const ICONS = {
 let locale = "en";
 let timeZone;
 
-/* What hides, or turns the order of what stands beside it: nobody's name needs that. */
+/* Invisible characters, and characters that change the order of the text around them. */
 const UNFIT = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /** Return a new element: `made("p", {class: "quiet"}, "words", otherElement)`. */
@@ -41,7 +41,7 @@ function made(tag, members = {}, ...children) {
   return element;
 }
 
-/** Return one of the drawings above, which says nothing that is not written beside it. */
+/** Return one of the drawings above. The text beside it has the same meaning. */
 function icon(name) {
   const drawing = document.createElementNS(DRAWING, "svg");
   drawing.setAttribute("viewBox", "0 0 24 24");
@@ -57,13 +57,13 @@ function badge(words, kind, drawn) {
   return made("span", { class: `badge ${kind}` }, drawn ? icon(drawn) : undefined, words);
 }
 
-/** Return the heading of a card, with a mark that is coloured by what it says. */
+/** Return the heading of a card, with a mark whose colour depends on its kind. */
 function heading(words, kind, drawn) {
   const mark = made("span", { class: `mark ${kind}` }, icon(drawn));
   return made("header", {}, mark, made("h1", { tabindex: "-1" }, words));
 }
 
-/** Return a button that does something once; while it does, nothing else can be pressed. */
+/** Return a button. While its action runs, no button can be pressed. */
 function button(words, kind, act, drawn) {
   const inside = [drawn ? icon(drawn) : undefined, made("span", {}, words)];
   const pressed = ({ currentTarget }) => {
@@ -72,7 +72,7 @@ function button(words, kind, act, drawn) {
   return made("button", { type: "button", class: kind, onclick: pressed }, ...inside);
 }
 
-/** Have a button do nothing for a moment: a press that was meant for what stood there before. */
+/** Disable a button for a moment: a click may be meant for what was there before. */
 function notAtOnce(pressed) {
   pressed.setAttribute("aria-disabled", "true");
   setTimeout(() => pressed.removeAttribute("aria-disabled"), 600);
@@ -98,7 +98,7 @@ async function busyWith(act) {
   }
 }
 
-/** Show a card; `acted` says that the customer did something, so that it is read out and reached. */
+/** Show a card. After an act of the customer (`acted`), it gets the focus and is read out. */
 function show(card, acted = false) {
   const view = document.getElementById("view");
   view.replaceChildren(card);
@@ -106,17 +106,17 @@ function show(card, acted = false) {
   if (acted) reach(card);
 }
 
-/** Move the keyboard to what is new. */
+/** Move the focus to a new part. */
 function reach(card) {
   card.querySelector("h1, h2")?.focus();
 }
 
-/** Have a screen reader say something. */
+/** Announce a text to screen readers. */
 function say(words) {
   document.getElementById("said").textContent = words;
 }
 
-// --- looking again ------------------------------------------------------------------------------
+// --- polling ------------------------------------------------------------------------------------
 
 const FIRST_LOOK = 15_000;
 const LONGEST_WAIT = 120_000;
@@ -124,9 +124,9 @@ const MOST_LOOKS = 20;
 
 let tornDown = false;
 
-/** Call `look` now and then, while `element` is shown and can be seen: until it returns false, or
-    has been called `MOST_LOOKS` times. The wait doubles each time, up to `LONGEST_WAIT`: a host may
-    list every call, and these are not what somebody searches for in that list. */
+/** Call `look` regularly while `element` is visible, until it returns false or was called
+    `MOST_LOOKS` times. The pause doubles each time, up to `LONGEST_WAIT`: some hosts list every call,
+    and these calls should not hide the others. */
 function keepLooking(element, look) {
   let timer;
   let looks = 0;
@@ -148,7 +148,7 @@ function keepLooking(element, look) {
 
   document.addEventListener("visibilitychange", next);
   new IntersectionObserver((entries) => {
-    // Several can come at once, the newest last: not seen before the host gave it room, then seen.
+    // Several entries can come at once. The last one is the newest.
     isSeen = entries.at(-1).isIntersecting;
     next();
   }).observe(element);
@@ -161,9 +161,9 @@ function waitingCard(words) {
   document.getElementById("view").setAttribute("aria-busy", "true");
 }
 
-// --- words ---------------------------------------------------------------------------------------
+// --- texts ---------------------------------------------------------------------------------------
 
-/** Return an amount in words for people: `5,250.75 USD`, in the host's locale. */
+/** Return an amount for people: `5,250.75 USD`, in the host's locale. */
 function money(amount, currency) {
   const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
   const number = new Intl.NumberFormat(locale, digits).format(amount);
@@ -174,17 +174,17 @@ function time(moment, how) {
   return new Intl.DateTimeFormat(locale, { timeZone, ...how }).format(new Date(moment));
 }
 
-/** Return a moment as date and time, where the customer is. */
+/** Return a date and time, in the customer's time zone. */
 function dateAndTime(moment) {
   return time(moment, { dateStyle: "medium", timeStyle: "short" });
 }
 
-/** Return a day, which is the same wherever the customer is. */
+/** Return a date without a time, which is the same in every time zone. */
 function day(date) {
   return time(`${date}T12:00:00Z`, { dateStyle: "long", timeZone: "UTC" });
 }
 
-/** Return what a result tells people, without the name of the argument that it is about. */
+/** Return the message of a result, without the name of the argument that it is about. */
 function message(result) {
   const told = result.structuredContent?.message;
   const forPeople = (item) => item.type === "text" && forUser(item) && !item._meta?.[CHAINING];
@@ -200,14 +200,14 @@ function message(result) {
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
-/** Return that as paragraphs. */
+/** Return this message as paragraphs. */
 function text(result) {
   const lines = message(result).split("\n").map((line) => made("p", {}, line));
   return made("div", {}, ...lines);
 }
 
-/** Return a card's parts where nothing but words has come: some proxies leave the data out. */
-function inWords(title, result) {
+/** Return the parts of a card for a result without data: some proxies leave it out. */
+function textOnly(title, result) {
   const [kind, drawn] = result.isError ? ["bad", "cross"] : ["calm", "talk"];
   return [heading(title, kind, drawn), text(result)];
 }
@@ -217,7 +217,7 @@ function forUser(item) {
   return !Array.isArray(audience) || audience.includes("user");
 }
 
-/** Return lines of what is known, as a list of terms. */
+/** Return a description list of the values that are present. */
 function facts(lines) {
   const rows = lines
     .filter(([, value]) => value !== undefined && value !== null)
@@ -242,7 +242,7 @@ function typeWords(type) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-// --- what follows --------------------------------------------------------------------------------
+// --- follow-up calls -----------------------------------------------------------------------------
 
 const STEPS = {
   request_agent_handoff: ["Speak to an agent", "An agent was asked to help"],
@@ -251,13 +251,13 @@ const STEPS = {
   prepare_money_transfer: ["Prepare it again", "It was prepared again"],
 };
 
-/** Return the calls that somebody made after the one whose result this is (the host, or a proxy). */
+/** Return the follow-up calls that the host or a proxy made after the call of this result. */
 function followed(result) {
-  const told = result._meta?.[CHAINING]?.followUps;
-  return Array.isArray(told) ? told : [];
+  const calls = result._meta?.[CHAINING]?.followUps;
+  return Array.isArray(calls) ? calls : [];
 }
 
-/** Return the list of these calls, for people; nothing if there are none. */
+/** Return the list of these calls for people, or undefined if there are none. */
 function stepsTaken(result) {
   const steps = followed(result);
   if (steps.length === 0) return undefined;
@@ -273,19 +273,19 @@ function stepsTaken(result) {
   return made("section", {}, made("h2", {}, "What followed by itself"), list, chain);
 }
 
-/** Return the names of the tools in a chain as one line, which opens to what the result holds. */
+/** Return one line with the names of a chain's tools. It opens to show the data of the result. */
 function chainLine(tools, held) {
   const line = made("summary", {}, ["nextTool", ...tools].join(" → "));
   return made("details", { class: "chain" }, line, made("pre", {}, JSON.stringify(held, null, 2)));
 }
 
-/** Return the call that has to come next, if it was left to nobody else. */
+/** Return the directive of a result, if there is one: nobody has followed it. */
 function offered(result) {
   const next = result._meta?.nextTool;
   return next && typeof next.tool === "string" ? next : undefined;
 }
 
-/** Return a button for it: the customer's own act, never this view's. */
+/** Return a button for a directive. Only the customer's click follows it. */
 function nextButton(next, then) {
   const words = STEPS[next.tool]?.[0] ?? `Go on: ${next.tool}`;
   const act = async () => then(next.tool, await host.call(next.tool, next.arguments ?? {}));
@@ -297,9 +297,9 @@ function nextButton(next, then) {
 
 // --- the host's context --------------------------------------------------------------------------
 
-function dress(context) {
+function applyContext(context) {
   const root = document.documentElement;
-  // The body's, not the page's: where that differs from the host's, browsers fill in a background.
+  // It is set on the body. On the page, browsers would add a background if the host's differs.
   if (context.theme === "light" || context.theme === "dark") {
     document.body.style.colorScheme = context.theme;
   }
@@ -312,11 +312,11 @@ function dress(context) {
       ({ timeZone } = new Intl.DateTimeFormat(locale, { timeZone: context.timeZone }).resolvedOptions());
     }
   } catch {
-    // A locale or a zone that this browser does not know: it keeps its own.
+    // The browser does not know this locale or time zone, and keeps its own.
   }
 }
 
-/** Begin: show the result that the host hands over, and what the tool was asked for before that. */
+/** Begin: pass the tool's arguments and then its result from the host to this view. */
 async function begin({ onInput, onResult, waiting }) {
   waitingCard(waiting);
   host.on("ui/notifications/tool-input", (params) => onInput?.(params.arguments ?? {}));
@@ -324,13 +324,13 @@ async function begin({ onInput, onResult, waiting }) {
   host.on("ui/notifications/tool-cancelled", () => {
     show(made("article", { class: "card" }, heading("This was stopped", "soft", "cross")));
   });
-  host.on("ui/notifications/host-context-changed", dress);
+  host.on("ui/notifications/host-context-changed", applyContext);
   host.on("ui/resource-teardown", () => {
     tornDown = true;
   });
   const room = new ResizeObserver(([{ target }]) => {
     host.resize(Math.ceil(target.scrollWidth), Math.ceil(target.getBoundingClientRect().height));
   });
-  dress(await host.greet());
+  applyContext(await host.greet());
   room.observe(document.getElementById("view"));
 }

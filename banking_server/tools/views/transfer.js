@@ -1,5 +1,5 @@
-/* The view of `prepare_money_transfer`, whatever it answers, and of the tool that confirms: which
-   account, what is about to move, the customer's own yes or no to it, and what became of it. */
+/* The view of `prepare_money_transfer` and of the tool that confirms: the choice of an account, the
+   prepared transfer, the customer's yes or no, and the outcome. */
 
 const PREPARE = "prepare_money_transfer";
 const CONFIRM = "confirm_or_cancel_money_transfer";
@@ -10,7 +10,7 @@ const PICKS = {
   toAccountId: "Where should the money go?",
 };
 
-/** How the states of a transfer that is over are shown. */
+/** The title, colour and drawing of each final status. */
 const ENDS = {
   posted: ["Transferred", "good", "check"],
   scheduled: ["Scheduled", "good", "clock"],
@@ -19,14 +19,14 @@ const ENDS = {
   failed: ["Not transferred", "bad", "cross"],
 };
 
-/** What was asked for, as arguments of `prepare_money_transfer`. */
+/** The customer's wishes so far, as arguments of `prepare_money_transfer`. */
 let wanted = {};
-/** The transfer that was shown last, the names of its accounts, and what confirms it. */
+/** The transfer that was shown last, the names of its accounts, and the secret that confirms it. */
 let transfer;
 let names = {};
 let secret;
 let clock;
-/** What the card says of the transfer itself; below that stands what followed, or is offered. */
+/** The parts of the card about the transfer itself. Follow-up calls and offers are below them. */
 let own = [];
 
 function draw(result, acted = false, below = after(result)) {
@@ -49,7 +49,7 @@ function parts(result, content, data) {
   if (content.status === "pending" || content.status === "confirmation_needed") return toConfirm(content);
   if (content.amount !== undefined && content.status in ENDS) return over(result, content);
   if (content.status === "declined") return [heading("No transfer", "soft", "cross"), text(result)];
-  return result.isError ? problem(result, content) : inWords("Your transfer", result);
+  return result.isError ? problem(result, content) : textOnly("Your transfer", result);
 }
 
 // --- the account picker --------------------------------------------------------------------------
@@ -83,14 +83,14 @@ function picker(content, data) {
   ];
 }
 
-/** Prepare it with what was asked for and what is chosen now; what is undefined is open again. */
+/** Prepare the transfer with the wishes so far and new ones. Undefined removes a wish. */
 async function prepare(more) {
   const given = Object.entries({ ...wanted, ...more }).filter(([, value]) => value !== undefined);
   wanted = Object.fromEntries(given);
   draw(await host.call(PREPARE, wanted), true);
 }
 
-// --- what is about to move -----------------------------------------------------------------------
+// --- the prepared transfer -----------------------------------------------------------------------
 
 function movement(content) {
   const side = (label, account, id) =>
@@ -149,8 +149,8 @@ function waitsForManager({ approval }) {
   return approval === "required" || approval === "requested";
 }
 
-/** Look without having been told to: show only what is new, and leave the keyboard where it is.
-    Return whether there is nothing new yet. */
+/** Look at the transfer without the customer's click: show changes only, and keep the focus. Return
+    whether to look again. */
 async function lookByItself(shown) {
   const answer = await host.call("look_at_transfer", { transferId: transfer.transferId });
   if (!shown.isConnected) return false;
@@ -164,7 +164,7 @@ async function lookByItself(shown) {
   return false;
 }
 
-/** Where no secret was given: the code from the bank's desk. */
+/** Return the form for the code from the bank's desk, for a transfer without a secret. */
 function codeForm(problem) {
   const field = made("input", {
     id: "code",
@@ -181,7 +181,7 @@ function codeForm(problem) {
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter") busyWith(send);
   });
-  // No form: hosts need not allow any.
+  // Not a form element: hosts may forbid them.
   return made(
     "div",
     { class: "code" },
@@ -193,7 +193,7 @@ function codeForm(problem) {
   );
 }
 
-/** Return when it expires, in words. */
+/** Return when the transfer expires, as text. */
 function left(expiresAt) {
   const minutes = Math.ceil((new Date(expiresAt) - Date.now()) / 60_000);
   const at = dateAndTime(expiresAt);
@@ -201,10 +201,10 @@ function left(expiresAt) {
   return minutes > 1 ? `${at} (in ${minutes} minutes)` : `${at} (in less than a minute)`;
 }
 
-/** Keep the time that is left right, and ask the bank once when there is none left. */
+/** Update the time that is left, and ask the bank once when it is over. */
 function count(content, until) {
   const isOver = () => new Date(content.expiresAt) <= Date.now();
-  // The clock here may be wrong: what the bank calls pending is shown as such.
+  // The clock of this computer may be wrong: the bank's status decides.
   if (isOver()) return;
   clock = setInterval(() => {
     until.textContent = left(content.expiresAt);
@@ -229,8 +229,8 @@ async function lookAgain() {
   drawAnew(await host.call("look_at_transfer", { transferId: transfer.transferId }), true);
 }
 
-/** Draw how the transfer stands now. A look undoes nothing: what followed, and what can follow still,
-    stays below it. */
+/** Draw the transfer's current status. Follow-up calls, and offers that are still possible, stay below
+    it. */
 function drawAnew(answer, acted) {
   const { status, approval } = answer.structuredContent ?? {};
   const isOffered = ({ dataset }) => {
@@ -242,7 +242,7 @@ function drawAnew(answer, acted) {
   draw(answer, acted, below.filter((part) => !part.classList.contains("next") || isOffered(part)));
 }
 
-// --- what became of it ---------------------------------------------------------------------------
+// --- the outcome ---------------------------------------------------------------------------------
 
 function over(result, content) {
   const [title, kind, drawn] = ENDS[content.status];
@@ -262,7 +262,7 @@ function over(result, content) {
   ];
 }
 
-/** Prepare the transfer that has expired once more, with the same details. */
+/** Prepare an expired transfer again, with the same details. */
 async function prepareAgain() {
   const { transferId, fromAccountId, toAccountId, amount, scheduledDate, memo } = transfer;
   const expiredTransferId = transferId;
@@ -289,7 +289,7 @@ function problem(result, content) {
   ].filter(Boolean);
 }
 
-/** Return what followed, or what the customer can let follow. */
+/** Return the follow-up calls that were made, and a button for the one that was not. */
 function after(result) {
   const steps = followed(result);
   const shown = [stepsTaken(result)];
@@ -300,11 +300,11 @@ function after(result) {
     shown.push(made("div", { class: "row" }, button("Show the new transfer", "primary", act, "next")));
   }
   const next = offered(result);
-  if (next) shown.push(nextButton(next, cameNext));
+  if (next) shown.push(nextButton(next, afterNextCall));
   return shown;
 }
 
-/** Show the handoff that somebody else's call has opened: it is looked up, and nothing is changed. */
+/** Return the handoff that a follow-up call opened. It is only looked up, not changed. */
 function handoffThatFollowed({ reason }) {
   const place = made("div", {});
   host.call("look_at_handoff", reason === undefined ? {} : { reason }).then((answer) => {
@@ -313,8 +313,8 @@ function handoffThatFollowed({ reason }) {
   return place;
 }
 
-/** Show what came of the call that the customer let follow. */
-function cameNext(tool, result) {
+/** Show the result of the follow-up call that the customer started. */
+function afterNextCall(tool, result) {
   if (tool === PREPARE) {
     wanted = {};
     draw(result, true);
@@ -323,7 +323,7 @@ function cameNext(tool, result) {
   const card = document.querySelector(".card");
   const offer = card.lastElementChild;
   if (result.isError) {
-    // It can be tried again: who is asked twice for the same is asked once.
+    // The customer can try again: the same request twice has the effect of one.
     offer.querySelector(".problem")?.remove();
     offer.append(made("p", { class: "problem", role: "alert" }, message(result)));
     return;
@@ -345,14 +345,14 @@ function cameNext(tool, result) {
 begin({
   waiting: "Preparing your transfer …",
   onInput(given) {
-    // Of the tool that confirms, too: it is about a transfer that there is.
+    // The tool that confirms gets the id of an existing transfer.
     if (given.transferId) transfer = { transferId: given.transferId };
     else wanted = { ...given };
   },
   onResult(result) {
     draw(result);
     const { status, createdAt } = result.structuredContent ?? {};
-    // A host may show again what it showed long ago: then the bank is asked how it stands now.
+    // A host may show an old result again: then the bank is asked for the current status.
     if (status === "pending" && Date.now() - new Date(createdAt) > 60_000) {
       lookByItself(document.querySelector(".card"));
     }

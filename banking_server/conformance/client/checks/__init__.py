@@ -1,13 +1,13 @@
 """The checks of clients, by kind: each function judges one run of the client.
 
 To find how a check is made, search for its id in the scripts (`specs/conformance/client/*.yaml`):
-the word after `assert` is its kind, and `@kind("word")` stands here. The kinds are explained for
-runners in other languages in `specs/conformance/README.md`.
+the name after `assert` is its kind, and the function with `@kind("name")` is here.
+`specs/conformance/README.md` explains the kinds for runners in other languages.
 
-- `calls`: which calls were made, with which arguments, and which were not, after the user cancelled
-  too;
-- `declaration`: what the client declared of itself, and what its calls said about the chain;
-- `printed`: what it handed on in the end.
+- `calls`: which calls were made, with which arguments, and which calls were not made, also after
+  the user cancelled;
+- `declaration`: what the client declared, and the provenance of its calls;
+- `printed`: the merged result that it printed.
 """
 
 from banking_server.conformance.client.checks import calls, declaration, printed
@@ -24,7 +24,7 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if (capability := case_run.missing_capability()) is not None:
         return NotApplicable(f"the client does not declare {capability}")
     if check.kind == "not_called" and check.at_most is None:
-        # A call without any justification is itself the evidence.
+        # A call that is never allowed needs no witness.
         judged = KINDS[check.kind](case_run, check)
         if isinstance(judged, Finding) and not judged.holds:
             return judged
@@ -37,8 +37,8 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if isinstance(judged, Finding) and not judged.holds and check.excused:
         outcome = case_run.end.outcome
         if outcome in check.excused:
-            return NotApplicable(f"the client ended the chain with {outcome}, and may")
+            return NotApplicable(f"the client ended the chain with {outcome}, which is allowed")
         if outcome is None:
             excuse = " or ".join(check.excused)
-            return Untestable(f"the client prints no outcome, and may have ended with {excuse}")
+            return Untestable(f"the client prints no outcome; {excuse} would be allowed")
     return judged

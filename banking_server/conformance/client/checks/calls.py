@@ -12,8 +12,8 @@ from banking_server.conformance.values import quote, same
 
 
 def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
-    """Judge that the expected call `number` was not made."""
-    # A client that makes the same call in another case has no own reason to decline it.
+    """Return the judgement for the expected call `number`, which was not made."""
+    # A client that makes the same call in another case has no reason of its own to decline it.
     no_excuse = bool(check.provided) and case_run.end.outcome == "declined"
     if not no_excuse and (excuse := case_run.excuse(number)) is not None:
         return excuse
@@ -27,7 +27,7 @@ def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
 
 
 def _visibility(case_run: CaseRun, name: str) -> str:
-    """Return what the tool list says about a tool for MCP Apps, or None."""
+    """Return what `tools/list` says about the visibility of a tool (MCP Apps), as text."""
     for tool in case_run.script.tools:
         if tool.name == name and (ui := within(tool.to_wire(), "_meta", "ui")):
             return f", for which tools/list has _meta.ui {quote(ui)}"
@@ -61,7 +61,7 @@ def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("not_called")
 def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The tool `tool` was called at most `at_most` times, on the other server if it says so."""
+    """The tool `tool` was called at most `at_most` times, on the other server if `other_server`."""
     log, where = case_run.log, ""
     if check.other_server:
         if case_run.other is None:
@@ -107,7 +107,7 @@ def _has_half_a_pair(value: Any) -> bool:
 
 @kind("call_count")
 def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The number of calls is `exactly`, or `at_most`, that many."""
+    """The number of calls is `exactly` or `at_most` the given number."""
     count = len(case_run.log.operations)
     most = check.exactly or check.at_most or 0
     if count <= most and (unproven := absence_unproven(case_run)) is not None:
@@ -121,7 +121,7 @@ def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("list_read_again")
 def list_read_again(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """After call number `witness` was answered, `tools/list` was requested, or a call made."""
+    """After call number `witness` was answered, `tools/list` was requested or a call was made."""
     read = any(
         request.method == "tools/list" and request.calls >= check.witness
         for request in case_run.log.requests
@@ -138,7 +138,7 @@ def list_read_again(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("authorization_kept")
 def authorization_kept(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """Every call carried the header `Authorization` of the first."""
+    """Every call had the header `Authorization` of the first call."""
     calls = case_run.log.operations
     if calls[0].authorization is None:
         return NotApplicable("the client does not use the bearerToken of the context")
@@ -147,7 +147,7 @@ def authorization_kept(case_run: CaseRun, check: ScriptCheck) -> Judged:
         not other,
         expected="the same Authorization with every call of the chain",
         seen=(
-            f"call {other[0].number} carries "
+            f"call {other[0].number} has "
             + ("none" if other[0].authorization is None else "another")
             if other
             else "the same"

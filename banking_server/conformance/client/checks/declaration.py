@@ -61,7 +61,7 @@ def _settings_in(capabilities: Json, *names: str) -> list[Any]:
 
 
 def chain_ids(case_run: CaseRun) -> list[str]:
-    """Return the chain ids that a run of the client used, as they are shown."""
+    """Return the chain ids of a run of the client, as reports show them."""
     return [
         quote(provenance["chainId"])
         for provenance in map(_provenance, case_run.log.operations)
@@ -71,7 +71,7 @@ def chain_ids(case_run: CaseRun) -> list[str]:
 
 @kind("provenance_present")
 def provenance_present(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """Every call after the first carried provenance."""
+    """Every call after the first had provenance."""
     without = [call.number for call in case_run.log.operations[1:] if IDENTIFIER not in call.meta]
     return Finding(
         not without,
@@ -82,10 +82,10 @@ def provenance_present(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("provenance_well_formed")
 def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """All provenance meets the published schema, and has the right number and chain."""
+    """All provenance meets the published schema, with the correct chain, level and tool."""
     carried = [call for call in case_run.log.operations if IDENTIFIER in call.meta]
     if not any(call.number > 1 for call in carried):
-        return Untestable("no follow-up call carries provenance")
+        return Untestable("no follow-up call has provenance")
     fault = next(_faults(case_run, carried), None)
     expected, call = fault or (SHAPE, carried[-1])
     return Finding(
@@ -96,13 +96,13 @@ def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 
 SHAPE = (
-    "an object with chainId (1 to 128 characters), level (an integer of at least 1) and, above "
-    "level 1 only, previousTool"
+    "an object with chainId (1 to 128 characters), level (an integer of at least 1) and, only "
+    "above level 1, previousTool"
 )
 
 
 def _faults(case_run: CaseRun, carried: list[Operation]) -> Iterator[tuple[str, Operation]]:
-    """Yield what was expected in place of what a call carries, and the call."""
+    """Yield each call with wrong provenance, after a text that says what was expected."""
     chain_id = None
     for call in carried:
         provenance = _provenance(call)
@@ -114,7 +114,7 @@ def _faults(case_run: CaseRun, carried: list[Operation]) -> Iterator[tuple[str, 
             yield f"chainId {quote(chain_id)}, as in the calls before", call
         earlier = case_run.earlier_chain_ids.get(quote(chain_id))
         if earlier is not None:
-            yield f"a chainId that no other chain had; this one had {earlier}", call
+            yield f"a chainId of its own; {earlier} had the same one", call
         if provenance["level"] != call.number:
             yield f"level {call.number}, the number of the call", call
         previous = case_run.log.operations[call.number - 2].tool

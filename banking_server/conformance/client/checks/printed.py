@@ -1,6 +1,6 @@
 """Checks of the merged result that the client printed.
 
-The expected result follows from the calls of the client and the mock server's responses.
+The expected result is made of the client's calls and the mock server's results.
 """
 
 import itertools
@@ -36,7 +36,7 @@ Compare = Callable[[CaseRun, ScriptCheck, Json], Judged]
 
 
 def _of_printed(compare: Compare) -> Kind:
-    """Make a check of the printed result: untestable if there is none."""
+    """Return a check that is untestable if the client printed no result."""
 
     @wraps(compare)
     def judge(case_run: CaseRun, check: ScriptCheck) -> Judged:
@@ -47,14 +47,14 @@ def _of_printed(compare: Compare) -> Kind:
 
 
 def _of_whole(compare: Compare) -> Kind:
-    """Make a check of a complete printed result, which has `isError`."""
+    """Return a check that applies only to a whole merged result: one that has `isError`."""
 
     @wraps(compare)
     def judge(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
         if "isError" not in printed:
             return NotApplicable("the client prints content and outcome only, no isError")
         if not _results(case_run):
-            return Untestable("no call brought a result")
+            return Untestable("no call had a result")
         return compare(case_run, check, printed)
 
     return _of_printed(judge)
@@ -71,18 +71,18 @@ def printed_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Jud
         expected=f"content in this order: {quote(wanted)}",
         seen=f"content: {quote(printed['content'])}"
         if missing is None
-        else f"{quote(missing)} is not at its place in {quote(printed['content'])}",
+        else f"{quote(missing)} is missing, or in a wrong place, in {quote(printed['content'])}",
     )
 
 
 @kind("printed_without")
 @_of_printed
 def printed_without(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """Neither the printed content nor the structured content has the text `text` anywhere."""
+    """Neither the printed content nor the structured content contains the text `text`."""
     forwarded = {name: printed.get(name) for name in ("content", "structuredContent")}
     return Finding(
         json.dumps(check.text)[1:-1] not in json.dumps(forwarded),
-        expected=f"nothing with {quote(check.text)}",
+        expected=f"content and structuredContent without {quote(check.text)}",
         seen=quote(forwarded),
     )
 
@@ -111,7 +111,7 @@ def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
 @kind("printed_one_result")
 @_of_printed
 def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The client printed one result, with content of the first step and of the last."""
+    """The client printed one result, with content of the first call and of the last."""
     results = [line for line in case_run.end.output.splitlines() if result_in(line) is not None]
     ends = [_content(case_run.log.operations[place]) for place in (0, -1)]
     whole = all(
@@ -119,15 +119,15 @@ def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
     )
     return Finding(
         len(results) == 1 and whole,
-        expected="one result, with content of the first step and of the last",
-        seen=f"{len(results)} results" + ("" if whole else ", the last one of some steps only"),
+        expected="one result, with content of the first call and of the last",
+        seen=f"{len(results)} results" + ("" if whole else ", the last one incomplete"),
     )
 
 
 @kind("printed_is_error")
 @_of_whole
 def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The printed `isError` is true if a result had it, or a follow-up call brought none."""
+    """The printed `isError` is true if a result has it, or a follow-up call had no result."""
     lost = any(each.fates[-1] == "unknown" for each in _follow_ups(case_run))
     wanted = lost or any(result.get("isError") is True for result in _results(case_run))
     return Finding(
@@ -140,17 +140,17 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Ju
 @kind("printed_structured_content")
 @_of_whole
 def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The printed `structuredContent` is absent, or that of the first call, with `followUps`."""
+    """The printed `structuredContent` is absent, or that of the first call with `followUps`."""
     first = _results(case_run)[0].get("structuredContent") or {}
     wanted = {name: value for name, value in first.items() if name != "nextStep"}
     seen = printed.get("structuredContent")
-    told = seen.get("followUps", []) if isinstance(seen, dict) else []
-    unnamed = _unnamed(case_run, told if isinstance(told, list) else [])
+    texts = seen.get("followUps", []) if isinstance(seen, dict) else []
+    unnamed = _unnamed(case_run, texts if isinstance(texts, list) else [])
     kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
     return Finding(
         seen is None or (kept and not unnamed),
-        expected=f"structuredContent {quote(wanted)}, with each follow-up call named in "
-        "followUps; or none",
+        expected=f"structuredContent {quote(wanted)} with a member followUps that names each "
+        "follow-up call, or no structuredContent",
         seen=f"structuredContent {quote(seen)}",
     )
 
@@ -158,7 +158,7 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
 @kind("printed_no_directive")
 @_of_whole
 def printed_no_directive(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The printed `_meta` has no `nextTool`, and `content` no words about one not followed."""
+    """The printed `_meta` has no `nextTool`, and `content` no marked item of the last result."""
     meta = printed.get("_meta")
     words = [
         item["text"]
@@ -168,7 +168,7 @@ def printed_no_directive(case_run: CaseRun, check: ScriptCheck, printed: Json) -
     forwarded = [text for text in words if text in _texts(printed)]
     return Finding(
         not forwarded and not (isinstance(meta, dict) and "nextTool" in meta),
-        expected="no nextTool in _meta, and no words about one in content",
+        expected="no nextTool in _meta, and no text in content that repeats a directive",
         seen=f"text {quote(forwarded[0])}" if forwarded else f"_meta {quote(meta)}",
     )
 
@@ -176,19 +176,19 @@ def printed_no_directive(case_run: CaseRun, check: ScriptCheck, printed: Json) -
 @kind("printed_follow_ups")
 @_of_whole
 def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The printed `followUps` have each follow-up call with its status, and a text names it."""
+    """The printed `followUps` lists each follow-up call with its status, and a text names it."""
     if not isinstance(printed.get("followUps"), list):
         return NotApplicable("the client does not print followUps")
     wanted = _follow_ups(case_run)
     unnamed = _unnamed(case_run, _texts(printed))
-    mistaken = _told_as_another(case_run) if _fits(case_run) else None
+    ambiguous = _ambiguous_status(case_run) if _lists_calls(case_run) else None
     return Finding(
-        _fits(case_run) and not unnamed and mistaken is None,
+        _lists_calls(case_run) and not unnamed and ambiguous is None,
         expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
         + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
         seen=f"followUps {quote(printed['followUps'])}"
         + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
-        + (f"; no text says that it is {mistaken}" if mistaken else ""),
+        + (f"; no text is for {ambiguous} alone" if ambiguous else ""),
     )
 
 
@@ -203,7 +203,7 @@ def _results(case_run: CaseRun) -> list[Json]:
 
 
 def _content(call: Operation) -> list[Json]:
-    """Return the content of the result of a call, without what is for the assistant alone."""
+    """Return the content of a call's result, without items for the assistant only."""
     return [
         item
         for item in (call.result or {}).get("content", [])
@@ -212,10 +212,10 @@ def _content(call: Operation) -> list[Json]:
 
 
 LONGEST: Final = 128
-"""Characters of a tool's name above which a client cuts it (TC-C-53)."""
+"""The longest name of a tool that a client prints whole, in characters (TC-C-53)."""
 
 NAME: Final = 100
-"""Characters of a tool's name that have to be told. A client may cut it, at 128 or before."""
+"""The first characters of a longer name that a text must have: clients cut at 128 or before."""
 
 
 @dataclass(frozen=True)
@@ -225,21 +225,21 @@ class _FollowUp:
     tool: str
     arguments: Json
     fates: tuple[str, ...]
-    """What may be said to have become of it."""
+    """The statuses that the client may report for it."""
     to_be_named: bool = True
-    """Whether a model has to be told its tool: the client found it in the list (TC-C-33)."""
+    """Whether a text must name its tool. It must if the client found it in the list (TC-C-33)."""
 
-    def in_words(self, with_arguments: bool) -> str:
+    def expected_name(self, with_arguments: bool) -> str:
         name = self.tool
         if len(name) > LONGEST:
             name = (
-                f"{name[:NAME]}… (a name of {len(name)} characters is to be cut to {LONGEST}, not "
-                f"left out; a text is looked for that has the first {NAME} of them)"
+                f"{name[:NAME]}… (a name of {len(name)} characters must be cut to {LONGEST}, not "
+                f"left out; the suite searches for its first {NAME} characters)"
             )
         return f"{name} with {quote(self.arguments)}" if with_arguments else name
 
     def is_named_in(self, text: str, with_arguments: bool) -> bool:
-        """Whether a text has the name of its tool, and the values of its arguments if need be."""
+        """Return whether a text names its tool, and, `with_arguments`, the values of these."""
         values = _plain_values(self.arguments) if with_arguments else []
         name = json.dumps(self.tool, ensure_ascii=False)[1:-1]
         # A long name is cut (TC-C-53), wherever the client cuts it.
@@ -247,8 +247,8 @@ class _FollowUp:
         return named and all(part in text for part in values)
 
 
-def _fits(case_run: CaseRun) -> bool:
-    """Whether the printed `followUps` have each follow-up call with what became of it."""
+def _lists_calls(case_run: CaseRun) -> bool:
+    """Return whether the printed `followUps` lists each follow-up call with a correct status."""
     wanted, named = _follow_ups(case_run), (case_run.end.printed or {}).get("followUps")
     if not isinstance(named, list) or len(named) != len(wanted):
         return False
@@ -260,42 +260,42 @@ def _fits(case_run: CaseRun) -> bool:
     )
 
 
-def _told_as_another(case_run: CaseRun) -> str | None:
-    """Return a status whose text for the model is also the text of another status, if any.
+def _ambiguous_status(case_run: CaseRun) -> str | None:
+    """Return a status whose text for the model is also the text for another status, or None.
 
-    The texts of other cases are compared too, since no chain has every status. Names of tools and
-    values of arguments are removed before.
+    Texts of other cases are compared too, since no chain has every status. Names of tools and
+    values of arguments are removed first.
     """
-    runs = [run for run in case_run.others.values() if run.log.operations and _fits(run)]
+    runs = [run for run in case_run.others.values() if run.log.operations and _lists_calls(run)]
     for fate in ("unknown", "not_made"):
         if not any(fate in call.fates for call in _follow_ups(case_run)):
             continue
         elsewhere: set[str] = set()
         for run in runs:
             if not any(fate in call.fates for call in _follow_ups(run)):
-                elsewhere |= _own_words(run)
-        if _own_words(case_run) <= elsewhere:
+                elsewhere |= _client_texts(run)
+        if _client_texts(case_run) <= elsewhere:
             return fate
     return None
 
 
-def _own_words(case_run: CaseRun) -> set[str]:
+def _client_texts(case_run: CaseRun) -> set[str]:
     """Return the texts that the client added to those of the server, without names and values."""
     items = [item for result in _results(case_run) for item in result.get("content", [])]
-    said = [item.get("text") for item in items]
+    from_server = [item.get("text") for item in items]
     names = {
         part
         for call in _follow_ups(case_run)
         for part in (call.tool, *_plain_values(call.arguments))
         if part
     }
-    words = set[str]()
+    added = set[str]()
     for text in _texts(case_run.end.printed or {"content": []}):
-        if text not in said:
+        if text not in from_server:
             for name in sorted(names, key=len, reverse=True):
                 text = text.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
-            words.add(text)
-    return words
+            added.add(text)
+    return added
 
 
 def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
@@ -303,7 +303,7 @@ def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
     wanted, first = _follow_ups(case_run), case_run.log.operations[0]
     counts = Counter([first.tool, *(each.tool for each in wanted)])
     return [
-        each.in_words(counts[each.tool] > 1)
+        each.expected_name(counts[each.tool] > 1)
         for each in wanted
         if each.to_be_named
         and not any(
@@ -313,7 +313,7 @@ def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
 
 
 def _plain_values(value: Any) -> list[str]:
-    """Return every value of some arguments that has no parts, as a text would have it."""
+    """Return the values of some arguments that are no object or list, as a text shows them."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -322,12 +322,12 @@ def _plain_values(value: Any) -> list[str]:
 
 
 def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
-    """Return each follow-up call, and what may be said to have become of it."""
+    """Return each follow-up call, with the statuses that the client may report for it."""
     calls = case_run.log.operations
     named: list[_FollowUp] = []
     for before, call in itertools.pairwise(calls):
         again = call.tool == before.tool and same(call.arguments, before.arguments)
-        # A call that is sent again is one call, and either answer says what became of it.
+        # A call that is sent again is one call. Its status is that of either answer.
         fates = named.pop().fates if again and named else ()
         fate = "unknown" if call.result is None else "made"
         fates = tuple(dict.fromkeys((*fates, fate)))
@@ -342,7 +342,7 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
 
 
 def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:
-    """Return the first expected item that is not printed at its place, or None."""
+    """Return the first expected item that is missing or in a wrong place, or None."""
     left = iter(printed)
     for item in wanted:
         if not any(_has(seen, item) for seen in left):
@@ -351,9 +351,9 @@ def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:
 
 
 def _has(seen: Any, wanted: Any) -> bool:
-    """Return whether a printed value has all that the server sent, except `_meta`.
+    """Return whether a printed value has every member that the server sent, except `_meta`.
 
-    Some clients print members that the server left out.
+    Some clients also print members that the server left out.
     """
     if isinstance(wanted, dict) and isinstance(seen, dict):
         return all(_has(seen.get(name), wanted[name]) for name in wanted if name != "_meta")

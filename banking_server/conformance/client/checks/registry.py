@@ -1,6 +1,6 @@
-"""Where the kinds of client checks are registered: each is a function under its word.
+"""The registry of the kinds of client checks: each kind is a function with a name.
 
-The word stands after `assert` in a script, which also says the full id of the check.
+A script has the name after `assert`, and the full id of the check.
 """
 
 from collections.abc import Callable
@@ -13,30 +13,30 @@ from banking_server.conformance.report.judgement import Judged, NotApplicable, U
 Kind = Callable[[CaseRun, ScriptCheck], Judged]
 
 KINDS: Final[dict[str, Kind]] = {}
-"""Every kind by its word, once the modules of this package are imported."""
+"""Every kind by its name, after the modules of this package are imported."""
 
 
-def kind(word: str) -> Callable[[Kind], Kind]:
-    """Register a function for the checks with `assert: word` in a script.
+def kind(name: str) -> Callable[[Kind], Kind]:
+    """Register a function for the checks with `assert: name` in a script.
 
     The function reads one run of the client and changes nothing.
     """
 
     def register(judge: Kind) -> Kind:
-        KINDS[word] = judge
+        KINDS[name] = judge
         return judge
 
     return register
 
 
 def absence_unproven(case_run: CaseRun) -> Untestable | NotApplicable | None:
-    """Return why this run cannot prove that the client leaves something undone; None if it can.
+    """Return why this run cannot prove that the client did not do something; None if it can.
 
-    Only a client that ended by itself decided not to do it. A client that reached its own limit did
-    not decide it either.
+    Only a client that ended by itself decided not to do it, and only if it did not end the chain at
+    its own limit.
     """
-    if not case_run.end.went_on:
-        return Untestable(f"{case_run.end}, so what it did not do says nothing")
+    if not case_run.end.ended_well:
+        return Untestable(f"{case_run.end}, so a call that it did not make proves nothing")
     if case_run.ended_at_own_limit:
         return NotApplicable("the client ended the chain at its limit")
     return None

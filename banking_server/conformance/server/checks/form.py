@@ -10,7 +10,7 @@ from banking_server.conformance.server.evidence import InterimResult, ResultWith
 from banking_server.conformance.values import quote
 
 TITLE_LENGTH: Final = 200
-"""Characters of a title at most."""
+"""The most characters of a title."""
 
 NOT_PLAIN: Final = frozenset({"Cc", "Zl", "Zp"})
 """Categories of characters that end a line, or control a terminal."""
@@ -48,12 +48,12 @@ def no_unknown_members(result: ResultWithDirective) -> Finding | None:
 
 @check("tool-chaining-server-directive-i-json", on=ResultWithDirective)
 def directive_i_json(result: ResultWithDirective) -> Finding:
-    """Every parser reads the same values from a directive."""
+    """Every parser reads the same values from a directive, because it is I-JSON."""
     faults = result.directive.faults
     return Finding(
         not faults,
-        expected="I-JSON, with no number but those that RFC 8785 writes with the same value",
-        seen="; ".join(faults) or "such a directive",
+        expected="I-JSON, with only such numbers as RFC 8785 writes with the same value",
+        seen="; ".join(faults) or "I-JSON",
     )
 
 
@@ -74,8 +74,8 @@ def title_plain(result: ResultWithDirective) -> Finding | None:
         and not any(
             unicodedata.category(each) in NOT_PLAIN or each in DIRECTIONS for each in title
         ),
-        expected=f"a text of 1 to {TITLE_LENGTH} characters on one line, without controls of its "
-        "direction",
+        expected=f"a text of 1 to {TITLE_LENGTH} characters on one line, without characters that "
+        "control its direction",
         seen=f"title: {quote(title)}"
         + (f", of {len(title)} characters" if isinstance(title, str) else ""),
     )
@@ -87,7 +87,7 @@ def no_directive_on_interim_result(result: InterimResult) -> Finding:
     return Finding(
         result.directive is None,
         expected=f"no _meta.{META_KEY} on an interim result: one that asks for input, or a task",
-        seen="none" if result.directive is None else "one",
+        seen="no directive" if result.directive is None else "a directive",
     )
 
 

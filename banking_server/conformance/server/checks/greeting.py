@@ -13,7 +13,7 @@ from banking_server.conformance.values import quote
 
 @check("tool-chaining-server-advertises", on=Greeting)
 def advertises(greeting: Greeting) -> Finding:
-    """The server's capabilities have the extension, on 2025-11-25 in either place."""
+    """The server's capabilities have the extension, on 2025-11-25 in one of two places."""
     either = " or capabilities.experimental" if greeting.era is Era.LEGACY else ""
     return Finding(
         bool(greeting.settings),

@@ -1,4 +1,4 @@
-"""Where checks are registered: each is a function under its full id."""
+"""The registry of the checks of servers: each check is a function with its full id."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from banking_server.conformance.server.evidence import Evidence
 
 E = TypeVar("E", bound=Evidence)
 
-Said = Judged | Sequence[Finding] | None
-"""None or an empty list: the evidence does not concern the check."""
+CheckResult = Judged | Sequence[Finding] | None
+"""What a check returns. None or an empty list: the evidence does not concern the check."""
 
 
 @dataclass(frozen=True)
@@ -21,23 +21,23 @@ class ServerCheck:
     on: type[Evidence]
     """The kind of evidence that it judges, and no other."""
     unseen: Untestable | NotApplicable
-    """The reason if a run had no such evidence, or none that concerns the check."""
-    judge: Callable[[Any], Said]
+    """The result if a run had no such evidence, or none that concerns the check."""
+    judge: Callable[[Any], CheckResult]
 
 
 CHECKS: Final[dict[str, ServerCheck]] = {}
-"""Every check of servers by its id, once the modules of this package are imported."""
+"""Every check of servers by its id, after the modules of this package are imported."""
 
 
 def check(
     check_id: str, *, on: type[E], unseen: Untestable | NotApplicable | None = None
-) -> Callable[[Callable[[E], Said]], Callable[[E], Said]]:
-    """Register a function as the check `check_id`, to be called with each evidence of type `on`.
+) -> Callable[[Callable[[E], CheckResult]], Callable[[E], CheckResult]]:
+    """Register a function as the check `check_id`, which is called with each evidence of type `on`.
 
-    `unseen` takes the place of what the type of evidence itself says if there is none.
+    `unseen` replaces the `unseen` of the type of evidence.
     """
 
-    def register(judge: Callable[[E], Said]) -> Callable[[E], Said]:
+    def register(judge: Callable[[E], CheckResult]) -> Callable[[E], CheckResult]:
         CHECKS[check_id] = ServerCheck(check_id, on, unseen or on.unseen, judge)
         return judge
 

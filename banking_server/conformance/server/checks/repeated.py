@@ -28,14 +28,14 @@ from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import quote
 
 DEFAULT_LIMIT: Final = 5
-"""Calls of a chain after which a client stops by default."""
+"""The most calls of a chain that a client makes by default."""
 
 
 @check("tool-chaining-server-chain-within-default-limit", on=FollowedChain)
 def chain_within_default_limit(chain: FollowedChain) -> Finding | None:
     """A chain ends within the default limit of clients, and has no cycle."""
     calls, directive = len(chain.calls), chain.directive
-    onward = "" if directive is None else " and a directive to another"
+    onward = "" if directive is None else ", and a directive to another call"
     made = [key_of(call.tool, call.arguments) for call in chain.calls]
     if directive is not None and directive.key in made:
         onward = f", and a directive back to {directive.tool} with the same arguments"
@@ -61,19 +61,19 @@ def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
 
 @check("tool-chaining-server-accepts-later-version", on=RepeatedWithLaterVersion)
 def accepts_later_version(repetition: RepeatedWithLaterVersion) -> Finding | None:
-    """A client of a later version is served like any other."""
+    """A client of a later version gets the same results."""
     return _with_directive(repetition)
 
 
 @check("tool-chaining-server-ignores-unknown-settings", on=RepeatedWithUnknownSettings)
 def ignores_unknown_settings(repetition: RepeatedWithUnknownSettings) -> Finding | None:
-    """A client whose settings say more is served like any other."""
+    """A client whose settings have unknown members gets the same results."""
     return _with_directive(repetition)
 
 
 @check("tool-chaining-server-malformed-settings-absent", on=RepeatedWithMalformedSettings)
 def malformed_settings_absent(repetition: RepeatedWithMalformedSettings) -> Finding:
-    """A client whose settings are malformed is served like one that did not declare."""
+    """A client with malformed settings gets the same results as one that did not declare."""
     return _alike(repetition)
 
 
@@ -91,10 +91,10 @@ def provenance_changes_nothing(repetition: Repetition) -> Finding:
 
 @check("tool-chaining-server-chained-call-authorized", on=Refusal)
 def chained_call_authorized(refusal: Refusal) -> Finding:
-    """A call that is refused stays refused, whatever chain it claims to belong to."""
+    """A call that is refused is also refused with the provenance of any chain."""
     return Finding(
         is_refused(refusal.again),
-        expected=f"refused as without a chain: {ending(refusal.first)}",
+        expected=f"refused, as without provenance: {ending(refusal.first)}",
         seen=f"{refusal.what}: {ending(refusal.again)}",
     )
 
@@ -107,20 +107,20 @@ def _with_directive(repetition: Repetition) -> Finding | None:
 
 def _alike(repetition: Repetition) -> Finding:
     first, again, differs = repetition.first, repetition.again, repetition.differs
-    expected = f"{ending(first)}, and the same again, {repetition.what}"
+    expected = f"{ending(first)}, and the same result again {repetition.what}"
     if not differs:
         return Finding(True, expected=expected, seen=ending(again))
     parts = {member[0] for member in differs}
     return Finding(
         False,
         expected=expected + _beside(first, parts),
-        seen=f"every time something else in {member_names(differs)}: {ending(again)}"
+        seen=f"every time a difference in {member_names(differs)}: {ending(again)}"
         + _beside(again, parts),
     )
 
 
 def _beside(call: ToolCall, parts: set[str]) -> str:
-    """Return what else the result has, if something beside its directive differs."""
+    """Return the other parts of the result that differ, as text."""
     result = call.final.result or {}
     content = f"; content {quote(content_of(call.final))}" if parts & {"content", "words"} else ""
     structured = f"; structuredContent {quote(result.get('structuredContent'))}"

@@ -39,7 +39,7 @@ def names_listed_tool(result: ResultWithDirective) -> Finding | None:
 
 @check("tool-chaining-server-intermediary-renames", on=DirectiveOfIntermediary)
 def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | None:
-    """An intermediary names the tool as its own list does, and so do the words."""
+    """The directive and the words of an intermediary name the tool as in its own list."""
     result, tool = passed_on.result, passed_on.result.directive.tool
     listed = _is_listed(result)
     if tool is None or not isinstance(listed, Finding) or not listed.holds:
@@ -59,8 +59,8 @@ def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | None:
     ]
     return Finding(
         not other,
-        expected=f"words that name {tool}",
-        seen=", ".join(other) or "such words, or none",
+        expected=f"words that name {tool}, or no words",
+        seen=", ".join(other) or "no other words",
     )
 
 
@@ -79,13 +79,13 @@ def _is_listed(result: ResultWithDirective) -> Finding | None:
     named = ", ".join(result.listed[:NAMES]) + (", …" if len(result.listed) > NAMES else "")
     return Finding(
         result.target is not None,
-        expected=f"a tool of tools/list, as it was read right afterwards as {client}: {named}",
+        expected=f"a tool of tools/list, which was read right afterwards as {client}: {named}",
         seen=result.directive.tool,
     )
 
 
 NAMES: Final = 30
-"""Names of a list that a message shows."""
+"""The most names of a list that a message shows."""
 
 
 VISIBILITY: Final = "visibility"
@@ -94,7 +94,7 @@ VISIBILITY: Final = "visibility"
 def hidden_from_model(tool: Json) -> bool:
     """Return whether a tool of `tools/list` has a visibility that lacks `"model"`.
 
-    A lone `"model"` counts as a list of one; whatever else is not a list lacks it.
+    The text `"model"` counts as a list of one. Any other value that is not a list lacks it.
     """
     ui = within(tool, "_meta", "ui")
     if VISIBILITY not in ui:
@@ -116,8 +116,8 @@ def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
         fault = first_fault(schema, arguments)
     except CannotTell as unknown:
         return Untestable(
-            f"whether the arguments for {result.directive.tool} are valid is more than the suite's "
-            f"validator (jsonschema-rs) can tell: {unknown}"
+            f"the suite's validator (jsonschema-rs) cannot tell whether the arguments for "
+            f"{result.directive.tool} are valid: {unknown}"
         )
     return Finding(
         fault is None,
@@ -129,14 +129,14 @@ def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
 
 @check("tool-chaining-server-arguments-declared", on=ResultWithDirective)
 def arguments_declared(result: ResultWithDirective) -> Finding | NotApplicable | None:
-    """The tool's input schema declares every argument, which catches one that is misspelt."""
+    """The tool's input schema declares every argument, so none is misspelt."""
     schema, arguments = _schema(result), result.directive.arguments
     if schema is None or arguments is None:
         return None
     tool = result.directive.tool
     if _declares_elsewhere(schema):
         return NotApplicable(
-            f"the input schema of {tool} does not declare its arguments by name alone"
+            f"the input schema of {tool} can declare arguments elsewhere than in properties"
         )
     properties = schema.get("properties")
     declared = properties.keys() if isinstance(properties, dict) else set()
@@ -144,7 +144,7 @@ def arguments_declared(result: ResultWithDirective) -> Finding | NotApplicable |
     return Finding(
         not undeclared,
         expected=f"only arguments that the input schema of {tool} declares",
-        seen=f"also {', '.join(undeclared)}" if undeclared else "only such",
+        seen=f"also {', '.join(undeclared)}" if undeclared else "only declared arguments",
     )
 
 
@@ -190,15 +190,15 @@ def no_secret_in_arguments(seen: DirectiveBesideSecrets) -> Finding:
     ]
     return Finding(
         not held,
-        expected="none of the values that the scenario calls secret",
-        seen=f"the value of {', '.join(held)}" if held else "none",
+        expected="a directive without the values that the scenario marks as secret",
+        seen=f"the value of {', '.join(held)}" if held else "no such value",
     )
 
 
 def holds_secret(value: Any, secret: str) -> bool:
     """Return whether a JSON value holds a secret: in a text or a name, as it is or encoded.
 
-    A very short secret has to be a whole value: as a part, "1" would be found anywhere.
+    A very short secret must be a whole value: a part such as "1" would be found anywhere.
     """
     match value:
         case dict():
@@ -248,7 +248,7 @@ _DECODINGS: Final[Sequence[Callable[[str], str]]] = (
     *(unquote, unquote_plus, html.unescape, _unescaped, _from_hex, _from_base64),
 )
 ENCODED_TIMES: Final = 4
-"""How many encodings of a secret, one inside the other, are searched."""
+"""The most encodings of a secret, one inside the other, that are searched."""
 
 
 def _in_text(secret: str, text: str) -> bool:

@@ -16,14 +16,13 @@ NEXT_STEP: Final = "nextStep"
 
 @check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
 def content_without_directive(result: ResultWithDirective) -> Finding:
-    """The content makes sense for a client that does not support directives."""
+    """There is content for a client that does not support directives."""
     words = words_of(result.content, result.directive)
     others = [item for item in result.content if item not in words]
     blank = [item for item in others if _is_blank(item)]
     return Finding(
         len(others) > len(blank),
-        expected="at least one content item besides the one that words the directive, "
-        "and not a blank text",
+        expected="at least one content item besides the words, and not a blank text",
         seen=f"{len(others)} such items" + (f", {len(blank)} of them blank" if blank else ""),
     )
 
@@ -48,9 +47,9 @@ def repeats_step_in_its_place(result: ResultWithDirective) -> Finding | None:
     ]
     return Finding(
         not repeating,
-        expected=f'{seen.tool} with its arguments in no item without the mark "{IDENTIFIER}": '
-        f'{{"describes": "{META_KEY}"}}, and in no member of structuredContent but {NEXT_STEP}',
-        seen=", ".join(repeating) or "nowhere else",
+        expected=f'{seen.tool} with its arguments only in items with the mark "{IDENTIFIER}": '
+        f'{{"describes": "{META_KEY}"}} and in the member {NEXT_STEP} of structuredContent',
+        seen=", ".join(repeating) or "only there",
     )
 
 
@@ -76,7 +75,7 @@ def _repeats(value: Any, seen: SeenDirective) -> bool:
 
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
 def intermediary_removes_directive(result: PassedOn) -> Finding:
-    """An intermediary that followed a directive removes all of it from the result."""
+    """An intermediary that followed a directive removes it and its words from the result."""
     left = _left(result)
     return Finding(
         not left,
@@ -97,7 +96,7 @@ def no_directive_across_servers(result: Crossing) -> Finding:
 
 
 def _left(result: PassedOn | Crossing) -> list[str]:
-    """Return as text what is left of a directive in a result."""
+    """Return the names of the parts of a directive that a result still has."""
     return [
         *(["the directive"] if result.directive is not None else []),
         *(["its words"] if words_of(result.content, result.directive) else []),
