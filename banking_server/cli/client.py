@@ -37,7 +37,7 @@ _LIST: Final = 10
 _NAMED: Final = 10
 """Tools that are named where none is like the one that was asked for."""
 
-TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
+TOKEN_VARIABLE = "MCP_TOKEN"  # noqa: S105 - its name, not its value
 
 CommandArgument = Annotated[
     list[str] | None,
@@ -48,7 +48,7 @@ CommandArgument = Annotated[
 ]
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent there."),
+    typer.Option("--url", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."),
 ]
 UnadvertisedOption = Annotated[
     bool,

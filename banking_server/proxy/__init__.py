@@ -18,4 +18,4 @@ is the server behind it, and to that server it is the client. Read in this order
 from typing import Final
 
 NAME: Final = "tool-chaining-proxy"
-TOKEN_VARIABLE: Final = "TOOL_CHAINING_PROXY_TOKEN"  # noqa: S105 - its name, not its value
+TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value

@@ -71,7 +71,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(
     monkeypatch.setenv("BANKING_MODEL_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
     if "@" not in url:
-        monkeypatch.setenv("BANKING_TOKEN", "secret-token")
+        monkeypatch.setenv("MCP_TOKEN", "secret-token")
     refused = cli(*command, "--url", url)
     assert refused.code == 2
     assert "The token would go to 192.0.2.1 unencrypted" in refused.err

@@ -15,9 +15,9 @@ from .support import serving, suite
 def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> None:
     server, path = SmallServer(), tmp_path / "first.yaml"
     with serving(server) as url:
-        run = suite("scenario", "--url", url, "-o", path)
+        run = suite("scenario", "--url", url, "--output", path)
         assert suite("scenario", "--url", url).output == path.read_text()
-        there = suite("scenario", "--url", url, "-o", path)
+        there = suite("scenario", "--url", url, "--output", path)
         assert (there.code, "the file exists" in there.errors) == (2, True)
     assert server.calls == 0
     assert (run.code, run.output, f"{path} --url {url}\n" in run.errors) == (0, "", True)

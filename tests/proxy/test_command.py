@@ -67,9 +67,9 @@ def test_what_cannot_be_is_one_line(arguments: tuple[str, ...], says: str) -> No
 def test_a_token_that_cannot_be_sent_is_named_and_not_shown(
     token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", token)
+    monkeypatch.setenv("MCP_TOKEN", token)
     problem = refused("--url", "http://localhost/mcp")
-    assert problem.startswith("TOOL_CHAINING_PROXY_TOKEN has a character")
+    assert problem.startswith("MCP_TOKEN has a character")
     assert "cret" not in problem
 
 
@@ -78,7 +78,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
     forwarding = ("--http", "--forward-authorization", "--url", "http://192.0.2.1/mcp")
     assert refused(*forwarding).startswith(in_the_clear)
     assert refused("--url", "http://user:pass@192.0.2.1/mcp").startswith(in_the_clear)
-    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", "secret")
+    monkeypatch.setenv("MCP_TOKEN", "secret")
     forwarding = ("--http", "--forward-authorization", "--url", "http://localhost/mcp")
     assert "leave one out" in refused(*forwarding)
     problem = refused("--url", "http://192.0.2.1/mcp")
@@ -168,7 +168,7 @@ def who(process: subprocess.Popen[str]) -> JSON:
 
 def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -> None:
     """A line that is no message is refused alone, and the server ends with the proxy."""
-    process = started("--", *STRANGE, STRANGE_SETTING="mine", TOOL_CHAINING_PROXY_TOKEN="secret")
+    process = started("--", *STRANGE, STRANGE_SETTING="mine", MCP_TOKEN="secret")
     say(process, MESSAGE % (1, "initialize", HELLO))
     assert answer(process)["result"]["serverInfo"]["name"] == "strange"
     behind = who(process)
