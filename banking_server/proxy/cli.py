@@ -107,7 +107,7 @@ def proxy(
         bool,
         typer.Option(
             "--insecure",
-            help="Send a token unencrypted to another computer, for anybody on the way to read.",
+            help="Allow sending the token to another computer over unencrypted http.",
         ),
     ] = False,
     version: Annotated[
@@ -183,8 +183,8 @@ def _server(
         secret = token or forwards or parts.password is not None
         if secret and not insecure and not stays_private(url):
             _refuse(
-                f"A token would go to {parts.hostname} unencrypted, for anybody on the way to "
-                "read. Use https, or --insecure if you know the way."
+                f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
+                "--insecure."
             )
         return Address(url, f"Bearer {token}" if token else None)
     if not command:
@@ -197,7 +197,7 @@ def _server(
 
 
 def _refuse(problem: str) -> NoReturn:
-    print(problem, file=sys.stderr)
+    print(f"{NAME}: {problem}", file=sys.stderr)
     raise typer.Exit(2)
 
 

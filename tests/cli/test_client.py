@@ -74,7 +74,7 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     ("server", "why"),
     [
         (("--url", f"http://127.0.0.1:{free_port()}/mcp"), ""),
-        (("--", "no-such-command-anywhere", "--url"), "there is no such command"),
+        (("--", "no-such-command-anywhere", "--url"), "there is no such command to start it"),
         (
             ("--", sys.executable, "-c", "import sys; sys.exit('No door\\x1b[2J')"),
             "the server ended instead of answering; what it wrote last to its standard error: "
@@ -83,7 +83,7 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     ],
 )
 def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...], why: str) -> None:
-    for asking in (("call", "tool"), ("call",), ("tools",)):
+    for asking in (("call", "tool"), ("tools",)):
         refused = cli(*asking, *server)
         assert (refused.code, refused.out) == (2, ""), refused
         (line,) = [line for line in refused.err.splitlines(True) if line[:9] != "[server] "]

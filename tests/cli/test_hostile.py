@@ -135,7 +135,3 @@ def test_without_a_list(
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)
     assert not STEERS.search(ended.out + ended.err)
-
-
-def test_arguments_need_a_tool(cli: Cli) -> None:
-    assert "needs the name of a tool" in cli("call", "--arguments", "{}").err

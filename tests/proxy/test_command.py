@@ -37,7 +37,8 @@ def refused(*arguments: str) -> str:
     ended = CliRunner().invoke(app, arguments)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.count("\n") == (1 if arguments else 2), ended.stderr
-    return ended.stderr
+    assert ended.stderr.startswith("tool-chaining-proxy: ")
+    return ended.stderr.partition(": ")[2]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_a_token_that_cannot_be_sent_is_named_and_not_shown(
 
 
 def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    in_the_clear = "A token would go to 192.0.2.1 unencrypted"
+    in_the_clear = "The token would go to 192.0.2.1 unencrypted"
     forwarding = ("--http", "--forward-authorization", "--url", "http://192.0.2.1/mcp")
     assert refused(*forwarding).startswith(in_the_clear)
     assert refused("--url", "http://user:pass@192.0.2.1/mcp").startswith(in_the_clear)
