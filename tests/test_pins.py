@@ -4,7 +4,6 @@ That the pins are in the ranges of the package, its installation in `.ci/run` fi
 """
 
 import re
-import shlex
 import tomllib
 from pathlib import Path
 

@@ -51,7 +51,7 @@ ELSEWHERE = {
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/proxy/test_suites.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/proxy/test_http.py",
     "banking-server serve --http": "tests/server/test_http.py",
-    "export BANKING_TOKEN=$(banking-server token --customer CUST001)": "tests/server/test_http.py",
+    "export MCP_TOKEN=$(banking-server token --customer CUST001)": "tests/server/test_http.py",
     "banking-server call list_accounts --url http://127.0.0.1:8000/mcp": (
         "tests/server/test_http.py"
     ),
@@ -75,7 +75,7 @@ ELSEWHERE = {
 
 SLOW = {
     f"tool-chaining-conformance {command} -- python {folder}orders.py"
-    for command in ("scenario -o orders.yaml", "server --scenario orders.yaml")
+    for command in ("scenario --output orders.yaml", "server --scenario orders.yaml")
     for folder in ("", "specs/examples/")
 }
 """What starts the same server as `call cancel_order` does, once more; run with --ci."""
@@ -111,7 +111,7 @@ class Shell:
     def run(self, command: str) -> None:
         if command in ELSEWHERE or (command in SLOW and not self._slow_ones):
             return
-        if written := re.match(r"tool-chaining-conformance (?:scenario|program) -o (\S+)", command):
+        if written := re.match(r"tool-chaining-conformance \w+ --output (\S+)", command):
             # The reader then completes the file: as it stands there already.
             file = self.folder / written[1]
             ready = file.rename(self.folder / "ready")

@@ -20,11 +20,11 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
-_TRY_EVERY_SECONDS = 0.001
-
 
 class DatabaseLost(DatabaseUnavailable):
     """A file of the database was deleted, replaced, overwritten or shortened while it was open."""
+
+    incident = ""
 
 
 def beside(path: Path, suffix: str) -> Path:
@@ -62,7 +62,7 @@ class FileLock:
             except BlockingIOError:
                 if time.monotonic() >= give_up_at:
                     raise TimeoutError from None
-                time.sleep(_TRY_EVERY_SECONDS)
+                time.sleep(0.001)
         try:
             yield
         finally:

@@ -34,8 +34,8 @@ def with_next_tool(
 
         return with_next_tool("It is locked.", "request_agent_handoff", {"reason": reason})
 
-    `result` is a text, content, or a whole result. `title` tells the user why, in plain text of at
-    most 200 characters on one line.
+    `result` is a text, content, or a whole result; the tool is annotated `-> CallToolResult`, not
+    `-> str`. `title` tells the user why, in plain text of at most 200 characters on one line.
 
     Raises ValueError if `tool` is empty, or `title` is empty or too long.
     """

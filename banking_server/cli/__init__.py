@@ -22,7 +22,7 @@ import typer
 
 from banking_server import __version__
 from banking_server.cli.chat import chat
-from banking_server.cli.client import WithCommand, call, demo, tools
+from banking_server.cli.client import call, demo, tools
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit, codes, handoffs_app, settle, token
 from banking_server.cli.doctor import doctor
@@ -38,9 +38,8 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose results name the next tool to call. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (*(serve, demo, doctor, install, call, tools, chat, codes, audit, settle, token),):
-    # Behind the `--` of `call` stands another command, even where no tool is named.
-    app.command(cls=WithCommand if command is call else None)(command)
+for command in (serve, demo, doctor, install, call, tools, chat, codes, audit, settle, token):
+    app.command()(command)
 app.add_typer(handoffs_app, name="handoffs")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(database_app, name="database")

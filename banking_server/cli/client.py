@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
 from banking_server.cli.arguments import read_arguments
+from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
 
 if TYPE_CHECKING:
@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
     """Connects to a server; takes the options of `connected` that a command adds."""
 
-_BEHIND_DASHES: Final = "banking_server.behind_dashes"
-
 _LIST: Final = 10
 """Seconds that the list of tools may take, if it only explains why a call failed."""
 
 _NAMED: Final = 10
 """Tools that are named where none is like the one that was asked for."""
 
-TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
+TOKEN_VARIABLE = "MCP_TOKEN"  # noqa: S105 - its name, not its value
 
 CommandArgument = Annotated[
     list[str] | None,
@@ -48,7 +46,7 @@ CommandArgument = Annotated[
 ]
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent there."),
+    typer.Option("--url", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."),
 ]
 UnadvertisedOption = Annotated[
     bool,
@@ -117,19 +115,16 @@ def demo(
 
 def call(
     ctx: typer.Context,
-    tool: Annotated[
-        str | None,
-        typer.Argument(help="The tool to call. Without it, the server's tools are listed."),
-    ] = None,
+    tool: Annotated[str, typer.Argument(help="The tool to call; `tools` lists them.")],
     command: CommandArgument = None,
     arguments: Annotated[
-        str | None,
+        str,
         typer.Option(
             metavar="JSON",
             help="The tool's arguments as a JSON object, or @FILE to read them from a file, or - "
             "to read them from standard input.",
         ),
-    ] = None,
+    ] = "{}",
     url: UrlOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the whole chain as JSON when it has ended.")
@@ -141,11 +136,12 @@ def call(
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     consent: Annotated[
-        Consent,
+        Consent | None,
         typer.Option(
-            help="Which follow-up calls are made: those that you agree to, all, or none.",
+            help="Which follow-up calls are made: those that you agree to, all, or none. Default: "
+            "ask.",
         ),
-    ] = Consent.ASK,
+    ] = None,
     follow_unadvertised: UnadvertisedOption = False,
     trust_hints: TrustOption = False,
     database: DatabaseOption = None,
@@ -159,49 +155,24 @@ def call(
     """
     import anyio
 
-    command = [*(command or []), *behind_dashes(ctx)]
+    if trust_hints and consent is not None:
+        raise CommandFailed("Give either --trust-hints or --consent, not both.")
     server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(timeout)
-    connect = connecting(server, timeouts, insecure=insecure)
-    if tool is None:
-        if arguments is not None:
-            raise typer.BadParameter("--arguments needs the name of a tool")
-        _tools(connect, timeouts.call, as_json=as_json)
-        return
-    parsed = read_arguments("{}" if arguments is None else arguments)
-    silence_libraries()
-    raise typer.Exit(
-        anyio.run(
-            partial(
-                _call,
-                connect,
-                tool,
-                parsed,
-                timeouts.call,
-                as_json=as_json,
-                limit=limit,
-                follows=consent,
-                follow_unadvertised=follow_unadvertised,
-                trust_hints=trust_hints or not (url or command),
-            )
-        )
+    calling = partial(
+        _call,
+        connecting(server, timeouts, insecure=insecure),
+        tool,
+        read_arguments(arguments),
+        timeouts.call,
+        as_json=as_json,
+        limit=limit,
+        follows=consent or Consent.ASK,
+        follow_unadvertised=follow_unadvertised,
+        trust_hints=trust_hints or not (url or command),
     )
-
-
-class WithCommand(TyperCommand):
-    """A command behind whose `--` stands another one, and nothing of its own."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what stands before `--`, and keep the rest as it is."""
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta[_BEHIND_DASHES] = args[at + 1 :]
-        return super().parse_args(ctx, args[:at])
-
-
-def behind_dashes(ctx: typer.Context) -> list[str]:
-    """Return the command that stands behind the `--` of a `WithCommand`."""
-    behind: list[str] = ctx.meta[_BEHIND_DASHES]
-    return behind
+    silence_libraries()
+    raise typer.Exit(anyio.run(calling))
 
 
 def tools(
@@ -217,9 +188,25 @@ def tools(
     customer: CustomerOption = None,
 ) -> None:
     """List the tools of any MCP server."""
+    import anyio
+
+    from banking_server.host.printing import console
+    from banking_server.host.tool_list import offer_of, show_offer
+
     server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(None)
-    _tools(connecting(server, timeouts, insecure=insecure), timeouts.call, as_json=as_json)
+    connect = connecting(server, timeouts, insecure=insecure)
+
+    async def read() -> dict[str, Any]:
+        async with connect() as (client, failures):
+            return await offer_of(client, failures, seconds=timeouts.call)
+
+    silence_libraries()
+    offer = anyio.run(read)
+    if as_json:
+        print(json.dumps(offer, indent=2))
+    else:
+        show_offer(console(sys.stdout), offer)
 
 
 def connecting(
@@ -228,7 +215,13 @@ def connecting(
     """Return what connects to a server, with the token of the environment."""
     from banking_server.host.connect import connected
 
-    token = os.environ.get(TOKEN_VARIABLE)
+    # A file that a token was read from often ends in a line break.
+    token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    if token and not (token.isascii() and token.isprintable()):
+        raise CommandFailed(
+            f"{TOKEN_VARIABLE} has a character that no HTTP header can have. A token is printable "
+            "ASCII, on one line."
+        )
     advice = (
         f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
         if token
@@ -243,24 +236,6 @@ def connecting(
         insecure=insecure,
         timeouts=timeouts,
     )
-
-
-def _tools(connect: "Connect", seconds: float, *, as_json: bool) -> None:
-    import anyio
-
-    from banking_server.host.printing import console
-    from banking_server.host.tool_list import offer_of, show_offer
-
-    async def read() -> dict[str, Any]:
-        async with connect() as (client, failures):
-            return await offer_of(client, failures, seconds=seconds)
-
-    silence_libraries()
-    offer = anyio.run(read)
-    if as_json:
-        print(json.dumps(offer, indent=2))
-    else:
-        show_offer(console(sys.stdout), offer)
 
 
 async def _call(

@@ -1,6 +1,5 @@
 """The database: create, reset, check, back up and restore it."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +8,7 @@ import typer
 
 from banking_server.cli.bank_session import run_on_bank
 from banking_server.cli.messages import CommandFailed, note
-from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
+from banking_server.cli.options import YesOption, ask, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
@@ -56,7 +55,7 @@ def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
 
 
 @database_app.command("check")
-def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
+def database_check(ctx: typer.Context) -> None:
     """Check that the ledger adds up and the records agree.
 
     A server may run meanwhile. Every fault is one line, and the exit code is then 1.
@@ -67,15 +66,11 @@ def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
     settings = settings_of(ctx)
     faults = run_on_bank(settings, lambda bank: find_faults(bank, utc_now()))
-    if as_json:
-        print(json.dumps({"database": str(settings.database), "faults": faults}))
-    elif faults:
-        for fault in faults:
-            say(console(sys.stdout), fault, style="red")
-    else:
-        print(f"No faults were found in {settings.database}.")
+    for fault in faults:
+        say(console(sys.stdout), fault, style="red")
     if faults:
         raise typer.Exit(1)
+    print(f"No faults were found in {settings.database}.")
 
 
 @database_app.command("backup")

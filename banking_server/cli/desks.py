@@ -8,11 +8,9 @@ import typer
 
 from banking_server.cli.bank_session import accepted, run_on_bank
 from banking_server.cli.messages import CommandFailed, unknown_customer
-from banking_server.cli.options import JsonOption, settings_of
+from banking_server.cli.options import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from banking_server.bank.storage import Bank
 
 handoffs_app = typer.Typer(help="List the customers who wait for an agent, or take one.")
@@ -23,19 +21,14 @@ ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
 
 
 @handoffs_app.callback(invoke_without_command=True)
-def handoffs(ctx: typer.Context, as_json: JsonOption = False) -> None:
+def handoffs(ctx: typer.Context) -> None:
     """List the customers who wait for an agent."""
     from banking_server.bank.handoffs import list_open_handoffs
-    from banking_server.cli.listings import handoff_as_json, show_handoffs
+    from banking_server.cli.listings import show_handoffs
     from banking_server.host.printing import console
 
-    if ctx.invoked_subcommand is not None:
-        return
-    waiting = run_on_bank(settings_of(ctx), list_open_handoffs)
-    if as_json:
-        _print_lines(map(handoff_as_json, waiting))
-    else:
-        show_handoffs(console(sys.stdout), waiting)
+    if ctx.invoked_subcommand is None:
+        show_handoffs(console(sys.stdout), run_on_bank(settings_of(ctx), list_open_handoffs))
 
 
 @handoffs_app.command("claim")
@@ -58,19 +51,15 @@ def claim_handoff(
 
 
 @approvals_app.callback(invoke_without_command=True)
-def approvals(ctx: typer.Context, as_json: JsonOption = False) -> None:
+def approvals(ctx: typer.Context) -> None:
     """List the transfers that wait for a manager."""
     from banking_server.bank.approvals import list_open_approvals
-    from banking_server.cli.listings import approval_as_json, show_open_approvals
+    from banking_server.cli.listings import show_open_approvals
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
-    if ctx.invoked_subcommand is not None:
-        return
-    waiting = run_on_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
-    if as_json:
-        _print_lines(map(approval_as_json, waiting))
-    else:
+    if ctx.invoked_subcommand is None:
+        waiting = run_on_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
         show_open_approvals(console(sys.stdout), waiting)
 
 
@@ -109,15 +98,9 @@ def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool
     show_approval(console(sys.stdout), accepted(outcome, "approval"))
 
 
-def _print_lines(lines: "Iterable[str]") -> None:
-    for line in lines:
-        print(line)
-
-
 def codes(
     ctx: typer.Context,
     customer: Annotated[str | None, typer.Option(help="List only this customer's codes.")] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """List the confirmation codes of pending transfers.
 
@@ -126,7 +109,7 @@ def codes(
     """
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.transfers.look import PendingCode, list_codes
-    from banking_server.cli.listings import code_as_json, show_codes
+    from banking_server.cli.listings import show_codes
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
     from banking_server.server.tokens import load_keys
@@ -140,17 +123,15 @@ def codes(
             raise unknown_customer(customer)
         return await list_codes(bank, key, utc_now(), customer)
 
-    waiting = run_on_bank(settings, read)
-    if as_json:
-        _print_lines(map(code_as_json, waiting))
-    else:
-        show_codes(console(sys.stdout), waiting)
+    show_codes(console(sys.stdout), run_on_bank(settings, read))
 
 
 def audit(
     ctx: typer.Context,
     customer: Annotated[str | None, typer.Option(help="List only this customer's calls.")] = None,
-    as_json: JsonOption = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on each line.")
+    ] = False,
 ) -> None:
     """Print the audit trail, oldest event first."""
     from banking_server.bank.accounts import list_customers
@@ -167,7 +148,7 @@ def audit(
         while events := await list_events(bank, customer, after=last):
             last = events[-1].event_id
             if as_json:
-                _print_lines(map(event_as_json, events))
+                print("\n".join(map(event_as_json, events)))
             else:
                 show_events(out, events)
         if not (last or as_json):

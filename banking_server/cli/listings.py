@@ -1,13 +1,8 @@
-"""What the commands of the bank's desks print, for agents, managers and auditors.
-
-With `--json` that is one object on each line, with names and amounts as on the wire of MCP: times
-are UTC in ISO 8601, amounts whole minor units, and what is not known is null.
-"""
+"""What the commands of the bank's desks print, for agents, managers and auditors."""
 
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from pydantic.alias_generators import to_camel
 from rich.console import Console
@@ -64,53 +59,15 @@ def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
         say(out, _transfer(transfer), indent=2)
 
 
-def handoff_as_json(handoff: Handoff) -> str:
-    """Return a handoff as one line of JSON."""
-    return _as_json(
-        _members(handoff, "handoff_id", "status", "customer_id", "choice", "reason"),
-        _members(handoff, "created_at", "claimed_by", "claimed_at"),
-    )
-
-
-def approval_as_json(request: OpenApproval) -> str:
-    """Return a request for approval as one line of JSON, with what it is about."""
-    approval = request.approval
-    return _as_json(
-        _members(approval, "approval_id", "status", "customer_id", "transfer_id", "reason"),
-        _members(approval, "created_at", "decided_by", "decided_at"),
-        _what_moves(request.transfer),
-    )
-
-
-def code_as_json(pending: PendingCode) -> str:
-    """Return a transfer's code as one line of JSON."""
-    return _as_json(
-        _members(pending.transfer, "transfer_id", "customer_id", "expires_at"),
-        _members(pending, "code", "needs_manager"),
-        _what_moves(pending.transfer),
-    )
-
-
 def event_as_json(event: AuditEvent) -> str:
-    """Return an event as one line of JSON."""
-    return _as_json(
-        _members(event, "event_id", "at", "customer_id", "tool", "outcome", "subject"),
-        _members(event, "chain_id", "chain_level", "chain_previous_tool"),
-    )
+    """Return an event as one line of JSON, with the names that MCP has for its members.
 
-
-def _what_moves(transfer: TransferView) -> dict[str, Any]:
-    return _members(transfer, "amount_minor", "currency", "from_account_id", "to_account_id")
-
-
-def _members(record: object, *names: str) -> dict[str, Any]:
-    """Return some attributes of a record by their names on the wire."""
-    return {to_camel(name): getattr(record, name) for name in names}
-
-
-def _as_json(*parts: dict[str, Any]) -> str:
-    merged = {name: value for part in parts for name, value in part.items()}
-    return json.dumps(merged, default=datetime.isoformat)
+    Its time is UTC in ISO 8601. What is not known is null.
+    """
+    names = ("event_id", "at", "customer_id", "tool", "outcome", "subject")
+    chain = ("chain_id", "chain_level", "chain_previous_tool")
+    members = {to_camel(name): getattr(event, name) for name in (*names, *chain)}
+    return json.dumps(members, default=datetime.isoformat)
 
 
 def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:

@@ -26,7 +26,6 @@ CodesOption = Annotated[
         "desk [BANKING_CODES, else asked over stdio and result over HTTP].",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on each line.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 

@@ -38,6 +38,7 @@ from banking_server.conformance.specification import read_yaml
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.child_process import CannotStart
 from banking_server.conformance.target.era import Era
+from banking_server.conformance.target.http import TOKEN_VARIABLE
 
 USAGE_ERROR = 2
 TERMINATED = 143
@@ -143,16 +144,19 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
 Command = Annotated[
     list[str] | None, typer.Argument(metavar="-- COMMAND…", help="The command that starts it.")
 ]
-Url = Annotated[str | None, typer.Option(metavar="URL", help="The URL of a running server.")]
+Url = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."),
+]
 Headers = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=ENVVAR",
-        help="Send this HTTP header with the value of this variable. May be repeated.",
+        help="Send another HTTP header, with the value of this variable. May be repeated.",
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this new file.")
+    Path | None, typer.Option(metavar="FILE", help="Write to this new file, not to the terminal.")
 ]
 
 
@@ -197,18 +201,9 @@ def server(
     options.make_folders()
     started = datetime.now(UTC)
     run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
-    _finish(
-        Report.on(
-            run,
-            target={"url": _without_credentials(url)}
-            if url
-            else {"command": redacted_command(command or ())},
-            scenarios=names,
-            started=started,
-            redaction=redaction,
-        ),
-        options,
-    )
+    at = {"url": _without_credentials(url)} if url else {"command": redacted_command(command or ())}
+    report = Report.on(run, target=at, scenarios=names, started=started, redaction=redaction)
+    _finish(report, options)
 
 
 @app.command("scenario")
@@ -282,30 +277,16 @@ def client(
     started = datetime.now(UTC)
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
     with programs as run_once:
-        run = run_client(
-            run_once,
-            scripts,
-            options.eras,
-            chosen,
-            options.timeout,
-            _progress(options),
-            only=only,
-        )
+        tell = _progress(options)
+        run = run_client(run_once, scripts, options.eras, chosen, options.timeout, tell, only=only)
     names = [
         script.scenario
         for script in scripts
         if only is None or any(name_of(script, case) in only for case in script.cases)
     ]
-    _finish(
-        Report.on(
-            run,
-            target={"command": redacted_command(command)},
-            scenarios=names,
-            started=started,
-            redaction=redaction,
-        ),
-        options,
-    )
+    at = {"command": redacted_command(command)}
+    report = Report.on(run, target=at, scenarios=names, started=started, redaction=redaction)
+    _finish(report, options)
 
 
 @app.command("list")
@@ -360,6 +341,15 @@ def server_target(
     if url is not None and not _is_usable(url):
         raise UsageError("--url must begin with http:// or https://, and name a host and its port")
     headers = dict(_header(each) for each in header or ())
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if url and token and "authorization" not in map(str.lower, headers):
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise UsageError(
+                f"the token in {TOKEN_VARIABLE} would go to {parts.hostname} unencrypted; use "
+                "https, or allow it with --header Authorization=VARIABLE"
+            )
+        headers["Authorization"] = f"Bearer {token}"
     for value in headers.values():
         redaction.add(value)
         redaction.add(value.partition(" ")[2])

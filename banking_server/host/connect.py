@@ -70,7 +70,7 @@ class Failures:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, FileNotFoundError):
-            return "there is no such command"
+            return "there is no such command to start it"
         words = error.message if isinstance(error, MCPError) else str(error)
         return self.more_of(error) or one_line(words or type(error).__name__, LINE)
 
@@ -159,7 +159,7 @@ def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
     try:
         parts = http_url(url)
     except ValueError as error:
-        raise ConnectionFailed(f"Cannot talk to that server: its address {error}.") from None
+        raise ConnectionFailed(f"--url {error}.") from None
     secret = has_token or parts.password is not None
     if secret and not insecure and not stays_private(url):
         raise ConnectionFailed(

@@ -5,14 +5,14 @@ program's own is. Nothing in it becomes a link or an image: tags stand there as 
 and an address stands beside the words that it is behind.
 """
 
-from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, TableElement
-from rich.segment import Segment
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from banking_server.host.printing import say, write
 from banking_server.text import printable
@@ -63,7 +63,11 @@ class MarkdownStream:
         if len(said) > MAX_RENDERED:
             say(self._out, said, indent=INDENT)
         else:
-            self._out.print(_Shown(_Markdown(printable(said))), end="")
+            with self._out.capture() as rendered:
+                self._out.print(Padding(_Markdown(printable(said)), (0, 0, 0, INDENT)))
+            for line in Text.from_ansi(rendered.get().removesuffix("\n")).split("\n"):
+                line.rstrip()  # Rich fills each line up to the width of the terminal.
+                self._out.print(line, soft_wrap=True)
 
 
 class _Table(TableElement):
@@ -89,40 +93,11 @@ class _Markdown(Markdown):
     def __init__(self, text: str) -> None:
         super().__init__("", hyperlinks=False)
         parser = MarkdownIt("commonmark", {"html": False})
-        parser.enable(["table", "strikethrough"]).disable(["image", "autolink", "reference"])
+        parser.enable(["table", "strikethrough"])
+        # An entity could be a character that steers the terminal.
+        parser.disable(["image", "autolink", "reference", "entity"])
         self.parsed = parser.parse(text)
         for token in self.parsed:
             for part in token.children or ():
                 # A model that begins a new line means one.
                 part.type = "hardbreak" if part.type == "softbreak" else part.type
-
-
-class _Shown:
-    """Markdown rendered, with each line indented, and no blanks at its end.
-
-    What it is made of was `printable` before, but `&#8238;` is a character only now.
-    """
-
-    def __init__(self, markdown: Markdown) -> None:
-        self._markdown = markdown
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Render, and let nothing through that steers."""
-        inner = options.update(width=max(options.max_width - INDENT, 1))
-        lines = [
-            list(_without_end(line))
-            for line in console.render_lines(self._markdown, inner, pad=False)
-        ]
-        with_text = [number for number, line in enumerate(lines) if line]
-        for line in lines[with_text[0] : with_text[-1] + 1] if with_text else ():
-            yield Segment(" " * INDENT if line else "")
-            yield from line
-            yield Segment.line()
-
-
-def _without_end(line: list[Segment]) -> Iterator[Segment]:
-    """Return what is seen of a line: without the blanks at its end."""
-    length = max((n for n, part in enumerate(line, 1) if part.text.strip()), default=0)
-    for number, part in enumerate(line[:length], 1):
-        text = printable(part.text)
-        yield Segment(text.rstrip() if number == length else text, part.style)

@@ -1,5 +1,6 @@
 """The tools of any server, told in short to a person, or whole as JSON."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,8 +19,8 @@ from banking_server.host.plain import LINE, NAME
 from banking_server.host.printing import compact, say, say_in_parts
 from banking_server.text import one_line
 
-_DESCRIPTION: Final = 240
-"""Characters of a description that are shown; `--json` has the rest."""
+_SENTENCE: Final = re.compile(r"(.+?[.!?])(?= +[^a-z])")
+"""The first sentence of a description, if another one follows; `--json` has the rest."""
 
 _VALUES: Final = 6
 """Values of one argument that are shown, where it takes no others."""
@@ -75,26 +76,33 @@ def show_offer(out: Console, offer: Mapping[str, Any]) -> None:
     name, title = _text(server, "name"), _text(server, "title")
     who = f"{name or 'A server without a name'} {_text(server, 'version')}".strip()
     more = f"{f', {title}' if title else ''}: {count} (MCP {_text(offer, 'protocolVersion')})"
-    chains = ". It advertises tool chaining" if offer["toolChaining"] else ""
+    chains = (
+        ". It advertises tool chaining: a result can name the next tool"
+        if offer["toolChaining"]
+        else ""
+    )
     say_in_parts(out, (who, "bold"), (f"{more}{chains}", ""))
     for tool in tools:
         say(out, "")
-        show_tool(out, tool)
+        _show_tool(out, tool, chains=offer["toolChaining"])
 
 
-def show_tool(out: Console, tool: Mapping[str, Any]) -> None:
-    """Print a tool: its names, what a call may do, what it is for, and its arguments."""
+def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:
+    """Print a tool: its names, what a call may do, what it is for, and its arguments.
+
+    `chains` says whether its server advertises tool chaining.
+    """
     name = _text(tool, "name") or "(a tool without a name)"
     title = _text(tool, "title") or _text(_mapping(tool.get("annotations")), "title")
     also = f"  {title}" if title not in ("", name) else ""
     say_in_parts(out, (name, "bold cyan"), (also, "bold"))
-    say_in_parts(out, *_hints(tool), indent=2)
-    if description := _text(tool, "description", _DESCRIPTION):
+    say_in_parts(out, *_hints(tool, chains=chains), indent=2)
+    if description := _first_sentence(tool):
         say(out, description, indent=2)
     schema = _mapping(tool.get("inputSchema"))
     arguments, required = _mapping(schema.get("properties")), _list(schema.get("required"))
     for argument in arguments:
-        about = _text(_mapping(arguments[argument]), "description", _DESCRIPTION)
+        about = _first_sentence(_mapping(arguments[argument]))
         say_in_parts(
             out,
             (one_line(argument, NAME), "cyan"),
@@ -118,15 +126,18 @@ def may_do(tool: Mapping[str, Any]) -> tuple[str, str]:
     return ANYTHING, "red"
 
 
-def _hints(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a server says of a tool, each hint with its style."""
+def _hints(tool: Mapping[str, Any], *, chains: bool) -> list[tuple[str, str]]:
+    """Return what a server says of a tool, each hint with its style.
+
+    A tool whose output schema has no `nextStep` can name a next tool too, which nobody knows.
+    """
     hints = _mapping(tool.get("annotations"))
     told = [may_do(tool)]
     if hints.get("idempotentHint") is True and hints.get("readOnlyHint") is not True:
         told.append(("repeatable", "dim"))
     if hints.get("openWorldHint") is True:
         told.append(("reaches out to other systems", "dim"))
-    if has_next_step(_mapping(tool.get("outputSchema"))):
+    if chains and has_next_step(_mapping(tool.get("outputSchema"))):
         told.append(("can name a next tool", "magenta"))
     return [part for hint in told for part in ((", ", ""), hint)][1:]
 
@@ -162,6 +173,12 @@ def _kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: 
 def _either(words: list[str]) -> str:
     """Return what is one of these; that it may be null as well goes without saying."""
     return " or ".join(dict.fromkeys(word for word in words if word != "null")) or "null"
+
+
+def _first_sentence(holder: Mapping[str, Any]) -> str:
+    text = _text(holder, "description", LINE)
+    first = _SENTENCE.match(text)
+    return first[1] if first else text
 
 
 def _text(holder: Mapping[str, Any], name: str, length: int = NAME) -> str:

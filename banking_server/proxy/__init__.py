@@ -19,4 +19,4 @@ order:
 from typing import Final
 
 NAME: Final = "tool-chaining-proxy"
-TOKEN_VARIABLE: Final = "TOOL_CHAINING_PROXY_TOKEN"  # noqa: S105 - its name, not its value
+TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value

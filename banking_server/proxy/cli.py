@@ -33,7 +33,7 @@ def proxy(
         str | None,
         typer.Option(
             metavar="URL",
-            help=f"The server's URL, in place of a command. Its token is in {TOKEN_VARIABLE}.",
+            help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent.",
         ),
     ] = None,
     http: Annotated[
@@ -197,7 +197,7 @@ def _server(
 
 
 def _refuse(problem: str) -> NoReturn:
-    print(problem, file=sys.stderr)
+    print(f"{NAME}: {problem}", file=sys.stderr)
     raise typer.Exit(2)
 
 

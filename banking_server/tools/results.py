@@ -13,6 +13,7 @@ from mcp.types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from banking_server.bank.file_watch import DatabaseLost
 from banking_server.bank.rules import Argument, NotFound, Refused, TooMany
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone
 from banking_server.chaining import META_KEY, Directive, NextStep
@@ -107,10 +108,8 @@ def with_message(message: str, structured: Structured) -> dict[str, Any]:
 
     Some hosts show their model and user only the structured content.
     """
-    return {
-        **structured.model_dump(mode="json", by_alias=True, exclude_none=True),
-        "message": message,
-    }
+    members = structured.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {**members, "message": message}
 
 
 def result(
@@ -128,10 +127,9 @@ def result(
     audience of its own; text for the user is also part of the structured `message`. `then` is the
     directive to the next tool, if there is one.
     """
-    content = [text(message, audience), *more]
     for_user = [message, *(item.text for item in more if for_user_alone(on_the_wire(item)))]
     return CallToolResult(
-        content=list(content),
+        content=[text(message, audience), *more],
         structured_content=with_message("\n".join(for_user), structured),
         is_error=is_error,
         _meta=None if then is None else {META_KEY: then.to_wire()},
@@ -170,9 +168,8 @@ _NAMED: Final = 10
 
 def _where(outcome: NotFound) -> str:
     """Return which tool gives the id, with the ids of the customer's accounts."""
-    given_by = _GIVEN_BY.get(outcome.field)
-    if given_by is not None:
-        return f"{given_by} gives the id"
+    if outcome.field in _GIVEN_BY:
+        return f"{_GIVEN_BY[outcome.field]} gives the id"
     known = ", ".join(outcome.known[:_NAMED])
     return f"list_accounts gives the ids{': ' if known else ''}{known}"
 
@@ -205,11 +202,14 @@ def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
 
 
 def log_incident(called: str, problem: BaseException | str) -> str:
-    """Log an error of the bank, and return its incident number."""
+    """Log an error of the bank, and return its incident number; a lost database has only one."""
     incident = secrets.token_hex(4)
-    if isinstance(
-        problem, str | DatabaseUnavailable | MaybeDone
-    ):  # The message is complete and needs no traceback.
+    if isinstance(problem, DatabaseLost):
+        if problem.incident:
+            return problem.incident
+        problem.incident = incident
+        logger.error("Incident %s in %r: the database is lost", incident, called)
+    elif isinstance(problem, str | DatabaseUnavailable | MaybeDone):  # Complete in one line.
         logger.error("Incident %s in %r: %s", incident, called, problem)
     else:
         logger.error("Incident %s in %r", incident, called, exc_info=problem)

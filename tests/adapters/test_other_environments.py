@@ -166,7 +166,7 @@ def test_the_programs_of_the_page_run(world: World, tmp_path: Path, adapter: str
     ):
         page = block(PAGE, adapter, "python")
         program.write_text(page.replace("http://127.0.0.1:8000/mcp", server.url), encoding="utf-8")
-        home = environment() | {"BANKING_TOKEN": server.token()}
+        home = environment() | {"MCP_TOKEN": server.token()}
         home |= {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "none"}
         ended = subprocess.run(
             [str(PYTHON), program], env=home, capture_output=True, text=True, timeout=PATIENCE

@@ -214,7 +214,7 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
 def test_what_cannot_work_is_said_at_once(
     monkeypatch: pytest.MonkeyPatch, piped: Piped, command: list[str], told: str
 ) -> None:
-    monkeypatch.setenv("BANKING_TOKEN", "for one of them")
+    monkeypatch.setenv("MCP_TOKEN", "for one of them")
     with scripted_model([]) as model:
         code, out, err = piped(model, *command)
     assert (code, out, model.requests) == (2, "", [])

@@ -236,7 +236,7 @@ async def at_scale(bench: Bench) -> Fell:
 async def proxy(bench: Bench) -> Fell:
     server = bench.bank()
     token, arguments = caller(server).token, ["--url", server.url, "--http", "--port"]
-    port = bench.start("banking_server.proxy", *arguments, TOOL_CHAINING_PROXY_TOKEN=token)
+    port = bench.start("banking_server.proxy", *arguments, MCP_TOKEN=token)
     database = bench.folder / "piped.db"
     args = ["-m", "banking_server.proxy", "--", *command("--database", str(database))]
     through = StdioServerParameters(command=sys.executable, args=args, env=environment())

@@ -60,13 +60,13 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
         refused = cli("call", "first", "--url", f"{origin}/no_token")
         assert refused.err == (
             f"banking-server: Cannot talk to {origin}/no_token: the server answered HTTP 401 No: "
-            "Who is it?. Set BANKING_TOKEN to a token for that server (for your own bank: "
+            "Who is it?. Set MCP_TOKEN to a token for that server (for your own bank: "
             "`banking-server token`)\n"
         )
         assert cli("tools", "--url", f"{origin}/no_token") == refused
-        monkeypatch.setenv("BANKING_TOKEN", "of-yesterday")
+        monkeypatch.setenv("MCP_TOKEN", "of-yesterday")
         refused = cli("call", "first", "--url", f"{origin}/no_token")
-    assert "The server does not accept the token in BANKING_TOKEN: set it" in refused.err
+    assert "The server does not accept the token in MCP_TOKEN: set it" in refused.err
     assert "of-yesterday" not in refused.err
 
 
@@ -74,7 +74,7 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     ("server", "why"),
     [
         (("--url", f"http://127.0.0.1:{free_port()}/mcp"), ""),
-        (("--", "no-such-command-anywhere", "--url"), "there is no such command"),
+        (("--", "no-such-command-anywhere", "--url"), "there is no such command to start it"),
         (
             ("--", sys.executable, "-c", "import sys; sys.exit('No door\\x1b[2J')"),
             "the server ended instead of answering; what it wrote last to its standard error: "
@@ -83,7 +83,7 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     ],
 )
 def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...], why: str) -> None:
-    for asking in (("call", "tool"), ("call",), ("tools",)):
+    for asking in (("call", "tool"), ("tools",)):
         refused = cli(*asking, *server)
         assert (refused.code, refused.out) == (2, ""), refused
         (line,) = [line for line in refused.err.splitlines(True) if line[:9] != "[server] "]
@@ -185,7 +185,7 @@ def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: C
 def test_a_command_gets_the_environment_but_for_secrets(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secrets = ["BANKING_TOKEN", "BANKING_SECRET", "BANKING_MODEL_KEY"]
+    secrets = ["MCP_TOKEN", "BANKING_SECRET", "BANKING_MODEL_KEY"]
     for name in secrets:
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("SOMETHING", "else")

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,20 +18,7 @@ from .support import (
 
 pytestmark = pytest.mark.usefixtures("created")
 
-MOVES = {
-    "amountMinor": 1_200_000,
-    "currency": "USD",
-    "fromAccountId": "acc_savings_001",
-    "toAccountId": "acc_everyday_001",
-}
 IN_WORDS = "12,000.00 USD from High Yield Savings to Everyday Checking"
-
-
-def as_json(cli: Cli, command: str) -> dict[str, Any]:
-    """Return the one object that a listing prints."""
-    (line,) = cli(command, "--json").out.splitlines()
-    found: dict[str, Any] = json.loads(line)
-    return found
 
 
 def test_the_agents_desk(cli: Cli, database: Path) -> None:
@@ -42,13 +28,10 @@ def test_the_agents_desk(cli: Cli, database: Path) -> None:
     listed = cli("handoffs").out
     assert listed.startswith(f"{handoff}  open\n  CUST001 wants to be called back, since ")
     assert listed.endswith("  [b]Locked[/b]\n")
-    waiting = as_json(cli, "handoffs")
-    assert (waiting["handoffId"], waiting["choice"]) == (handoff, "callback")
-    assert (waiting["reason"], waiting["claimedBy"]) == ("[b]Locked[/b]", None)
     claim = ("handoffs", "claim", handoff, "--agent")
     claimed = cli(*claim, "Ada")
     assert (claimed.code, claimed.out.splitlines()[-1]) == (0, "  taken by Ada")
-    assert (cli("handoffs").out, cli("handoffs", "--json").out) == (nobody, "")
+    assert cli("handoffs").out == nobody
     assert cli(*claim, "Ada") == claimed
     assert "Ada" in one_line(cli(*claim, "Bob"))
     assert "'ho_none'" in one_line(cli("handoffs", "claim", "ho_none", "--agent", "Ada"))
@@ -61,9 +44,6 @@ def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str)
     listed = cli("approvals").out
     assert listed.startswith(f"{approval}  requested\n  CUST001, asked on ")
     assert IN_WORDS in listed
-    asked = as_json(cli, "approvals")
-    assert asked == asked | MOVES | {"approvalId": approval, "status": "requested"}
-    assert (asked["customerId"], asked["decidedBy"]) == ("CUST001", None)
     decided = cli("approvals", decision, approval, "--manager", "Grace")
     assert decided.code == 0
     assert decided.out.startswith(f"{approval}  {status}\n")
@@ -83,9 +63,6 @@ def test_the_codes_of_what_waits_to_be_confirmed(
     assert re.fullmatch(r"tr_[0-9a-f]{16}  \d{6}", first)
     assert re.fullmatch(r"  CUST001, until .* UTC, after a manager has approved it", until)
     assert IN_WORDS in what
-    each = as_json(cli, "codes")
-    assert each == each | MOVES | {"customerId": "CUST001", "needsManager": True}
-    assert f"{each['transferId']}  {each['code']}" == first
     assert cli("codes", "--customer", "CUST002").out.startswith("No transfer")
     assert "'CUST999'" in one_line(cli("codes", "--customer", "CUST999"))
     # They are of the servers' secret, or none.
@@ -101,7 +78,7 @@ def test_the_audit_trail(cli: Cli, database: Path) -> None:
     shown = cli("audit").out.splitlines()
     assert shown[0].endswith(f"CUST001  request_agent_handoff  handoff_opened {handoff}")
     assert shown[1] == "  chain c-1, call 1"
-    event = as_json(cli, "audit")
+    event = json.loads(cli("audit", "--json").out)
     assert event["tool"] == "request_agent_handoff"
     assert (event["chainId"], event["chainLevel"], event["chainPreviousTool"]) == ("c-1", 1, None)
     assert cli("audit", "--customer", "CUST001").out.splitlines() == shown

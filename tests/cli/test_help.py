@@ -9,6 +9,8 @@ import typer
 from banking_server import cli as bank
 from banking_server.agent.settings import FROM_ENVIRONMENT
 from banking_server.conformance import cli as suite
+from banking_server.conformance.target import http
+from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy import cli as proxy
 from banking_server.server.settings import Settings
 
@@ -17,7 +19,7 @@ PROGRAMS = {
     "tool-chaining-proxy": proxy.app,
     "tool-chaining-conformance": suite.app,
 }
-TOKENS = ("BANKING_TOKEN", "TOOL_CHAINING_PROXY_TOKEN")
+TOKENS = {bank.client.TOKEN_VARIABLE, TOKEN_VARIABLE, http.TOKEN_VARIABLE}
 
 
 def commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -50,6 +52,10 @@ def test_one_idea_has_one_name_in_all_programs() -> None:
     shared = {"--url", "--consent", "--limit", "--timeout", "--trust-hints", "--insecure"}
     assert {*shared, "--follow-unadvertised"} <= {*options(call)} & {*options(in_front)}
     assert "--timeout" in options(COMMANDS["tool-chaining-conformance server"])
+    assert {"MCP_TOKEN"} == TOKENS
+    # A folder for reports; the file that a command writes is `--output`.
+    short = [each for command in COMMANDS.values() for each in command.params if "-o" in each.opts]
+    assert {each.name for each in short} == {"output_dir"}
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if " " in name])

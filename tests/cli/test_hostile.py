@@ -71,7 +71,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(
     monkeypatch.setenv("BANKING_MODEL_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
     if "@" not in url:
-        monkeypatch.setenv("BANKING_TOKEN", "secret-token")
+        monkeypatch.setenv("MCP_TOKEN", "secret-token")
     refused = cli(*command, "--url", url)
     assert refused.code == 2
     assert "The token would go to 192.0.2.1 unencrypted" in refused.err
@@ -134,7 +134,3 @@ def test_without_a_list(
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)
     assert not STEERS.search(ended.out + ended.err)
-
-
-def test_arguments_need_a_tool(cli: Cli) -> None:
-    assert "needs the name of a tool" in cli("call", "--arguments", "{}").err

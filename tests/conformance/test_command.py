@@ -181,9 +181,9 @@ def test_a_check_can_be_left_out() -> None:
 def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> None:
     server, path = SmallServer(), tmp_path / "first.yaml"
     with serving(server) as url:
-        run = suite("scenario", "--url", url, "-o", path)
+        run = suite("scenario", "--url", url, "--output", path)
         assert suite("scenario", "--url", url).output == path.read_text()
-        there = suite("scenario", "--url", url, "-o", path)
+        there = suite("scenario", "--url", url, "--output", path)
         assert (there.code, "the file exists" in there.errors) == (2, True)
     assert server.calls == 0
     assert (run.code, run.output, f"{path} --url {url}\n" in run.errors) == (0, "", True)
@@ -199,22 +199,25 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
 
 
 def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
-    token = "Bearer xyz-very-secret"
+    token = "xyz-very-secret"
     mutant = SERVER_MUTANTS["names-unlisted-tool"]()
-    with serving(mutant, ("authorization", token)) as url:
+    with serving(mutant, ("authorization", f"Bearer {token}")) as url:
         arguments = ["server", "--url", url, "--scenario", SHOP, "-o", tmp_path]
         refused = suite(*arguments)
-        run = suite(
-            *arguments,
-            *("--header", "Authorization=SHOP_TOKEN", "--junit", tmp_path / "junit.xml"),
-            environment={"SHOP_TOKEN": token},
-        )
+        junit = ("--junit", tmp_path / "junit.xml")
+        run = suite(*arguments, *junit, environment={"MCP_TOKEN": token})
+        header = ("--header", "Authorization=SHOP_TOKEN")
+        same = suite(*arguments, *header, environment={"SHOP_TOKEN": f"Bearer {token}"})
     assert refused.code == 3
-    assert "HTTP 401" in refused.output
-    assert run.code == 1
+    assert (
+        "HTTP 401; the token in MCP_TOKEN, or --header NAME=VARIABLE, signs in\n" in refused.output
+    )
+    assert (run.code, same.code) == (1, 1)
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    for text in (run.output, run.errors, *written):
-        assert "xyz-very-secret" not in text
+    for text in (run.output, run.errors, same.output, *written):
+        assert token not in text
+    remote = suite("server", "--url", "http://192.0.2.1/mcp", environment={"MCP_TOKEN": token})
+    assert "would go to 192.0.2.1 unencrypted" in remote.errors
 
 
 # Usage

@@ -45,11 +45,11 @@ def test_a_server_that_dies_is_told_with_what_it_wrote_last() -> None:
     code = (
         "import sys; print('Loading orders.', file=sys.stderr); sys.exit('No database: orders.db')"
     )
-    run = suite("server", "--spec-version", Era.MODERN, "--", sys.executable, "-c", code)
+    run = suite("server", "--", sys.executable, "-c", code)
     assert run.code == 3
     assert (
-        "the server exited with code 1 instead of answering server/discover; what it wrote last to "
-        "its standard error: Loading orders. | No database: orders.db" in run.output
+        "error: nothing could be examined: the server exited with code 1 instead of answering; "
+        "what it wrote last to its standard error: No database: orders.db\n" in run.output
     )
 
 

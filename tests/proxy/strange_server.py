@@ -252,7 +252,7 @@ async def who(ctx: Any, params: JSON) -> JSON:
         "client": meta.get(f"{META}clientInfo", known.get("clientInfo")),
         "capabilities": meta.get(f"{META}clientCapabilities", known.get("capabilities")),
         "authorization": request and request.headers.get("authorization"),
-        "secret": os.environ.get("TOOL_CHAINING_PROXY_TOKEN"),
+        "secret": os.environ.get("MCP_TOKEN"),
         "environment": os.environ.get("STRANGE_SETTING"),
     }
     return said(json.dumps(told), structuredContent=told)

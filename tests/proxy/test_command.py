@@ -33,7 +33,8 @@ def refused(*arguments: str) -> str:
     ended = CliRunner().invoke(app, arguments)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.count("\n") == (1 if arguments else 2), ended.stderr
-    return ended.stderr
+    assert ended.stderr.startswith("tool-chaining-proxy: ")
+    return ended.stderr.partition(": ")[2]
 
 
 @pytest.mark.parametrize(
@@ -63,18 +64,18 @@ def test_what_cannot_be_is_one_line(arguments: tuple[str, ...], says: str) -> No
 def test_a_token_that_cannot_be_sent_is_named_and_not_shown(
     token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", token)
+    monkeypatch.setenv("MCP_TOKEN", token)
     problem = refused("--url", "http://localhost/mcp")
-    assert problem.startswith("TOOL_CHAINING_PROXY_TOKEN has a character")
+    assert problem.startswith("MCP_TOKEN has a character")
     assert "cret" not in problem
 
 
 def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    in_the_clear = "A token would go to 192.0.2.1 unencrypted"
+    in_the_clear = "The token would go to 192.0.2.1 unencrypted"
     forwarding = ("--http", "--forward-authorization", "--url", "http://192.0.2.1/mcp")
     assert refused(*forwarding).startswith(in_the_clear)
     assert refused("--url", "http://user:pass@192.0.2.1/mcp").startswith(in_the_clear)
-    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", "secret")
+    monkeypatch.setenv("MCP_TOKEN", "secret")
     forwarding = ("--http", "--forward-authorization", "--url", "http://localhost/mcp")
     assert "use only one of them" in refused(*forwarding)
     problem = refused("--url", "http://192.0.2.1/mcp")
@@ -129,7 +130,7 @@ def who(proxy: Lines) -> JSON:
 
 def test_the_process_over_stdio() -> None:
     """A line that is no message is refused alone, and the server ends with the proxy."""
-    with started(STRANGE_SETTING="mine", TOOL_CHAINING_PROXY_TOKEN="secret") as proxy:
+    with started(STRANGE_SETTING="mine", MCP_TOKEN="secret") as proxy:
         proxy.open()
         behind = who(proxy)
         # It is told the environment, but not the token.

@@ -158,7 +158,7 @@ async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> No
 def test_who_may_act_as_whom_is_said() -> None:
     own, public = Address("http://x", "Bearer a"), HttpOptions(host="::")
     assert who_acts(strange(), public).startswith("Whoever reaches this address can use it as the")
-    assert who_acts(own, public).endswith("with the token in TOOL_CHAINING_PROXY_TOKEN.")
+    assert who_acts(own, public).endswith("with the token in MCP_TOKEN.")
     forwards = HttpOptions(forward_authorization=True)
     assert who_acts(Address("http://x"), forwards).startswith("Each caller uses it with their own")
 
@@ -226,7 +226,7 @@ async def refused_like_upstream(url: str, revision: str) -> None:
 
 async def test_each_caller_has_a_process_that_ends_with_the_proxy(folder: Path) -> None:
     noted = Noted(folder / "notes of processes")
-    given = {"STRANGE_SETTING": "set", "TOOL_CHAINING_PROXY_TOKEN": "own"}
+    given = {"STRANGE_SETTING": "set", "MCP_TOKEN": "own"}
     given["STRANGE_NOTES"] = str(noted.path)
     with proxy_over_http(folder, "--", *STRANGE, **given) as proxy:
         async with wire(proxy.url, OLD) as session, wire(proxy.url, NEW) as caller:

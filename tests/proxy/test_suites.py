@@ -30,7 +30,7 @@ def signed_in(bank: HttpServer, folder: Path) -> Iterator[str]:
     """The URL of a proxy that is a customer of the bank, and asks nobody who it is."""
     token = bank.token()
     at = ("--trust-hints", "--url", bank.url)
-    with proxy_over_http(folder, *at, TOOL_CHAINING_PROXY_TOKEN=token) as proxy:
+    with proxy_over_http(folder, *at, MCP_TOKEN=token) as proxy:
         yield proxy.url
 
 

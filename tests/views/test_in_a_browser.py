@@ -151,6 +151,8 @@ def test_what_is_not_confirmed_in_time_can_be_prepared_again(host: MiniHost, wor
     world.clock.move(minutes=11)
     host.page.clock.fast_forward(660_000)
     host.says("Not confirmed in time")
+    told = host.view.get_by_role("status").inner_text()
+    assert told == "This has expired. You can prepare it again."
     assert host.calls[-1][0] == "look_at_transfer"
     host.press("Prepare it again")
     host.says("Confirm this transfer")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from banking_server.conformance.report.judgement import Judgement
 from banking_server.conformance.requirements import Side
-from banking_server.conformance.target.era import Era
+from banking_server.conformance.target.era import Era, in_each_era
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Run:
             return None
         if not self.unspoken:
             return "none of the chosen checks can be made in the chosen revisions"
-        return "; ".join(f"{era}: {why}" for era, why in self.unspoken.items())
+        return in_each_era(self.unspoken)
 
     def excuse_unspoken_eras(self) -> None:
         """Mark the checks of an era that the target does not support as not applicable.

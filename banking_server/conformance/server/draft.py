@@ -8,7 +8,7 @@ from typing import Any, Final
 from banking_server.conformance.message import Json, within
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
-from banking_server.conformance.target.era import Era
+from banking_server.conformance.target.era import Era, in_each_era
 from banking_server.text import one_line
 
 HEAD: Final = """\
@@ -71,13 +71,13 @@ def draft(target: Target) -> str:
 
 
 def _connected(target: Target) -> Connection:
-    failures: list[str] = []
+    failures: dict[Era, str] = {}
     for era in Era:
         try:
             return connect(target, era, Profile())
         except TargetFailure as failure:
-            failures.append(f"{era}: {failure}")
-    raise TargetFailure("; ".join(failures))
+            failures[era] = str(failure)
+    raise TargetFailure(in_each_era(failures))
 
 
 def _steps(tools: Sequence[Json]) -> Iterator[str]:

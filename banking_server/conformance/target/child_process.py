@@ -27,14 +27,14 @@ class CannotStart(Exception):
     """The program could not be started; the message says why."""
 
 
-def last_errors(errors: str, lines: int = 1) -> str | None:
-    """Return the last lines of a program's standard error that have letters or digits, or None.
+def last_errors(errors: str) -> str | None:
+    """Return the last line of a program's standard error that has letters or digits, or None.
 
-    Values after the name of a secret are redacted. The lines are not cut, since a later redaction
-    must find other secrets in them.
+    Values after the name of a secret are redacted. The line is not cut, since a later redaction
+    must find other secrets in it.
     """
-    texts = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return " | ".join(redacted_line(line.strip(" |\t")) for line in texts[-lines:]) or None
+    lines = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
+    return redacted_line(lines[-1].strip(" |\t")) if lines else None
 
 
 class _Tail:
@@ -112,7 +112,9 @@ class ChildProcess:
                 start_new_session=True,
             )
         except OSError as error:
-            raise CannotStart(f"cannot start {command[0]!r}: {error.strerror or error}") from error
+            is_missing = isinstance(error, FileNotFoundError)
+            why = "there is no such command" if is_missing else error.strerror or error
+            raise CannotStart(f"cannot start {command[0]!r}: {why}") from error
         self._output = None if interactive else _Tail(_pipe(self._process.stdout))
         self._errors = _Tail(_pipe(self._process.stderr))
 

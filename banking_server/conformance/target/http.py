@@ -29,6 +29,8 @@ from banking_server.conformance.target.channel import (
 from banking_server.conformance.target.headers import mirrored_headers
 
 EVENT_STREAM: Final = "text/event-stream"
+TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value
+SIGN_IN: Final = f"HTTP 401; the token in {TOKEN_VARIABLE}, or --header NAME=VARIABLE, signs in"
 
 
 @functools.cache
@@ -76,7 +78,7 @@ class Http:
                     ends = "method" not in body and body.get("id") in (message["id"], None)
                     self._record.note("server", body, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
-                        raise NotServed(f"{method}: HTTP 401; --header gives credentials", 401)
+                        raise NotServed(SIGN_IN, 401)
                     if ends:
                         return received
                     others += 1
@@ -85,14 +87,15 @@ class Http:
         except httpx2.TimeoutException as error:
             raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise TargetFailure(f"{method} to {self._url} failed: {error}") from error
+            raise TargetFailure(f"cannot talk to {self._url}: {error}") from error
         status = f"HTTP {response.status_code}"
         self._record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
         if response.status_code in (401, 403):
-            raise NotServed(reason, response.status_code)
+            why = SIGN_IN if response.status_code == 401 else reason
+            raise NotServed(why, response.status_code)
         raise TargetFailure(reason)
 
     def _posting(

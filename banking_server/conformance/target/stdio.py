@@ -25,9 +25,6 @@ from banking_server.conformance.target.child_process import CannotStart, ChildPr
 QUEUED_LINES: Final = 1
 """Lines that may wait to be read. A server that writes more has to wait."""
 
-LAST_LINES: Final = 3
-"""The last lines of standard error that a report has of a server that ended: a traceback."""
-
 
 class Stdio:
     """The channel to a server over stdio."""
@@ -80,9 +77,7 @@ class Stdio:
             if line is None:
                 code = self._process.wait(1.0)
                 how = "closed its output" if code is None else f"exited with code {code}"
-                raise TargetFailure(
-                    f"the server {how} instead of answering {message['method']}{self._errors()}"
-                )
+                raise TargetFailure(f"the server {how} instead of answering{self._errors()}")
             if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
                 raise too_long()
             received = read(line)
@@ -99,7 +94,7 @@ class Stdio:
                 self._send(response_to(body, answer))
 
     def _errors(self) -> str:
-        words = last_errors(self._process.captured_errors(), LAST_LINES)
+        words = last_errors(self._process.captured_errors())
         return f"; what it wrote last to its standard error: {words}" if words else ""
 
     def new_errors(self) -> str:

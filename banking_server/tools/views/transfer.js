@@ -160,7 +160,9 @@ async function lookByItself(shown) {
   const isSame = !isChanged && answer._meta?.[DATA]?.secret === secret;
   if (answer.isError || isSame || isBusy()) return true;
   drawAnew(answer, document.querySelector(".card").contains(document.activeElement));
-  if (isChanged) say(content.approval === "granted" ? "A manager has approved this." : "This has changed.");
+  if (!isChanged) return false;
+  const hasExpired = content.status === "expired" && "This has expired. You can prepare it again.";
+  say(hasExpired || (content.approval === "granted" ? "A manager has approved this." : "This has changed."));
   return false;
 }
 
