@@ -107,7 +107,7 @@ def proxy(
         bool,
         typer.Option(
             "--insecure",
-            help="Send a token unencrypted to another computer. Others on the network can read it.",
+            help="Allow sending the token to another computer over unencrypted http.",
         ),
     ] = False,
     version: Annotated[
@@ -183,8 +183,8 @@ def _server(
         secret = token or forwards or parts.password is not None
         if secret and not insecure and not stays_private(url):
             _refuse(
-                f"A token would go to {parts.hostname} unencrypted, and others on the network "
-                "could read it. Use https, or --insecure if you trust the network."
+                f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
+                "--insecure."
             )
         return Address(url, f"Bearer {token}" if token else None)
     if not command:
