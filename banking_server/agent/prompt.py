@@ -176,7 +176,7 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
     parts = results[:1]
     for number, follow_up in enumerate(chain.follow_ups, start=1):
         told = replace(follow_up, first=names.get(follow_up.first, follow_up.first))
-        parts.append(told.in_words(names.get(follow_up.tool, follow_up.tool)))
+        parts.append(told.text_for_model(names.get(follow_up.tool, follow_up.tool)))
         if follow_up.status is FollowUpStatus.MADE:
             parts.append(results[number])
     if chain.outcome is Outcome.MALFORMED_DIRECTIVE:

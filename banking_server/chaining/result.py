@@ -113,7 +113,7 @@ class FollowUp:
     first: str = ""
     """The first tool of the chain, if calling it again could make this call again."""
 
-    def in_words(self, name: str | None = None) -> str:
+    def text_for_model(self, name: str | None = None) -> str:
         """Return a sentence about the call, for a model that knows the tool as `name` (TC-C-33).
 
         An unlisted name could be a whole sentence, which the model would read as the client's own.
@@ -216,20 +216,20 @@ class ChainResult:
         for result in others:
             content += result.content or _as_text(result)
         follow_ups = self.follow_ups
-        words = [follow_up.in_words() for follow_up in follow_ups]
+        texts = [follow_up.text_for_model() for follow_up in follow_ups]
         if self.outcome is Outcome.MALFORMED_DIRECTIVE:
-            words.append(f"The server named a next step that cannot be read: {self.detail}.")
+            texts.append(f"The server named a next step that cannot be read: {self.detail}.")
         structured = first.structured_content
-        if words:
+        if texts:
             if isinstance(structured, dict):
                 returned = [_for_model(result) for result in others]
                 statuses = [
-                    f"{line} It returned: {text}" if text else line
-                    for line, text in zip_longest(words, returned)
+                    f"{status} It returned: {text}" if text else status
+                    for status, text in zip_longest(texts, returned)
                 ]
                 structured = {**structured, FOLLOW_UPS: statuses}
             to_model = Annotations(audience=["assistant"])
-            content.append(TextContent(type="text", text="\n".join(words), annotations=to_model))
+            content.append(TextContent(type="text", text="\n".join(texts), annotations=to_model))
         is_error = any(step.result.is_error for step in self.steps) or any(
             follow_up.status is FollowUpStatus.UNKNOWN for follow_up in follow_ups
         )

@@ -17,7 +17,7 @@ from banking_server.conformance.report.report import Report
 def report_json(report: Report) -> str:
     """Return the text of report.json."""
     counts = Counter(result.status for result in report.results)
-    shown: Json = {
+    document: Json = {
         "schema_version": 2,
         "suite": {"name": SUITE, "version": __version__},
         "extension": IDENTIFIER,
@@ -34,8 +34,8 @@ def report_json(report: Report) -> str:
         "checks": [_result_json(report, result) for result in report.results],
     }
     if report.run.problems:
-        shown["problems"] = report.run.problems
-    return as_json(report.redaction.json(shown), indent=2) + "\n"
+        document["problems"] = report.run.problems
+    return as_json(report.redaction.json(document), indent=2) + "\n"
 
 
 def write_json(report: Report, folder: Path) -> None:
@@ -45,7 +45,7 @@ def write_json(report: Report, folder: Path) -> None:
 
 
 def _not_exercised_json(each: NotExercised) -> Json:
-    shown: Json = {
+    row: Json = {
         "id": each.check.id,
         "requirements": [requirement.id for requirement in each.check.requirements],
         "spec_versions": list(each.eras),
@@ -53,8 +53,8 @@ def _not_exercised_json(each: NotExercised) -> Json:
         "untestable": each.untestable,
     }
     if each.places:
-        shown["places"] = list(each.places)
-    return shown
+        row["places"] = list(each.places)
+    return row
 
 
 def _result_json(report: Report, result: Judgement) -> Json:
@@ -74,25 +74,25 @@ def _result_json(report: Report, result: Judgement) -> Json:
 
 def _judgement_json(judgement: Judgement) -> Json:
     """Return a judgement as JSON. The worst judgement is also the result of its check."""
-    shown: Json = {
+    row: Json = {
         "status": judgement.status,
         "expected": judgement.expected,
         "seen": judgement.seen,
     }
     if judgement.scenario:
-        shown["scenario"] = judgement.scenario
+        row["scenario"] = judgement.scenario
     if judgement.step:
-        shown["step"] = judgement.step
+        row["step"] = judgement.step
     if judgement.untestable:
-        shown["untestable"] = True
+        row["untestable"] = True
     if judgement.crashed:
-        shown["broke_off"] = True
+        row["broke_off"] = True
     if judgement.is_violation:
-        shown["messages"] = [message.to_json() for message in judgement.messages]
+        row["messages"] = [message.to_json() for message in judgement.messages]
     if (at_fault := judgement.at_fault) is not None:
         number = next(n for n, each in enumerate(judgement.messages) if each is at_fault)
-        shown["place"] = {"message": number, "pointer": judgement.check.at}
-    return shown
+        row["place"] = {"message": number, "pointer": judgement.check.at}
+    return row
 
 
 def _time(at: datetime) -> str:

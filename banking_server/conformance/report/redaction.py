@@ -85,18 +85,18 @@ def redacted_line(line: str) -> str:
 
 def redacted_command(command: Sequence[str]) -> list[str]:
     """Return a command line without the values of options that are named like secrets."""
-    shown: list[str] = []
+    redacted: list[str] = []
     secret_follows = False
     for part in command:
         name, equals, _ = part.partition("=")
         if secret_follows and not part.startswith("-"):
-            shown.append(REDACTED)
+            redacted.append(REDACTED)
         elif equals and is_secret_name(name):
-            shown.append(f"{name}={REDACTED}")
+            redacted.append(f"{name}={REDACTED}")
         else:
-            shown.append(part)
+            redacted.append(part)
         secret_follows = part.startswith("-") and not equals and is_secret_name(part)
-    return shown
+    return redacted
 
 
 class Redaction:

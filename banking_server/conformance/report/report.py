@@ -110,18 +110,18 @@ class Report:
 
 def _redacted(run: Run, redaction: Redaction) -> Run:
     """Return a run without secrets. At its end, all secrets are known."""
-    shown = Shortening(redaction)
+    shortening = Shortening(redaction)
     return replace(
         run,
-        problems=[shown.text(each) for each in run.problems],
-        crashes=[shown.text(each) for each in run.crashes],
-        unspoken={era: shown.text(why) for era, why in run.unspoken.items()},
+        problems=[shortening.text(each) for each in run.problems],
+        crashes=[shortening.text(each) for each in run.crashes],
+        unspoken={era: shortening.text(why) for era, why in run.unspoken.items()},
         judgements=[
             replace(
                 each,
-                expected=shown.text(each.expected),
-                seen=shown.text(each.seen),
-                messages=tuple(map(shown.message, each.messages)),
+                expected=shortening.text(each.expected),
+                seen=shortening.text(each.seen),
+                messages=tuple(map(shortening.message, each.messages)),
             )
             for each in run.judgements
         ],

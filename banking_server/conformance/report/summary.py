@@ -97,8 +97,8 @@ class _Page:
                     self.line(f"{_MARGIN}{message_line(other, 160)}", "dim")
             self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
             found = at_pointer(at, message.body)
-            shown = "is missing" if found is None else f"is {on_one_line(found, 1000)}"
-            self.line(f"{_MARGIN}wrong     {at} {shown}")
+            value = "is missing" if found is None else f"is {on_one_line(found, 1000)}"
+            self.line(f"{_MARGIN}wrong     {at} {value}")
             return
         if len(messages) > SHOWN_MESSAGES:
             left_out = len(messages) - SHOWN_MESSAGES

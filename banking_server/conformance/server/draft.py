@@ -63,9 +63,9 @@ def draft(target: Target) -> str:
         connection.close()
     if not tools:
         raise TargetFailure("the server lists no tools, so there is nothing to call")
-    shown = _short(name) or "a server"
+    label = _short(name) or "a server"
     head = HEAD.format(
-        name=_yaml(_kebab(name) or "first"), description=_yaml(f"The chains of {shown}.")
+        name=_yaml(_kebab(name) or "first"), description=_yaml(f"The chains of {label}.")
     )
     return head + "".join(_steps(tools))
 

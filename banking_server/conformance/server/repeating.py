@@ -143,8 +143,8 @@ class Repeating:
         if variant.kind is RepeatedInExperimental and not (differs or self._sees_declaration()):
             return  # The calls do not show where the server reads the declaration.
         calls = (self._plain.calls[0], first, again)
-        shown = any(directive_of(call.final) is not None for call in calls)
-        if variant.kind is RepeatedWithMalformedSettings and not (differs or shown):
+        has_directive = any(directive_of(call.final) is not None for call in calls)
+        if variant.kind is RepeatedWithMalformedSettings and not (differs or has_directive):
             return  # Calls without a directive show nothing about settings.
         messages = [*first.final.messages, *again.final.messages]
         self._observe(variant.kind(self._step, messages, first, again, variant.what, differs))
