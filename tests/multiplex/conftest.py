@@ -1,12 +1,5 @@
 """No model but a test's own."""
 
-import os
+from ..server.conftest import _nobodys_settings
 
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def _no_model_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("BANKING_"):
-            monkeypatch.delenv(name)
+__all__ = ["_nobodys_settings"]

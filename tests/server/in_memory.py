@@ -1,8 +1,7 @@
 """The server's HTTP application without a socket: its bank, its clock, and requests to it."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ from banking_server.server.http import http_app
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
+from ..bank.support import sql
 from ..kit.servers import MODERN, request_of, tool_call
 
 URL = "http://127.0.0.1:8000/mcp"
@@ -74,8 +74,7 @@ class Bank:
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Read or change what is stored behind the server's back."""
-        with closing(sqlite3.connect(self.settings.database, timeout=10)) as connection, connection:
-            return connection.execute(statement).fetchall()
+        return sql(self.settings.database, statement)
 
     @contextmanager
     def events(self) -> Iterator[list[tuple[Any, ...]]]:

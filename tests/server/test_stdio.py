@@ -2,24 +2,18 @@
 
 import re
 import signal
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ..bank.support import sql
 from ..kit.bank import Customer, structured
 from ..kit.command import PATIENCE, command
 from ..kit.servers import stdio_client
 from ..kit.stdio import lines_of
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, LOCKED_REASON, LOCKED_TEXT, TO_AN_AGENT, TO_SAVINGS
-
-
-def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute(query).fetchall()
 
 
 @pytest.mark.anyio
@@ -38,11 +32,11 @@ async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
     assert (handoff.tool, handoff.arguments) == (TO_AN_AGENT["tool"], TO_AN_AGENT["arguments"])
     assert structured(handoff.result)["choice"] == "callback"
 
-    assert rows(full, "SELECT customer_id, reason, choice, status FROM handoff") == [
+    assert sql(full, "SELECT customer_id, reason, choice, status FROM handoff") == [
         ("CUST001", LOCKED_REASON, "callback", "open")
     ]
     events = "SELECT tool, chain_id, chain_level, chain_previous_tool FROM audit_event"
-    assert rows(full, f"{events} ORDER BY event_id") == [
+    assert sql(full, f"{events} ORDER BY event_id") == [
         ("prepare_money_transfer", chain.chain_id, 1, None),
         ("request_agent_handoff", chain.chain_id, 2, "prepare_money_transfer"),
     ]
@@ -92,7 +86,7 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
     assert [message["id"] for message in rest] == [32]
     assert "Serving customer CUST001 (" in errors
     assert "Traceback" not in errors
-    assert rows(full, "SELECT status FROM transfer") == [("pending",)]
+    assert sql(full, "SELECT status FROM transfer") == [("pending",)]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from mcp import MCPError
 from mcp.client import advertise
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
+from mcp.types import CallToolResult
 
 from banking_server.bank.handoffs import claim_handoff
 from banking_server.bank.transfers.codes import confirmation_code
@@ -29,7 +30,6 @@ from ..kit.bank import (
     structured,
     words,
 )
-from ..kit.views import SHOWS_VIEWS, for_view, secret_of
 from ..kit.words import (
     ACCOUNTS,
     CHOICE,
@@ -42,6 +42,7 @@ from ..kit.words import (
     SAVINGS,
 )
 from ..multiplex.support import multiplex, request
+from ..views.mini_host import SHOWS_VIEWS
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +50,18 @@ KINDS = ("connect", "resource", "frame", "baseUri")
 CONFIRM_IN_VIEW = "confirm_in_view"
 LOOK_TRANSFER = "look_at_transfer"
 LOOK_HANDOFF = "look_at_handoff"
+
+
+def for_view(result: CallToolResult) -> dict[str, Any] | None:
+    """What stands in a result for the view alone."""
+    found: dict[str, Any] | None = (result.meta or {}).get(DATA)
+    return found
+
+
+def secret_of(result: CallToolResult) -> str:
+    found = for_view(result)
+    assert found is not None
+    return str(found["secret"])
 
 
 async def in_view(person: Customer, transfer_id: str, secret: str) -> Any:

@@ -8,14 +8,18 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
+from mcp.client import advertise
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.types import CallToolResult
 
 from banking_server.chaining import CLIENT_EXTENSION
 from banking_server.chaining.content import on_the_wire
 
 from ..kit.bank import Clock, World
-from ..kit.views import SHOWS_VIEWS
 from .contrast import too_faint
+
+SHOWS_VIEWS = advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]})
+"""Passed among a client's extensions, this declares that it shows views."""
 
 KINDS = ("primary", "secondary", "inverse", "success", "danger", "warning", "info")
 CHANGE = "params => send({ method: 'ui/notifications/host-context-changed', params })"

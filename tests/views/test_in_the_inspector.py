@@ -4,7 +4,6 @@ The picker, the chain to the handoff, a click, and the record in the database.
 """
 
 import re
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ..bank.support import sql
 from ..conformance.node_project import MODULES, missing, node
 from ..kit.browser import LACKING, running_browser
 from ..kit.command import PATIENCE, command
@@ -75,11 +75,6 @@ def open_app(page: Any) -> Any:
     return page.frame_locator("iframe").frame_locator("iframe")
 
 
-def rows(folder: Path, question: str) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(folder / "bank.db") as connection:
-        return connection.execute(question).fetchall()
-
-
 def press(view: Any, words: str) -> None:
     view.get_by_role("button", name=re.compile(re.escape(words))).click()
 
@@ -122,7 +117,7 @@ def test_the_locked_account_hands_itself_off_and_a_transfer_is_confirmed(
     press(view, "Be called back")
     view.get_by_text("You are in the queue").wait_for()
     check(page, view, "queue")
-    ((handoff_id, choice),) = rows(tmp_path, "SELECT handoff_id, choice FROM handoff")
+    ((handoff_id, choice),) = sql(tmp_path / "bank.db", "SELECT handoff_id, choice FROM handoff")
     assert choice == "callback"
     assert view.get_by_text(handoff_id).is_visible()
 
@@ -132,11 +127,11 @@ def test_the_locked_account_hands_itself_off_and_a_transfer_is_confirmed(
     press(view, "High Yield Savings")
     view.get_by_text("Confirm this transfer").wait_for()
     check(page, view, "confirmation")
-    assert rows(tmp_path, "SELECT status FROM transfer") == [("pending",)]
+    assert sql(tmp_path / "bank.db", "SELECT status FROM transfer") == [("pending",)]
     press(view, "Confirm transfer")
     view.get_by_text("Transferred").wait_for()
     check(page, view, "receipt")
-    assert rows(tmp_path, "SELECT status FROM transfer") == [("posted",)]
-    trail = rows(tmp_path, "SELECT tool, outcome FROM audit_event")
+    assert sql(tmp_path / "bank.db", "SELECT status FROM transfer") == [("posted",)]
+    trail = sql(tmp_path / "bank.db", "SELECT tool, outcome FROM audit_event")
     assert ("confirm_in_view", "posted") in trail
     assert ("request_agent_handoff", "handoff_opened") in trail
