@@ -265,14 +265,10 @@ CREDIT = ENTRY.format("9001, 'credit', 'acc_everyday_001', 100, 'USD'")
 POSTING = "INSERT INTO posting VALUES ({}, 'transfer', 'x', '2026-03-04T10:00:00Z', 'tr_x')"
 
 
-def start_posting(path: Location) -> None:
-    sql(path, TRANSFER)
-    sql(path, POSTING.format(9001))
-
-
 @pytest.mark.on_each
 def test_entries_that_cannot_be(path: Location) -> None:
-    start_posting(path)
+    sql(path, TRANSFER)
+    sql(path, POSTING.format(9001))
     for values in (
         "9001, 'credit', 'acc_everyday_001', 100, 'USD'",  # no debit yet
         "9001, 'debit', 'acc_savings_001', 100, 'USD'",  # the wrong sign
