@@ -76,16 +76,6 @@ async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
     assert names(copies) == {"0", "1", "2"}  # Nothing lies beside a copy, even when it is read.
 
 
-def test_nothing_is_overwritten(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = tmp_path / "copy"
-    monkeypatch.setattr(backup, "_check", lambda *_: copy.write_text("mine"))
-    assert "already, and it stays as it is" in refusal(back_up, path, copy)
-    assert copy.read_text() == "mine"
-    assert names(tmp_path) == {"bank.db", "copy"}
-
-
 def test_a_copy_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "no folder" / "copy"
     assert refusal(back_up, path, copy).startswith(f"{copy} cannot be written: ")

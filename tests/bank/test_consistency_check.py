@@ -53,10 +53,6 @@ async def faults_of(path: Location, now: datetime = NOW + 9 * DAY) -> list[str]:
     return found
 
 
-async def test_nothing_is_wrong_with_a_bank_that_was_used(path: Path) -> None:
-    assert await faults_of(path) == []
-
-
 PLAIN = "posting_id = (SELECT posting_id FROM posting WHERE description = 'plain')"
 CREDIT = f"UPDATE entry SET %s WHERE {PLAIN} AND side = 'credit'"
 TRANSFER = "UPDATE transfer SET %s WHERE memo = 'plain'"
