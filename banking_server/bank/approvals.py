@@ -24,7 +24,7 @@ from banking_server.bank.transfers.records import (
 
 @dataclass(frozen=True)
 class OpenApproval(Outcome):
-    """A request that waits for a manager, with the transfer it is about."""
+    """A request that waits for a manager, and its transfer."""
 
     approval: Approval
     transfer: TransferView
@@ -96,7 +96,7 @@ _WAITING = records(
 
 
 async def list_open_approvals(bank: Bank, now: datetime) -> list[OpenApproval]:
-    """Return what waits for a manager, longest first; nothing whose transfer is past deciding."""
+    """Return the requests that a manager can still decide, the oldest first."""
 
     def look(tx: Transaction) -> list[OpenApproval]:
         waiting = []

@@ -13,7 +13,7 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction, insertion, reading
 
 THE_BANK: Final = "(the bank)"
-"""Written to the audit trail in place of a customer, for an act that is about none."""
+"""Stands in the audit trail where an event is about no customer."""
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
 
@@ -80,8 +80,8 @@ async def record(bank: Bank, call: Call, outcome: str, subject: str | None = Non
 async def check_serving(bank: Bank, now: datetime) -> None:
     """Return if the bank can serve a call; else raise what the call would raise.
 
-    It reads. Only where the last write failed, it writes: an event, which says since when calls
-    are served again.
+    It reads. If the last write failed, it also writes an event, which says since when calls are
+    served again.
     """
     await bank.read(lambda tx: tx.find(Customer, THE_BANK))
     if bank.write_failed:

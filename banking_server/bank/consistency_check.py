@@ -1,4 +1,4 @@
-"""The consistency check: whether schema and books are as they must be, with nothing added.
+"""The consistency check: whether the schema and the books are what they must be.
 
 Its schema is compared with one that is made for the purpose. Then every question is one statement
 over whole tables, so that ten million entries are asked about in minutes, and all see one state.
@@ -24,7 +24,7 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction
 
 FAULTS_OF_A_KIND = 10
-"""So many are named; if there are more, that is said."""
+"""How many faults of a kind are named; if there are more, the report says so."""
 
 Objects = Mapping[tuple[str, str], str]
 """What a schema has: the kind and the name of each object, and what made it."""
@@ -102,7 +102,7 @@ def _find_damage(tx: Transaction) -> list[str]:
 def _find_changes(there: Objects, expected: Objects) -> Iterator[str]:
     """Compare the schema with the one that this program makes.
 
-    A rule that is missing is not kept; a trigger too much is one that nobody knows of.
+    Without a rule of the schema wrong data would be stored; an unknown trigger may change data.
     """
     for (kind, name), made in expected.items():
         found = there.get((kind, name))

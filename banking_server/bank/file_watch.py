@@ -47,9 +47,9 @@ class FileLock:
 
     @contextmanager
     def held(self, wait_seconds: float) -> Iterator[None]:
-        """Hold the lock until the end of the block. Raises `TimeoutError` if it is not to be had.
+        """Hold the lock until the end of the block. Raises `TimeoutError` if somebody keeps it.
 
-        It is tried once in any case.
+        It is tried at least once.
         """
         if fcntl is None:
             yield
@@ -116,8 +116,8 @@ class WatchedFiles:
     def check(self) -> None:
         """Raise `DatabaseLost` unless each file is the one that was opened, and whole.
 
-        What is written to a file that nobody will find again has not been done. A copy over the
-        database is the same file, written to by another program.
+        What is committed to a deleted or replaced file is lost, so nothing of it is acknowledged.
+        A copy over the database is the same file, written to by another program.
         """
         if self.lost is not None:
             raise self.lost
@@ -136,7 +136,7 @@ class WatchedFiles:
 
     def _lose(self, file: Path) -> None:
         what = f"The database {file}" if file == self._path else f"{file}, of the database,"
-        # What was written over cannot be had back, and the log does not belong to what is there.
+        # What was overwritten is gone, and the log does not belong to what is there now.
         is_whole = file != self._path or identity_of(file) != self._identities[file]
         first = f"{self._put_log_aside()}, or bring" if is_whole else "Trust no part of it: bring"
         self.lost = DatabaseLost(

@@ -153,14 +153,14 @@ _SUBJECT = re.compile(r"\b(?:acc|tr)_[A-Za-z0-9_-]+")
 
 
 async def list_open_handoffs(bank: Bank) -> list[Handoff]:
-    """Return what waits at the agents' desk, longest first."""
+    """Return the handoffs that wait for an agent, the oldest first."""
     return await bank.read(lambda tx: tx.all(_WAITING))
 
 
 async def claim_handoff(
     bank: Bank, handoff_id: str, *, agent: str, now: datetime
 ) -> Handoff | NotFound | Refused:
-    """Take an open handoff for `agent`. Claiming one's own again changes nothing."""
+    """Take an open handoff for `agent`. If they have it already, nothing changes."""
     refused = rules.check_required_text(bank.rules, Argument.AGENT, agent)
     if refused:
         return refused

@@ -18,7 +18,7 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Funds:
-    """What an account holds, in minor units: the sum of its entries, and what is spoken for."""
+    """What an account holds, in minor units: the sum of its entries, and what is reserved."""
 
     posted_minor: int
     reserved_minor: int

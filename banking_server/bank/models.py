@@ -121,7 +121,7 @@ def _keep(record: type[SQLModel], name: str, *constraints: SchemaItem, **options
     """Make the table in which records of this kind are kept: a column for each field.
 
     It is what `class …(SQLModel, table=True)` does, without a mapper: nothing here is an object of
-    an ORM session, and to map eleven classes is a tenth of what a start takes.
+    an ORM session, and mapping eleven classes would take a tenth of the time of a start.
     """
     columns = []
     for field, declared in record.model_fields.items():

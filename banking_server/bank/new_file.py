@@ -1,4 +1,4 @@
-"""A file that appears under its name complete, or not at all."""
+"""Making a new file so that it is complete or not there at all."""
 
 import os
 import secrets
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Give an empty file beside `path`, its owner's only, that is gone at the end of the block."""
+    """Make an empty file beside `path`, for its owner only; it is deleted after the block."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -19,7 +19,7 @@ def draft_of(path: Path) -> Iterator[Path]:
 
 
 def publish(draft: Path, path: Path) -> None:
-    """Let the draft appear as `path`, for good: it is on the disk, under its name.
+    """Give the draft the name `path`, and return when file and name are on the disk.
 
     Raises `FileExistsError` if there is a file with this name, which stays as it is.
     """
@@ -29,7 +29,7 @@ def publish(draft: Path, path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """See to it that what a file holds, or which files a folder holds, is on the disk."""
+    """Write a file's content, or a folder's list of files, to the disk (`fsync`)."""
     if os.name == "nt" and path.is_dir():
         return  # Windows has no such thing.
     descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)

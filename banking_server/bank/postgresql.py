@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 8
-"""Connections of one process; each piece of work has one to itself, and a thread."""
+"""Connections of one process; each piece of work has a connection and a thread to itself."""
 APPLICATION_NAME: Final = "banking-server"
 """What the server's list of sessions shows."""
 DIALECT: Final[sa.Dialect] = psycopg_dialect.dialect()  # type: ignore[no-untyped-call]
@@ -185,7 +185,7 @@ class PostgresStore:
     def _run(self, kind: _Kind, work: Callable[[Transaction], _T]) -> _T:
         with suppress(_ConnectionLost):
             return self._run_once(kind, work)
-        self._close_idle()  # What else was kept open has probably gone the same way.
+        self._close_idle()  # The other open connections are probably broken too.
         try:
             return self._run_once(kind, work)
         except _ConnectionLost:
@@ -251,7 +251,7 @@ class PostgresStore:
                 return connection
 
     def _close_idle(self) -> None:
-        with suppress(IndexError):  # Until there is none; others take some meanwhile.
+        with suppress(IndexError):  # Until there is none: other threads take some meanwhile.
             while True:
                 self._idle.pop().close()
 
@@ -310,7 +310,7 @@ _MARK: Final = "banking-server, schema "
 
 
 def mark_tables(tx: Transaction) -> None:
-    """Let the bank's tables tell that they are ours, and of which schema."""
+    """Mark the bank's tables as ours, with the fingerprint of the schema."""
     for table in TABLES.values():
         tx.run_text(f"COMMENT ON TABLE {table.name} IS '{_our_mark()}'")
 

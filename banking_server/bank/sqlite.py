@@ -1,15 +1,15 @@
 """A bank in one SQLite file, which several processes may use: the file, and the `Store` in it.
 
-Writes are committed in groups: what waits is run by one thread, each piece of work in a savepoint
-of its own, in one `BEGIN IMMEDIATE … COMMIT`. Reads have connections of their own.
+Writes are committed in groups: one thread runs all work that waits, each piece in a savepoint of
+its own, in one `BEGIN IMMEDIATE … COMMIT`. Reads have connections of their own.
 
 The threads are aiosqlite's, one for each connection. Its own methods cross to the thread for each
 statement, and a call has some ten: its private `_execute` sends a whole function.
 
 SQLite before 3.51.3 can lose committed transactions if a commit begins the write-ahead log anew
 while another connection checkpoints it (https://www.sqlite.org/wal.html#walresetbug). Here no
-connection checkpoints by itself (`connect`), and who commits or checkpoints holds the lock on the
-file beside the database. SQLite checkpoints once more when the last connection closes or the
+connection makes a checkpoint by itself (`connect`), and whoever commits or makes one holds the lock
+on the file beside the database. SQLite checkpoints once more when the last connection closes or the
 journal mode changes, under its exclusive lock on the whole file. Another program should write to
 the file only while no server runs; on Windows, one process at a time should use a database.
 """
@@ -36,7 +36,7 @@ from banking_server.bank.transaction import Transaction
 _T = TypeVar("_T")
 
 APPLICATION_ID: Final = 0x42414E4B
-"""Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
+"""`PRAGMA application_id` of our files, by which they are told from other programs' ("BANK")."""
 DIALECT: Final = sqlite_dialect.dialect()
 READERS: Final = 4
 """Connections that read at once, besides the one that writes."""
@@ -45,12 +45,12 @@ LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 CHECKPOINT_WAIT_MILLISECONDS: Final = 50
 """How long a checkpoint waits for those who read; the next one comes when the log has grown."""
 LOOK_EVERY_SECONDS: Final = 1.0
-"""How often it is looked whether the files are still there while nobody asks for anything."""
+"""How often the files are checked while no call comes in."""
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """A piece of work, and what came of it."""
+    """A piece of work that waits for its transaction, and then its result or its error."""
 
     work: Callable[[Transaction], Any]
     committed: Callable[[], None]
@@ -68,7 +68,7 @@ class SqliteStore:
         self._readers = storage.ConcurrencyLimit(READERS)
         self._queue: deque[_Waiting] = deque()
         self._next: asyncio.Task[None] | None = None
-        """The group that will take what is in the queue; None if there is none."""
+        """The task that will commit what is in the queue; None if there is none yet."""
         self._closed = False
 
     @classmethod
@@ -153,7 +153,7 @@ class SqliteStore:
 
     def _run_group(self, connection: sqlite3.Connection) -> None:
         """Commit all that waits, on the writer's thread. What this raises, each of them raises."""
-        self._next = None  # First: who comes after the queue was emptied needs another group.
+        self._next = None  # First: work that comes after the queue was emptied needs another group.
         taken = [self._queue.popleft() for _ in range(len(self._queue))]
         group = [waiting for waiting in taken if not waiting.cancelled]
         with self._files.lock.held(storage.WAIT_SECONDS):

@@ -146,7 +146,7 @@ _SUMS_BEFORE = Query(
     .limit(1),
     lambda credits, debits: (credits, debits),
 )
-"""The end of the range before a moment."""
+"""The account's totals after its last entry before a moment."""
 
 _in_period = (
     _of_account,

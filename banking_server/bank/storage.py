@@ -23,9 +23,9 @@ _Record = TypeVar("_Record", bound=SQLModel)
 _Owned = TypeVar("_Owned", Account, Approval, Handoff, Transfer)
 
 MAX_WAITING = 1_000
-"""Calls that may wait for the database at once; one more is told to come again."""
+"""Calls that may wait for the database at once; one more is told that the bank is busy."""
 WAIT_SECONDS = 5.0
-"""How long a call waits for the database, in seconds, before it is told to come again."""
+"""Seconds that a call waits for the database before it is told that the bank is busy."""
 
 
 class DatabaseUnavailable(Exception):

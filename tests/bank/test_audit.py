@@ -1,7 +1,6 @@
 """Every call leaves one event, with what the call changed and nothing secret."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
 from banking_server.bank.transfers import outcomes
 
-from .support import NOW, call, prepare, sql
+from .support import NOW, call
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -50,23 +49,6 @@ async def test_what_callers_say_is_made_safe_to_keep(bank: Bank) -> None:
     for level in (0, -1, 2**63, 10**100):
         await record(bank, replace(call(), chain_level=level), "x")
         assert (await list_events(bank))[-1].chain_level is None
-
-
-async def test_an_event_commits_with_what_the_call_changed_or_not_at_all(
-    bank: Bank, path: Path
-) -> None:
-    sql(
-        path,
-        """CREATE TRIGGER no_room_for_events BEFORE INSERT ON audit_event
-           BEGIN SELECT RAISE(ABORT, 'no_room_for_events'); END""",
-    )
-    the_call = call()
-    with pytest.raises(Exception, match="no_room_for_events"):
-        await prepare(bank)
-    with pytest.raises(Exception, match="no_room_for_events"):
-        await record(bank, the_call, "x")
-    assert not the_call.recorded
-    assert sql(path, "SELECT * FROM transfer") == []
 
 
 def test_every_outcome_has_a_word_of_its_own() -> None:

@@ -23,6 +23,12 @@ def said(path: Path) -> list[str]:
     return [outcome for _, outcome, _ in outcomes(path)]
 
 
+async def post_in(path: Path) -> None:
+    bank = await open_bank(path, may_create=False)
+    await posted(bank)
+    await bank.close()
+
+
 def refusal(do: Any, *arguments: Any, **options: Any) -> str:
     with pytest.raises(DatabaseUnavailable) as refused:
         do(*arguments, **options)
@@ -70,16 +76,6 @@ async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
     assert names(copies) == {"0", "1", "2"}  # Nothing lies beside a copy, even when it is read.
 
 
-def test_nothing_is_overwritten(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = tmp_path / "copy"
-    monkeypatch.setattr(backup, "_check", lambda *_: copy.write_text("mine"))
-    assert "already, and it stays as it is" in refusal(back_up, path, copy)
-    assert copy.read_text() == "mine"
-    assert names(tmp_path) == {"bank.db", "copy"}
-
-
 def test_a_copy_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "no folder" / "copy"
     assert refusal(back_up, path, copy).startswith(f"{copy} cannot be written: ")
@@ -97,9 +93,7 @@ def copy(path: Path, tmp_path: Path) -> Path:
 
 
 async def test_a_copy_is_put_back_and_what_was_there_is_kept(path: Path, copy: Path) -> None:
-    bank = await open_bank(path)
-    await posted(bank)
-    await bank.close()
+    await post_in(path)
     before = copy.read_bytes()
     kept = restore(path, copy, now=NOW)
     assert kept == path.with_name("bank.db.replaced-20260304T100000Z")
@@ -108,9 +102,7 @@ async def test_a_copy_is_put_back_and_what_was_there_is_kept(path: Path, copy: P
     assert copy.read_bytes() == before
     assert names(copy.parent) == {"copy"}
     for database in (path, kept):
-        bank = await open_bank(database)
-        await posted(bank)
-        await bank.close()
+        await post_in(database)
         check_books(database, NOW)
     assert "cannot be written" in refusal(restore, path, copy, now=NOW)  # It is kept still.
     assert said(path) == ["prepared", "posted"]
@@ -139,9 +131,7 @@ async def test_where_there_is_no_database_nothing_is_kept(tmp_path: Path, copy: 
     path = tmp_path / "new" / "bank.db"
     assert restore(path, copy, now=NOW) is None
     assert names(path.parent) == {"bank.db"}
-    bank = await open_bank(path, may_create=False)
-    await posted(bank)
-    await bank.close()
+    await post_in(path)
 
 
 async def test_it_is_refused_while_somebody_has_the_database(
@@ -168,9 +158,7 @@ async def test_it_is_refused_while_somebody_has_the_database(
 async def test_only_a_sound_copy_of_ours_is_put_back(
     path: Path, copy: Path, damage: str, why: str
 ) -> None:
-    bank = await open_bank(path)
-    await posted(bank)
-    await bank.close()
+    await post_in(path)
     sql(copy, damage)
     before = names(path.parent)
     message = refusal(restore, path, copy, now=NOW)
@@ -193,9 +181,7 @@ def test_what_is_no_copy_at_all_is_refused(path: Path, tmp_path: Path) -> None:
 async def test_cut_short_at_any_step_there_is_a_whole_database(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bank = await open_bank(path)
-    await posted(bank)
-    await bank.close()
+    await post_in(path)
     steps = [(os, "link"), (backup, "sync"), (os, "replace")]
     for holder, name in steps:
         with monkeypatch.context() as patch:

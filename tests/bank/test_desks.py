@@ -1,5 +1,7 @@
 """The bank's desks: what each lists, and what can still be done about it."""
 
+from datetime import datetime
+
 import pytest
 
 from banking_server.bank.approvals import decide_approval, list_open_approvals, request_approval
@@ -29,14 +31,9 @@ async def test_approvals_that_can_still_be_decided(bank: Bank, path: Location) -
     assert {each.transfer.transfer_id for each in waiting} == {expires, granted}
     assert await list_open_approvals(bank, NOW + DAY) == []
 
-    async def decide(transfer_id: str, *, at: object = NOW, manager: str = "Mo") -> object:
-        return await decide_approval(
-            bank,
-            asked[transfer_id],
-            granted=True,
-            manager=manager,
-            now=at,  # type: ignore[arg-type]
-        )
+    async def decide(transfer_id: str, *, at: datetime = NOW, manager: str = "Mo") -> object:
+        request = asked[transfer_id]
+        return await decide_approval(bank, request, granted=True, manager=manager, now=at)
 
     for late in (await decide(expires, at=NOW + DAY), await decide(cancelled)):
         assert isinstance(late, Refused)

@@ -18,28 +18,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def start(path: Location, name: str, count: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.bank.worker", in_full(path), name, str(count)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_for(workers: list[subprocess.Popen[str]]) -> None:
-    for worker in workers:
-        assert worker.stdout is not None
-        assert worker.stdout.readline().startswith("ready")
-
-
-def let_go(workers: list[subprocess.Popen[str]], *shared: str) -> None:
-    """Let the workers begin at once."""
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write(f"go {' '.join(shared)}\n")
-        worker.stdin.flush()
+    words = [sys.executable, "-m", "tests.bank.worker", in_full(path), name, str(count)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 @pytest.fixture
@@ -54,7 +35,9 @@ def unmade(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Locat
 @pytest.mark.on_each
 async def test_processes_make_and_share_one_database(unmade: Location, template: Path) -> None:
     workers = [start(unmade, f"w{n}", 10) for n in range(3)]
-    wait_for(workers)
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline().startswith("ready")
     for table in ("customer", "account", "posting", "entry"):
         count = f"SELECT count(*) FROM {table}"
         assert sql(unmade, count) == sql(template, count)
@@ -62,7 +45,10 @@ async def test_processes_make_and_share_one_database(unmade: Location, template:
     bank = await open_bank(unmade)
     shared = (await prepared(bank, "7.00", at=now)).transfer.transfer_id
     await bank.close()
-    let_go(workers, shared)
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write(f"go {shared}\n")
+        worker.stdin.flush()
     said: list[str] = []
     for worker in workers:
         out, errors = worker.communicate(timeout=60)

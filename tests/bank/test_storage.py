@@ -148,15 +148,6 @@ async def test_what_another_version_made_is_refused(path: Path, version: int) ->
     )
 
 
-@pytest.mark.parametrize("damage", ["cut", "overwritten"])
-async def test_a_damaged_file_is_refused_and_can_be_deleted(path: Path, damage: str) -> None:
-    whole = path.read_bytes()
-    path.write_bytes(whole[:2000] if damage == "cut" else whole[:100] + b"\xff" * 4000)
-    assert "malformed" in await refusal(path)
-    delete_database(path)
-    assert not path.exists()
-
-
 async def test_a_file_that_stays_locked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,14 +256,10 @@ CREDIT = ENTRY.format("9001, 'credit', 'acc_everyday_001', 100, 'USD'")
 POSTING = "INSERT INTO posting VALUES ({}, 'transfer', 'x', '2026-03-04T10:00:00Z', 'tr_x')"
 
 
-def start_posting(path: Location) -> None:
-    sql(path, TRANSFER)
-    sql(path, POSTING.format(9001))
-
-
 @pytest.mark.on_each
 def test_entries_that_cannot_be(path: Location) -> None:
-    start_posting(path)
+    sql(path, TRANSFER)
+    sql(path, POSTING.format(9001))
     for values in (
         "9001, 'credit', 'acc_everyday_001', 100, 'USD'",  # no debit yet
         "9001, 'debit', 'acc_savings_001', 100, 'USD'",  # the wrong sign

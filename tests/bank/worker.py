@@ -1,7 +1,7 @@
 """A process that works on a bank until it is done or killed; it prints what was acknowledged.
 
-Arguments: the database, a name, and how many transfers. It begins when it reads a line; that can
-name a transfer which all of them confirm.
+Arguments: the database, a name, and how many transfers. It begins when it reads a line, which
+names a transfer that all of them confirm.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ async def main() -> None:
     path, name, count = sys.argv[1:4]
     bank = await open_bank(read_location(path), now=datetime.now(UTC))
     say("ready", name)
-    _, *shared = (await asyncio.to_thread(sys.stdin.readline)).split()
+    _, shared = (await asyncio.to_thread(sys.stdin.readline)).split()
     for number in range(int(count)):
         await one_transfer(bank, name, number)
-        if shared and number == int(count) // 2:
-            say("receipt", await confirm(bank, shared[0], at=datetime.now(UTC)))
+        if number == int(count) // 2:
+            say("receipt", await confirm(bank, shared, at=datetime.now(UTC)))
     await bank.close()
 
 

@@ -37,7 +37,7 @@ def view_secret(bank: Bank, transfer: Transfer) -> str | None:
 def is_view_secret(bank: Bank, transfer: Transfer, given: str) -> bool:
     """Whether a caller gave the transfer's secret under one of the keys; it may be any text.
 
-    Where there is none, nothing is right.
+    Where no secret is given out, no text is right.
     """
     is_right = _is_one_of([_secret(key, transfer) for key in bank.code_keys], given)
     return bank.rules.codes != "desk" and is_right
