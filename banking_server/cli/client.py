@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -81,14 +80,6 @@ InsecureOption = Annotated[
 ]
 
 
-class Consent(StrEnum):
-    """Which follow-up calls are made."""
-
-    ASK = "ask"
-    ALL = "all"
-    NONE = "none"
-
-
 def demo(
     multiplex: Annotated[
         bool,
@@ -136,7 +127,7 @@ def call(
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     consent: Annotated[
-        Consent | None,
+        Literal["ask", "all", "none"] | None,
         typer.Option(
             help="Which follow-up calls are made: those that you agree to, all, or none. Default: "
             "ask.",
@@ -167,7 +158,7 @@ def call(
         timeouts.call,
         as_json=as_json,
         limit=limit,
-        follows=consent or Consent.ASK,
+        follows=consent or "ask",
         follow_unadvertised=follow_unadvertised,
         trust_hints=trust_hints or not (url or command),
     )
@@ -228,14 +219,8 @@ def connecting(
         else f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
         "token`)"
     )
-    return partial(
-        connected,
-        server,
-        token=token,
-        token_advice=advice,
-        insecure=insecure,
-        timeouts=timeouts,
-    )
+    with_token = partial(connected, server, token=token, token_advice=advice, insecure=insecure)
+    return partial(with_token, timeouts=timeouts)
 
 
 async def _call(
@@ -246,7 +231,7 @@ async def _call(
     *,
     as_json: bool,
     limit: int | None,
-    follows: Consent,
+    follows: Literal["ask", "all", "none"],
     follow_unadvertised: bool,
     trust_hints: bool,
 ) -> int:
@@ -271,12 +256,7 @@ async def _call(
     errors = console(sys.stderr, waiting.hidden)
     out = errors if as_json else console(sys.stdout, waiting.hidden)
     questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
-    narrator = Narrator(
-        out,
-        questions=questions,
-        follows=follows.value,
-        trust_hints=trust_hints,
-    )
+    narrator = Narrator(out, questions=questions, follows=follows, trust_hints=trust_hints)
 
     def told(step: Step) -> None:
         waiting.over()
