@@ -109,7 +109,7 @@ def codes(
     settings = settings_of(ctx)
 
     async def read(bank: "Bank") -> "list[PendingCode]":
-        # A secret that no server has would give codes that none takes.
+        # A new secret would give codes that no server accepts.
         key = load_keys(settings, may_make=False).confirmation_codes
         if customer is not None and customer not in await list_customers(bank):
             raise unknown_customer(customer)

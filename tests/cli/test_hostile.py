@@ -49,7 +49,6 @@ def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
     ("does", "code", "told"),
     [
         ("mute", 2, "it did not answer within 1 s"),
-        ("silent", 1, 'the call of "first" (call 1) failed: the time allowed for it ran out'),
         ("listless", 1, "the time allowed for it ran out"),
     ],
 )
