@@ -71,9 +71,9 @@ def main() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Put nothing in the place of standard streams that were closed for this program.
+    """Open the null device as each standard stream that was closed for this program.
 
-    Else what is opened next gets the number of one, and what a child says goes into it.
+    Otherwise the next file that is opened gets its number, and a child process writes to it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -81,11 +81,11 @@ def _open_what_is_closed() -> None:
 
 
 def _flush() -> None:
-    """Write out what is left, unless the reader has gone away. Raises OSError."""
+    """Write out the rest, unless the reader has closed the pipe. Raises OSError."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # What is left is thrown away, or Python would try to write it once more.
+        # Discard the rest, or Python would try to write it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise

@@ -2,13 +2,10 @@
 
 import json
 import sys
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from banking_server.cli.messages import CommandFailed
 from banking_server.text import one_line
-
-MAX_SIZE: Final = 4 * 1024 * 1024
-"""Bytes of a file or of standard input: as much as a message may have."""
 
 
 def read_arguments(given: str) -> dict[str, Any]:
@@ -36,7 +33,7 @@ def _text(given: str) -> tuple[str, str]:
         source = f"'{one_line(given[1:])}'" if given[1:] else "a file without a name"
         try:
             with open(given[1:], "rb") as file:
-                data = file.read(MAX_SIZE + 1)
+                data = file.read()
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise CommandFailed(f"Cannot read {source}: {why}.") from None
@@ -45,13 +42,11 @@ def _text(given: str) -> tuple[str, str]:
 
 
 def standard_input() -> str:
-    """Return all of standard input. Raises `CommandFailed` if it is too much, or no text."""
-    return _decoded("Standard input", sys.stdin.buffer.read(MAX_SIZE + 1))
+    """Return all of standard input. Raises `CommandFailed` if it is no text."""
+    return _decoded("Standard input", sys.stdin.buffer.read())
 
 
 def _decoded(source: str, data: bytes) -> str:
-    if len(data) > MAX_SIZE:
-        raise CommandFailed(f"{source} has more than {MAX_SIZE:,} bytes.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""One piece of work on the open bank, for the commands that need no server."""
+"""Runs one function on the open bank, for the commands that need no server."""
 
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,7 @@ def run_on_bank(
 ) -> _T:
     """Open the bank of these settings, run `work` on it and close it again.
 
-    `create` says whether a new one is made if there is none. Raises `DatabaseUnavailable`.
+    With `create`, a missing database is made. Raises `DatabaseUnavailable`.
     """
     import anyio
 

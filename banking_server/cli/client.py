@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -81,14 +80,6 @@ InsecureOption = Annotated[
 ]
 
 
-class Consent(StrEnum):
-    """Which follow-up calls are made."""
-
-    ASK = "ask"
-    ALL = "all"
-    NONE = "none"
-
-
 def demo(
     multiplex: Annotated[
         bool,
@@ -136,7 +127,7 @@ def call(
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     consent: Annotated[
-        Consent | None,
+        Literal["ask", "all", "none"] | None,
         typer.Option(
             help="Which follow-up calls are made: those that you agree to, all, or none. Default: "
             "ask.",
@@ -167,7 +158,7 @@ def call(
         timeouts.call,
         as_json=as_json,
         limit=limit,
-        follows=consent or Consent.ASK,
+        follows=consent or "ask",
         follow_unadvertised=follow_unadvertised,
         trust_hints=trust_hints or not (url or command),
     )
@@ -228,14 +219,8 @@ def connecting(
         else f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
         "token`)"
     )
-    return partial(
-        connected,
-        server,
-        token=token,
-        token_advice=advice,
-        insecure=insecure,
-        timeouts=timeouts,
-    )
+    with_token = partial(connected, server, token=token, token_advice=advice, insecure=insecure)
+    return partial(with_token, timeouts=timeouts)
 
 
 async def _call(
@@ -246,7 +231,7 @@ async def _call(
     *,
     as_json: bool,
     limit: int | None,
-    follows: Consent,
+    follows: Literal["ask", "all", "none"],
     follow_unadvertised: bool,
     trust_hints: bool,
 ) -> int:
@@ -271,12 +256,7 @@ async def _call(
     errors = console(sys.stderr, waiting.hidden)
     out = errors if as_json else console(sys.stdout, waiting.hidden)
     questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
-    narrator = Narrator(
-        out,
-        questions=questions,
-        follows=follows.value,
-        trust_hints=trust_hints,
-    )
+    narrator = Narrator(out, questions=questions, follows=follows, trust_hints=trust_hints)
 
     def told(step: Step) -> None:
         waiting.over()
@@ -331,7 +311,7 @@ async def _call(
 
 
 async def _unknown_tool(client: "Client", tool: str) -> str | None:
-    """Say that the server has no such tool, and which it has; None if it has it, or is silent."""
+    """Return that the server has no such tool, and which it has; None if it has it, or no list."""
     import anyio
     from mcp import MCPError
 
@@ -350,7 +330,7 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
 
 
 def timeouts_of(timeout: float | None) -> "Timeouts":
-    """Return how long a server is waited for; `timeout` is for a call, in seconds."""
+    """Return the timeouts for a server; `timeout` is the seconds that one call may take."""
     from banking_server.host.timeouts import DEFAULT
 
     return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
@@ -358,7 +338,7 @@ def timeouts_of(timeout: float | None) -> "Timeouts":
 
 @contextmanager
 def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Let the first Ctrl-C call `stop` in the event loop; a second one does what it did before."""
+    """Let the first Ctrl-C call `stop` in the event loop; a second one ends the program."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -400,7 +380,7 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
 
 
 def silence_libraries() -> None:
-    """Keep libraries from logging what a command reports in words anyway, or a server says."""
+    """Keep libraries from logging what the command itself reports."""
     import logging
 
     logging.getLogger().addHandler(logging.NullHandler())
@@ -413,7 +393,7 @@ def chosen_server(
     database: str | None,
     customer: str | None,
 ) -> "str | StdioServerParameters":
-    """Return the server that a client command is to talk to: by default this one."""
+    """Return the server that a client command calls: by default this one."""
     if url and command:
         raise typer.BadParameter("give either --url or a command, not both")
     if (url or command) and (database or customer):
@@ -427,7 +407,7 @@ def chosen_server(
     given = {"database": database, "customer": customer}
     chosen = {name: value or ctx.find_root().obj[name] for name, value in given.items()}
     server = started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
-    # Not as options: a command line is for everybody on this computer to read.
+    # Not as options: everybody on this computer can read a command line.
     told = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
     server.env = {**(server.env or {}), **told}
     return server
@@ -446,7 +426,7 @@ def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioSe
 
 
 def _secret_settings() -> tuple[str, ...]:
-    """Return the variables that only this program's own server may be told."""
+    """Return the variables that only this program's own server gets."""
     from banking_server.agent.settings import PREFIX as MODEL
     from banking_server.server.settings import PREFIX as BANK
 

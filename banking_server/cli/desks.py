@@ -64,21 +64,13 @@ def approvals(ctx: typer.Context) -> None:
 
 
 @approvals_app.command("grant")
-def grant_approval(
-    ctx: typer.Context,
-    approval_id: ApprovalId,
-    manager: ManagerOption,
-) -> None:
+def grant_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
     """Approve a transfer. The customer still has to confirm it."""
     _decide(ctx, approval_id, manager, granted=True)
 
 
 @approvals_app.command("refuse")
-def refuse_approval(
-    ctx: typer.Context,
-    approval_id: ApprovalId,
-    manager: ManagerOption,
-) -> None:
+def refuse_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
     """Refuse a transfer. It is then void."""
     _decide(ctx, approval_id, manager, granted=False)
 
@@ -117,7 +109,7 @@ def codes(
     settings = settings_of(ctx)
 
     async def read(bank: "Bank") -> "list[PendingCode]":
-        # A secret that no server has would give codes that none takes.
+        # A new secret would give codes that no server accepts.
         key = load_keys(settings, may_make=False).confirmation_codes
         if customer is not None and customer not in await list_customers(bank):
             raise unknown_customer(customer)
@@ -179,10 +171,7 @@ def settle(
 
     now = utc_now()
     day = (as_of or now).date()
-    settled = run_on_bank(
-        settings_of(ctx),
-        lambda bank: settle_due(bank, as_of=day, now=now),
-    )
+    settled = run_on_bank(settings_of(ctx), lambda bank: settle_due(bank, as_of=day, now=now))
     show_settled(console(sys.stdout), settled)
 
 

@@ -130,17 +130,11 @@ def install(
     customer: CustomerOption = None,
     database: DatabaseOption = None,
     codes: CodesOption = None,
-    proxy: Annotated[
-        bool,
-        typer.Option(
-            "--proxy/--no-proxy",
-            help="Put tool-chaining-proxy in front, which makes the follow-up calls for the host.",
-        ),
-    ] = True,
 ) -> None:
     """Print the configuration entry of this server for a host.
 
-    It also says into which file the entry belongs. No file is read or changed.
+    tool-chaining-proxy stands in front and makes the follow-up calls for the host. The command also
+    says into which file the entry belongs. No file is read or changed.
     """
     chosen = HOSTS.get(host)
     if chosen is None:
@@ -148,8 +142,7 @@ def install(
     settings = settings_of(ctx, customer=customer, database=database, codes=codes)
     server = [_program("banking-server"), *_arguments(settings)]
     # The bank is this installation's own, so its hints are trusted.
-    in_front = [_program("tool-chaining-proxy"), "--trust-hints", "--"] if proxy else []
-    print(chosen.entry([*in_front, *server]))
+    print(chosen.entry([_program("tool-chaining-proxy"), "--trust-hints", "--", *server]))
     note(chosen.place)
 
 

@@ -93,12 +93,8 @@ def show_events(out: Console, events: Sequence[AuditEvent]) -> None:
         )
         if event.chain_id:
             after = f", after {event.chain_previous_tool}" if event.chain_previous_tool else ""
-            say(
-                out,
-                f"chain {event.chain_id}, call {event.chain_level}{after}",
-                indent=2,
-                style="dim",
-            )
+            chain = f"chain {event.chain_id}, call {event.chain_level}{after}"
+            say(out, chain, indent=2, style="dim")
 
 
 def _transfer(transfer: TransferView) -> str:

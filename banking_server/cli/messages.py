@@ -1,4 +1,4 @@
-"""What the program itself says to people: notes, and why a command failed."""
+"""Messages of the program to people: notes, and why a command failed."""
 
 import errno
 import sys
@@ -42,12 +42,12 @@ def for_people(error: Exception) -> str | None:
 
 
 def note(text: str) -> None:
-    """Say something that belongs neither to a protocol nor to a command's result, on one line."""
+    """Print one line to standard error, which is neither protocol nor a command's result."""
     print(one_line(text), file=sys.stderr, flush=True)
 
 
 def complain(problem: str) -> None:
-    """Say on one line of standard error why the command failed."""
+    """Print why the command failed, on one line of standard error."""
     from banking_server.host.printing import console, say_in_parts
 
     out = console(sys.stderr)
@@ -56,7 +56,7 @@ def complain(problem: str) -> None:
 
 
 def codes_in_words(rules: "Rules") -> str:
-    """Say to the operator who gets confirmation codes, and what a model can do with one."""
+    """Return for the operator who gets confirmation codes, and what a model can do with one."""
     return f"{rules.codes}. {_CODES[rules.codes]}"
 
 

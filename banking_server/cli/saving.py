@@ -1,7 +1,7 @@
 """What `/save` of `chat` writes: the conversation as Markdown, for people.
 
-What the person or the model said is quoted, what went to a server or came from it is indented: all
-else is this program's, and nothing that was said can look like it.
+The words of the person and the model are quoted. What a server got or sent is indented. Every other
+line is this program's own, so that no text from outside can look like one.
 """
 
 import json
@@ -62,5 +62,5 @@ def _in_markdown(request: str, run: Run) -> Iterator[str]:
 
 
 def _set_off(by: str, text: str) -> str:
-    """Put something before each line, whatever counts as the end of one."""
+    """Return a text with `by` before each line."""
     return "\n".join(f"{by}{line}".rstrip() for line in text.splitlines())

@@ -1,10 +1,8 @@
 """`banking-server serve`, and what the program does without a command: serve MCP."""
 
-import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,21 +47,6 @@ def serve(
         serve_stdio(ctx, database=database, customer=customer, codes=codes)
 
 
-@contextmanager
-def _quick_start() -> Iterator[None]:
-    """Start without the garbage collector: of what a start makes, next to nothing is garbage.
-
-    That saves about a fifth of the time until the first message. What is there at the end of the
-    block is kept out of later collections too.
-    """
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()
-
-
 def serve_stdio(ctx: typer.Context, **options: Any) -> None:
     """Serve one customer over standard input and output, until the input ends.
 
@@ -71,23 +54,18 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
     """
     import signal
 
-    with _quick_start():
-        settings = settings_of(ctx, **options)
-        import anyio
+    import anyio
 
-        from banking_server.server.build import (
-            build_server,
-            check_before_serving,
-            configure_logging,
-        )
-        from banking_server.server.sdk import serve_stdio as serve_lines
+    from banking_server.server.build import build_server, check_before_serving, configure_logging
+    from banking_server.server.sdk import serve_stdio as serve_lines
 
-        configure_logging(settings.log_level)
-        customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)
-        server = build_server(settings, customer=customer)
-        rules = settings.rules(over_stdio=True)
-        if rules.codes == "result":
-            note(f"Confirmation codes: {codes_in_words(rules)}")
+    settings = settings_of(ctx, **options)
+    configure_logging(settings.log_level)
+    customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)
+    server = build_server(settings, customer=customer)
+    rules = settings.rules(over_stdio=True)
+    if rules.codes == "result":
+        note(f"Confirmation codes: {codes_in_words(rules)}")
     # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
     # is lost by leaving at once: a transaction is in the database whole, or not at all.
     for number in (signal.SIGINT, signal.SIGTERM):

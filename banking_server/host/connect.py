@@ -17,10 +17,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
-from banking_server.chaining import (
-    CLIENT_EXTENSION,
-    ResilientHttpClient,
-)
+from banking_server.chaining import CLIENT_EXTENSION, ResilientHttpClient
 from banking_server.chaining.bearer import http_url, stays_private, without_user
 from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES
 from banking_server.host.plain import LINE

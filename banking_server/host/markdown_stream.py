@@ -1,8 +1,8 @@
 """Showing what a model says: as Markdown on a terminal, else as it is.
 
-On a terminal it is shown once all of it is there, and every line is indented, as no line of this
-program's own is. Nothing in it becomes a link or an image: tags stand there as text,
-and an address stands beside the words that it is behind.
+On a terminal it is shown when it is complete, and each line is indented, so that it does not look
+like a line of this program. Links and images are not made: tags are shown as text, and the address
+of a link is shown beside its words.
 """
 
 from typing import Any, ClassVar, Final
@@ -43,22 +43,22 @@ class PlainStream:
 
 
 class MarkdownStream:
-    """Renders what a model says, as Markdown, once all of it is there."""
+    """Renders what a model says as Markdown, when it is complete."""
 
     def __init__(self, out: Console) -> None:
         self._out = out
         self._said = ""
 
     def say(self, piece: str) -> None:
-        """Take a piece."""
+        """Add a piece."""
         self._said += piece
 
     def end(self) -> None:
-        """Show all of it."""
+        """Show the whole text."""
         said, self._said = self._said, ""
         if not said.strip():
             return
-        # Also before the first one: what a server says may stand above it.
+        # A text of a server may be directly above.
         self._out.print()
         if len(said) > MAX_RENDERED:
             say(self._out, said, indent=INDENT)
@@ -71,7 +71,7 @@ class MarkdownStream:
 
 
 class _Table(TableElement):
-    """A table of which nothing is left out: a long id goes on in the next line of its cell."""
+    """A table that wraps long words, such as ids, instead of cutting them."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Show the table."""

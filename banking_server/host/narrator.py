@@ -1,4 +1,4 @@
-"""Telling a person at a terminal what happens in a chain: each call, its reason, its result."""
+"""Shows a person at a terminal what happens in a chain: each call, its reason, its result."""
 
 import json
 from collections.abc import Mapping

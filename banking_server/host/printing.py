@@ -1,7 +1,4 @@
-"""Printing at a terminal: plain texts, which nothing that a server sends can steer.
-
-What a server sends is never passed to the terminal as it is, but as `plain` makes it.
-"""
+"""Printing at a terminal. Texts of a server are escaped first, so that they cannot control it."""
 
 import io
 import json
@@ -17,34 +14,34 @@ from rich.text import Text
 from banking_server.text import printable
 
 Hidden = Callable[[], AbstractContextManager[object]]
-"""Keeps away, while something is shown, what else is on the terminal: `StatusLine.hidden`."""
+"""Hides the status line while something is printed: `StatusLine.hidden`."""
 
 _WRAPPED: Final = 20_000
 """Characters of a text that is wrapped; a longer one is not, as rich needs much memory for it."""
 
 
 class _Console(Console):
-    """A console that falls silent when its reader is gone; what is under way goes on."""
+    """A console that stops printing when its reader has closed the pipe; the program goes on."""
 
     def __init__(self, hidden: Hidden, **options: Any) -> None:
         super().__init__(**options)
         self.hidden = hidden
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does, with nothing else on the line."""
+        """Print as rich does, with the status line hidden."""
         with self.hidden():
             super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
-        """Let the rest of the output go nowhere."""
+        """Discard the rest of the output."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
-    """Return a console on `stream`: wrapped on a terminal, else whole lines.
+    """Return a console on `stream`. Lines are wrapped only on a terminal.
 
-    NO_COLOR, FORCE_COLOR and TERM=dumb say whether it has colours.
+    NO_COLOR, FORCE_COLOR and TERM=dumb decide about colours.
     """
     return _Console(
         hidden,

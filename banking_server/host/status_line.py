@@ -1,4 +1,4 @@
-"""What is waited for, on one line at the bottom of the terminal: nobody wonders if it still works.
+"""Shows what the program waits for, on one line at the bottom of the terminal.
 
     waiting = StatusLine(sys.stderr)
     waiting.on("Waiting for pack")
@@ -6,8 +6,8 @@
         print("something came")
     waiting.over()
 
-The line is on standard error and on a terminal only, and leaves nothing. Whoever prints or asks
-hides it meanwhile: `printing.console` and `TerminalQuestions` are given `hidden`.
+The line is written to standard error, only on a terminal, and it is removed at the end. Whatever
+prints or asks hides it meanwhile: `printing.console` and `TerminalQuestions` get `hidden`.
 """
 
 from collections.abc import Iterator
@@ -23,15 +23,15 @@ from banking_server.host.plain import LINE
 from banking_server.text import one_line
 
 _A_SECOND: Final = 8
-"""How often the line is drawn anew."""
+"""How often the line is drawn each second."""
 
 
 class StatusLine:
-    """The line, and what it says."""
+    """The status line."""
 
     def __init__(self, stream: TextIO) -> None:
         self.seen = stream.isatty()
-        """Whether there is a terminal to show it."""
+        """Whether it is shown, which needs a terminal."""
         self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
         self._spinner = Spinner("dots")
         self._live: Live | None = None
@@ -40,16 +40,16 @@ class StatusLine:
         self._detail = ""
 
     def on(self, what: str) -> None:
-        """Say what is waited for, until `over`, or until it is something else."""
+        """Show what the program waits for now."""
         self._what, self._detail = one_line(what, LINE), ""
         self._show()
 
     def says(self, detail: str) -> None:
-        """Say more of what is waited for."""
+        """Show a detail behind it."""
         self._detail = one_line(detail, LINE)
 
     async def progressed(self, progress: float, total: float | None, message: str | None) -> None:
-        """Say how far a server is with a call; a `progress_callback` of the client."""
+        """Show the progress of a call; a `progress_callback` of the client."""
         done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
         if message:
             # The number first: what is too long for the line is cut off at its end.
@@ -57,13 +57,13 @@ class StatusLine:
         self.says(done)
 
     def over(self) -> None:
-        """Say no more: nothing is waited for."""
+        """Remove the line: the program waits no more."""
         self._what = ""
         self._hide()
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Keep the line away while something else is shown, or a person is asked."""
+        """Hide the line while something else is printed, or a person is asked."""
         self._hidden += 1
         self._hide()
         try:

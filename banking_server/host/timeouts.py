@@ -18,7 +18,7 @@ from banking_server.chaining import DEFAULT_CALL_TIMEOUT
 
 @dataclass(frozen=True)
 class Timeouts:
-    """How long a server is waited for; no progress that it reports makes that longer."""
+    """How long the client waits for a server. Reported progress does not extend it."""
 
     connect: float = 60.0
     """Seconds until it has started and answered."""
@@ -27,18 +27,18 @@ class Timeouts:
 
 
 DEFAULT: Final = Timeouts()
-"""What is waited if nobody chose otherwise."""
+"""The timeouts if the user chose none."""
 
 
 @dataclass
 class _Call:
-    """One call under way."""
+    """One running call."""
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     open: int = 0
-    """Questions that the person has yet to answer."""
+    """Questions that the person has not answered yet."""
     left: float = inf
-    """Seconds that are left once they are answered."""
+    """Seconds that the call has left after the answers."""
 
 
 class CallTimer:
@@ -49,7 +49,7 @@ class CallTimer:
 
     @contextmanager
     def of_a_call(self, seconds: float | None) -> Iterator[None]:
-        """Let the call inside take so many seconds. Raises TimeoutError."""
+        """Limit the call in the block to so many seconds. Raises TimeoutError."""
         self._call = _Call()
         with self._call.scope as scope:
             if seconds is not None:
@@ -59,7 +59,7 @@ class CallTimer:
             raise TimeoutError
 
     def on(self, answer: ElicitationFnT) -> ElicitationFnT:
-        """Return what answers a server's questions by `answer`, and stops the clock meanwhile."""
+        """Return `answer` as a callback that stops the clock while the person answers."""
 
         async def timed(
             context: ClientRequestContext, params: ElicitRequestParams
@@ -80,11 +80,11 @@ class CallTimer:
 
 
 class TimeoutClient(Client):
-    """A client of the SDK that waits for a person as long as they need, and for a server not."""
+    """A client of the SDK whose timeout does not count the time of the person's answers."""
 
     timer: CallTimer
     progressed: ProgressFnT | None = None
-    """Told of the progress that the server reports; without it, it is asked for none."""
+    """Called with the progress of a call. Without it, the client does not ask for progress."""
 
     async def call_tool(
         self,
@@ -94,9 +94,9 @@ class TimeoutClient(Client):
         progress_callback: ProgressFnT | None = None,
         **options: Any,
     ) -> CallToolResult:
-        """Call a tool, as `mcp.Client` does, but for whose time `read_timeout_seconds` counts.
+        """Call a tool, as `mcp.Client` does. `read_timeout_seconds` counts only the server's time.
 
-        Raises TimeoutError when they are over.
+        Raises TimeoutError.
         """
         progressed = progress_callback or self.progressed
         with self.timer.of_a_call(read_timeout_seconds):

@@ -58,11 +58,7 @@ async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dic
             raise ConnectionFailed(f"The server did not list its tools: {why}.") from error
     info = client.server_info
     return {
-        "server": {
-            "name": info.name if info else None,
-            "title": info.title if info else None,
-            "version": info.version if info else None,
-        },
+        "server": on_the_wire(info) if info else {},
         "protocolVersion": client.protocol_version,
         "toolChaining": has_declared(client.server_capabilities, client.protocol_version),
         "tools": [on_the_wire(tool) for tool in tools],

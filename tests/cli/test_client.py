@@ -68,6 +68,11 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
         refused = cli("call", "first", "--url", f"{origin}/no_token")
     assert "The server does not accept the token in MCP_TOKEN: set it" in refused.err
     assert "of-yesterday" not in refused.err
+    for token in ("of-yesterday\nX: y", "of-yesterd\u00e9"):
+        monkeypatch.setenv("MCP_TOKEN", token)
+        refused = cli("tools", "--url", "http://127.0.0.1:1/mcp")
+        assert refused.err.startswith("banking-server: MCP_TOKEN has a character that no HTTP")
+        assert "of-yester" not in refused.err
 
 
 @pytest.mark.parametrize(
@@ -168,9 +173,11 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
         followed = cli("call", "start_order", *option, "--url", elsewhere)
         assert followed.code == 0
         assert "It is ordered." in followed.out
-    none = cli("call", "start_order", "--trust-hints", "--consent", "none", "--url", elsewhere)
+    none = cli("call", "start_order", "--consent", "none", "--url", elsewhere)
     assert "It is ordered." not in none.out
     assert "Nobody could be asked" not in none.out
+    both = cli("call", "start_order", "--trust-hints", "--consent", "none", "--url", elsewhere)
+    assert both.err == "banking-server: Give either --trust-hints or --consent, not both.\n"
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:

@@ -64,14 +64,6 @@ def test_reset_needs_a_yes_and_starts_anew(
     assert cli("handoffs").out == NOBODY
 
 
-def test_reset_spares_a_file_of_another_program(cli: Cli, tmp_path: Path) -> None:
-    other = tmp_path / "letter.txt"
-    other.write_text("Dear Ada, " * 50)
-    refused = cli("--database", str(other), "database", "reset", "--yes")
-    assert "not a database of this program" in one_line(refused)
-    assert other.read_text() == "Dear Ada, " * 50
-
-
 def test_backup_and_restore(cli: Cli, database: Path, tmp_path: Path) -> None:
     handoff = at_the_bank(database, wait_for_an_agent)
     copy = tmp_path / "copy.db"

@@ -49,7 +49,6 @@ def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
     ("does", "code", "told"),
     [
         ("mute", 2, "it did not answer within 1 s"),
-        ("silent", 1, 'the call of "first" (call 1) failed: the time allowed for it ran out'),
         ("listless", 1, "the time allowed for it ran out"),
     ],
 )
@@ -103,7 +102,7 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
     assert tools["(a tool without a name)"] == unknown
     assert tools["\u65e5\u672c\u8a9e"] == ["only reads, reaches out to other systems"]
     assert tools["pay"] == ["may move money"]
-    assert tools["keep"] == ["may change something, repeatable"]
+    assert tools["keep"] == ["may change something, repeatable", "Keep e.g. a door."]
     many = tools["many  Many things"]
     assert many[1:8] == [
         "one_of_many: 0 or 1 or 2 or 3 or 4 or 5 or \u2026",
@@ -114,6 +113,16 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
         "nothing: null",
         "odd_words: number",
     ]
+
+
+def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cli) -> None:
+    tools = {line.split()[0]: told for line, told in paragraphs(cli("tools").out).items()}
+    marked = {name for name, told in tools.items() if "can name a next tool" in told[0]}
+    prepares = {"prepare_money_transfer", "confirm_or_cancel_money_transfer"}
+    assert marked == {*prepares, "request_manager_approval", "multiplex_tools"}
+    assert tools["prepare_money_transfer"][1] == (
+        "Prepare a transfer between the customer's accounts, or to one of their payees."
+    )
 
 
 @pytest.mark.parametrize(

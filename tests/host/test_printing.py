@@ -1,7 +1,5 @@
 """What reaches the terminal, whatever a server sends, and what of a result does."""
 
-import io
-import re
 from typing import Any
 
 import pytest
@@ -9,7 +7,6 @@ from mcp.types import Annotations, CallToolResult, TextContent
 
 from banking_server.host.narrator import shown_to_user
 from banking_server.host.plain import quoted_name
-from banking_server.host.printing import console, say, say_in_parts
 
 pytestmark = pytest.mark.quick
 
@@ -25,34 +22,6 @@ pytestmark = pytest.mark.quick
 )
 def test_a_name_cannot_leave_its_quotes(name: str, shown: str) -> None:
     assert quoted_name(name) == shown
-
-
-@pytest.mark.parametrize(
-    ("terminal", "variables", "may"),
-    [
-        (True, {}, True),
-        (False, {}, False),
-        (True, {"NO_COLOR": "1"}, False),
-        (False, {"FORCE_COLOR": "1"}, True),
-    ],
-)
-def test_colours_are_where_they_may_be(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool, variables: dict[str, str], may: bool
-) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in {"TERM": "xterm", **variables}.items():
-        monkeypatch.setenv(name, value)
-    stream = io.StringIO()
-    monkeypatch.setattr(stream, "isatty", lambda: terminal)
-    out = console(stream)
-    say(out, "one\n\ntwo", indent=2, style="bold")
-    say_in_parts(out, ("name", "cyan"), (": words", ""), indent=2)
-    shown = stream.getvalue()
-    assert ("\x1b[36m" in shown) is may
-    assert terminal or may or "\x1b" not in shown
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    assert [line.rstrip() for line in plain.splitlines()] == ["  one", "", "  two", "  name: words"]
 
 
 def text(words: str, *audience: Any) -> TextContent:

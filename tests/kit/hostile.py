@@ -104,6 +104,13 @@ def pages(message: Json) -> Json | None:
 # --- odd, and no attack ---------------------------------------------------------------------------
 
 
+NEXT_STEP: Json = {
+    "type": "object",
+    "properties": {"nextStep": {"properties": {"tool": {}, "arguments": {}}}},
+}
+"""An output schema of a tool that names a next one, if its server advertises tool chaining."""
+
+
 @mode
 def odd_tools(message: Json) -> Json | None:
     """List tools that are odd, each in a way of its own, and as MCP has them all the same."""
@@ -133,8 +140,12 @@ def odd_tools(message: Json) -> Json | None:
         {"name": "many", "inputSchema": schema, "annotations": {"title": "Many things"}},
         tool(""),
         tool("\u65e5\u672c\u8a9e", annotations={"readOnlyHint": True, "openWorldHint": True}),
-        tool("pay", title="pay", _meta={"com.example/moves-money": True}),
-        tool("keep", annotations={"destructiveHint": False, "idempotentHint": True}),
+        tool("pay", title="pay", _meta={"com.example/moves-money": True}, outputSchema=NEXT_STEP),
+        tool(
+            "keep",
+            description="Keep e.g. a door. Never. Not",
+            annotations={"destructiveHint": False, "idempotentHint": True},
+        ),
     ]
     return {"tools": listed}
 
