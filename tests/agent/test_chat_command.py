@@ -1,7 +1,6 @@
 """`banking-server chat` as people use it: at a terminal, in a pipe, with real servers."""
 
 import io
-import json
 import os
 import sys
 from pathlib import Path
@@ -23,7 +22,6 @@ from ..kit.model import (
     scripted_model,
 )
 from ..kit.terminal import Terminal
-from . import shop_server
 
 CHAT = [sys.executable, "-m", "banking_server", "chat"]
 
@@ -142,25 +140,23 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
     tmp_path: Path, piped: Piped
 ) -> None:
     script: Script = [
-        Reply(calls=[("price", {"door": "oak"}), ("buy", {"door": "oak"})]),
+        Reply(calls=[("list_accounts", {}), ("request_agent_handoff", {})]),
         "**Nobody** agreed.\n\n1. So.",
         "Et \u00e9.",
     ]
-    file, calls = tmp_path / "chat.md", tmp_path / "calls"
-    stdin = f"Buy an oak door.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
-    shop = ["--", sys.executable, shop_server.__file__, str(calls)]
+    file = tmp_path / "chat.md"
+    stdin = f"An agent, please.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
     with scripted_model(script) as model:
-        code, out, err = piped(model, "--trust-hints", *shop, stdin=stdin)
+        code, out, err = piped(model, stdin=stdin)
     assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
-    assert err.count("Nobody can be asked here") == 2
-    assert "(Not called: buy. Nobody can be asked here.)" in err
+    assert "Nobody can be asked for consent here" in err
+    assert "(Not called: request_agent_handoff. Nobody can be asked here.)" in err
     assert "[1 call by the model, 0 calls by directive; 2 replies" in err
-    assert "   buy: Buy a door. (not called here)\n" in err
+    assert "   request_agent_handoff: Request Agent Handoff (not called here)\n" in err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in out + err
     assert model.last_message() == "\ufffd?"
     assert file.read_text("utf-8").count("## Request") == 2
-    assert [json.loads(line)[0] for line in calls.read_text().splitlines()] == ["price"]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +201,7 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["--config", "missing"], "missing: cannot be read: No such file"),
+        (["--config", "missing"], "missing: cannot be read as YAML: [Errno 2] No such file"),
         (["--agent", "x"], "--agent chooses one of the agents in the file"),
         (["--url", "http://a/mcp", "--url", "http://b/mcp"], "they have different hosts"),
         (["--url", "http://a/mcp", "--customer", "CUST001"], "are for this server only"),
