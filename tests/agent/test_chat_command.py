@@ -3,8 +3,9 @@
 import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -41,12 +42,8 @@ def settings(model: ScriptedModel, folder: Path) -> dict[str, str]:
     }
 
 
-class Piped(Protocol):
-    """Holds a conversation without a terminal; returns the exit code, and what was written."""
-
-    def __call__(
-        self, model: ScriptedModel, *command: str, stdin: str = ""
-    ) -> tuple[Any, str, str]: ...
+Piped = Callable[..., tuple[Any, str, str]]
+"""Holds a conversation without a terminal; returns the exit code, and what was written."""
 
 
 @pytest.fixture
@@ -112,7 +109,6 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
             terminal.wait_for("This was stopped. No tool call was completed.")
             terminal.wait_for("you> ")
             terminal.press("half a line")
-            terminal.wait_for("half a line")
             terminal.interrupt_until("(Ctrl-D or /quit ends the conversation.)")
             terminal.wait_for("you> ")
             # An arrow key brings back what was typed before; nothing is kept for the next time.
@@ -149,10 +145,13 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
     with scripted_model(script) as model:
         code, out, err = piped(model, stdin=stdin)
     assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
-    assert "Nobody can be asked for consent here" in err
-    assert "(Not called: request_agent_handoff. Nobody can be asked here.)" in err
-    assert "[1 call by the model, 0 calls by directive; 2 replies" in err
-    assert "   request_agent_handoff: Request Agent Handoff (not called here)\n" in err
+    for told in (
+        "Nobody can be asked for consent here",
+        "(Not called: request_agent_handoff. Nobody can be asked here.)",
+        "[1 call by the model, 0 calls by directive; 2 replies, 200 + 20 tokens, ",
+        "   request_agent_handoff: Request Agent Handoff (not called here)\n",
+    ):
+        assert told in err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in out + err
     assert model.last_message() == "\ufffd?"
@@ -165,21 +164,14 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
         ("Hello?", "never read", "Hi.", 0, "Hi.\n"),
         ("-", " Hello?\nAnd:\nthis. \n", "Hi.", 0, "Hi.\n"),
         ("Hello?", "", error(500), 1, ""),
-        ("-", "\xff", "never", 2, ""),
     ],
 )
 def test_one_request(
-    piped: Piped, elsewhere: str, prompt: str, stdin: str, reply: Action, code: int, out: str
+    piped: Piped, prompt: str, stdin: str, reply: Action, code: int, out: str
 ) -> None:
     with scripted_model([reply]) as model:
-        ended, shown, err = piped(model, "--prompt", prompt, "--url", elsewhere, stdin=stdin)
-    assert (ended, shown) == (code, out)
-    if code == 2:
-        assert err.startswith("banking-server: ")
-        assert model.requests == []
-    else:
-        asked = stdin.strip() if prompt == "-" else prompt
-        assert model.requests[0]["messages"][-1]["content"] == asked
+        assert piped(model, "--prompt", prompt, stdin=stdin)[:2] == (code, out)
+    assert model.last_message() == (stdin.strip() if prompt == "-" else prompt)
 
 
 def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewhere: str) -> None:
@@ -192,7 +184,6 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
     assert "/save needs the name of a file to write to.\n" in err
     assert "There is nothing to save yet.\n" in err
     assert "There is no /nothing at all: there are /help, /tools, /save FILE, /quit.\n" in err
-    assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
     # The tools of several servers are told apart.
     names = [tool["function"]["name"] for tool in model.requests[0]["tools"]]
     assert {"anything__count", "anything_2__count"} <= {*names}
@@ -201,6 +192,7 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
 @pytest.mark.parametrize(
     ("command", "told"),
     [
+        (["--prompt", "-"], "The request is empty"),
         (["--config", "missing"], "missing: cannot be read as YAML: [Errno 2] No such file"),
         (["--agent", "x"], "--agent chooses one of the agents in the file"),
         (["--url", "http://a/mcp", "--url", "http://b/mcp"], "they have different hosts"),

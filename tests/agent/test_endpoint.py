@@ -19,21 +19,8 @@ from .support import scene, settings
 pytestmark = pytest.mark.anyio
 
 HELLO = [{"role": "user", "content": "Hello"}]
-READY = {"type": "function", "function": {"name": "ready", "parameters": {"type": "object"}}}
 KEY = "sk-do-not-tell"
 EVENTS = "text/event-stream"
-
-
-async def test_what_is_sent() -> None:
-    with scripted_model(["a", "b"]) as model:
-        async with Endpoint(settings(model.url, key=KEY, temperature=0.5)) as endpoint:
-            await endpoint.complete(HELLO, functions=[READY])
-            await endpoint.complete(HELLO, on_text=lambda _: None)
-    first, second = model.requests
-    assert first == {"model": "scripted", "messages": HELLO, "tools": [READY], "temperature": 0.5}
-    assert "tools" not in second
-    assert second["stream"] is True
-    assert model.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
 async def test_a_reply_that_never_ends_is_cut_off() -> None:
@@ -58,10 +45,11 @@ async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_a_redirect_takes_neither_key_nor_conversation_elsewhere() -> None:
     with scripted_model(["never"]) as other:
         away = Raw(b"", status=307, headers={"location": f"{other.url}/chat/completions"})
-        async with scene([away, away], key=KEY) as at:
-            run = await at.agent.ask("My secret.")
-            assert "HTTP 307" in run.detail
+        async with scene([away, away], key=KEY, temperature=0.5) as at:
+            assert "HTTP 307" in (await at.agent.ask("My secret.")).detail
         assert other.requests == []
+    assert at.model.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert at.model.requests[0]["temperature"] == 0.5
 
 
 def event(value: Any) -> str:

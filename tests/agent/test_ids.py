@@ -100,12 +100,3 @@ async def test_the_programs_own_words_and_the_request_are_no_answer(leak: str) -
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
     assert "reply_to_user" not in "".join(s.shown)
-
-
-async def test_where_nobody_can_be_asked_the_model_is_told_so() -> None:
-    async with scene([call("buy", door="oak"), "I cannot."], consent=None) as s:
-        run = await s.agent.ask("Buy oak.")
-    assert "Nobody can be asked for consent here" in s.model.requests[0]["messages"][0]["content"]
-    assert "buy was not called. Nobody can be asked" in s.told[1]
-    assert not_called(run) == ["Not called: buy. Nobody can be asked here."]
-    assert s.called == []

@@ -55,15 +55,6 @@ async def test_an_endpoint_that_rejects_the_schema_is_asked_without() -> None:
     assert ["response_format" in request for request in s.model.requests] == [True, False, False]
 
 
-@pytest.mark.parametrize("thought", ["<think>Is it {80}?</think>", "so it is</think>\n\n"])
-async def test_thoughts_are_not_kept(thought: str) -> None:
-    async with scene([f"{thought}It is 80.", "Yes."]) as s:
-        run = await s.agent.ask("What is oak?")
-        await s.agent.ask("Sure?")
-    assert run.answer == "It is 80."
-    assert s.model.requests[1]["messages"][2]["content"] == "It is 80."
-
-
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
@@ -122,11 +113,21 @@ async def test_hints_that_are_not_trusted_decide_nothing() -> None:
     async with scene(script, consent=consent, trust=False) as s:
         await s.agent.ask("Reserve oak.")
     assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
-    for trust, called in ((False, []), (True, ["price", "reserve"])):
-        async with scene(script, consent=None, trust=trust) as s:
-            await s.agent.ask("Reserve oak.")
-        # An order is annotated as harmless, which is no reason to ask less for a directive's.
-        assert s.called == called
+
+
+@pytest.mark.parametrize(("trust", "called"), [(False, []), (True, ["price", "reserve"])])
+async def test_where_nobody_can_be_asked_only_what_reads_is_called(
+    trust: bool, called: list[str]
+) -> None:
+    """Though an order is annotated as harmless: a directive's call is asked for all the same."""
+    script = [call("price", door="oak"), call("reserve", door="oak"), "I cannot."]
+    async with scene(script, consent=None, trust=trust) as s:
+        run = await s.agent.ask("Reserve oak.")
+    assert s.called == called
+    assert "Nobody can be asked for consent here" in s.model.requests[0]["messages"][0]["content"]
+    if not trust:
+        assert "price was not called. Nobody can be asked" in s.told[1]
+        assert not_called(run)[0] == "Not called: price. Nobody can be asked here."
 
 
 async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unasked() -> None:
@@ -154,14 +155,12 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
 
 
 async def test_turns_are_bounded() -> None:
-    def endless(request: dict[str, Any]) -> str:
-        return call("price", door=str(len(request["messages"])))
-
-    async with scene(endless, bounds=Bounds(turns=4)) as s:
+    script = [call("price", door=str(number)) for number in range(9)]
+    async with scene(script, bounds=Bounds(turns=2)) as s:
         run = await s.agent.ask("Go on for ever.")
-    assert len(run.replies) == len(s.model.requests) == 4
-    done = "; ".join(["price (by the model)"] * 4)
-    assert run.report() == f"The model has replied 4 times. Done so far: {done}."
+    assert len(s.model.requests) == 2
+    done = "price (by the model); price (by the model)"
+    assert run.report() == f"The model has replied 2 times. Done so far: {done}."
     assert run.answer is None
 
 

@@ -65,18 +65,3 @@ async def test_references_are_followed_and_not_in_circles() -> None:
     async with Client(server({"build": schema})) as client:
         [build] = (await Toolbox.gather({"s": client})).tools
     assert "Arguments:\n- part (object, optional): A part.\n  - part (object" in build.in_words()
-
-
-@pytest.mark.parametrize(
-    ("of", "tool"),
-    [("fromaccount", "list_accounts"), ("book", "findBooks"), ("item", "list_accounts")],
-)
-async def test_the_tool_that_lists_the_ids_of_a_kind(of: str, tool: str) -> None:
-    names = ["get_weather", "get_account", "findBooks", "list_accounts", "list"]
-    needs = {"get_account": ["accountId"], "findBooks": ["query"]}
-    schemas = {name: {"type": "object", "required": needs.get(name, [])} for name in names}
-    async with Client(server(schemas)) as client:
-        toolbox = await Toolbox.gather({"s": client})
-    found = toolbox.lists("s", of)
-    assert found is not None
-    assert found.name == tool
