@@ -38,8 +38,6 @@ COMMANDS: Final = {
 }
 """What can be typed beside requests, and what it does."""
 
-_THINKING: Final = "Thinking"
-
 _LOOK: Final = 0.2
 """Seconds after which Ctrl-C is seen at the latest."""
 
@@ -89,7 +87,7 @@ class Terminal:
             self.tell(f"(The model says: {entry.text})")
         else:
             self.tell(f"({entry.reason})", indent=3)
-        self.waiting.on(_THINKING)
+        self.waiting.on("Thinking")
 
     def end(self, request: str, run: Run) -> None:
         """Show how a request ended, also what the model had said when it was stopped."""
@@ -153,13 +151,12 @@ def chat(
 ) -> bool:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
-    Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
-    no line is read. Returns whether each request was answered, and each command carried out. A tool
-    that its server calls read-only is called without asking if `trust_hints` is set.
+    Each line is a request, or one of `COMMANDS`; `prompt` is the only request, if it is given.
+    Returns whether each was answered or carried out. With `trust_hints`, a tool that its server
+    calls read-only is called without asking.
 
-    Ctrl-C stops the request under way, and the conversation goes on. Raises KeyboardInterrupt at a
-    second one, before the request has stopped, and where no person types; also ToolsUnavailable,
-    and what `connect` raises.
+    Ctrl-C stops a request. Raises KeyboardInterrupt at a second one, and where no person types;
+    also ToolsUnavailable, and what `connect` raises.
     """
 
     @asynccontextmanager
@@ -258,7 +255,7 @@ def _command(line: str, agent: Agent, terminal: Terminal) -> bool:
 
 def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str) -> bool:
     """Make a request of the agent, and show how it ends; return whether it was answered."""
-    terminal.waiting.on(_THINKING)
+    terminal.waiting.on("Thinking")
     future = portal.start_task_soon(agent.ask, request)
     stopped = False
     while not future.done():

@@ -130,8 +130,7 @@ class Endpoint:
         import openai
 
         # Halves of surrogate pairs, which a model can write, cannot be sent.
-        sent = json.dumps(request, ensure_ascii=False).encode("utf-16", "surrogatepass")
-        request = json.loads(sent.decode("utf-16", "replace"))
+        request = json.loads(json.dumps(request, ensure_ascii=False).encode(errors="replace"))
         create = self._client.chat.completions.create
         text, reason, usage = "", None, None
         calls: Sequence[Any] = ()

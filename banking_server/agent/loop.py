@@ -162,8 +162,7 @@ class Agent:
         try:
             with anyio.move_on_after(self.bounds.seconds) as self._scope:
                 run.detail, run.answer = await self._work(request)
-            late = anyio.current_time() >= self._scope.deadline
-            if self._scope.cancelled_caught and late:
+            if self._scope.cancelled_caught and anyio.current_time() >= self._scope.deadline:
                 run.detail = f"The {self.bounds.seconds:g} seconds for this request are over."
         except ModelUnavailable as error:
             run.detail = str(error)
@@ -248,27 +247,21 @@ class Agent:
             messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
         elif below:
             messages.append({"role": "user", "content": below.strip()})
+        hear = self.on_text
         completion = await self.endpoint.complete(
             messages,
             functions=self._functions if not answer else (),
             schema=prompt.ANSWER if answer and self._schema else self._schema,
-            on_text=self._hear if self.on_text else None,
+            on_text=None if hear is None else lambda text: hear(certain_text(text)),
         )
         request.run.replies.append(completion.usage)
         if answer:
             completion.calls.clear()
-        meanings = read_completion(completion)
-        calls = completion.calls
+        meanings, calls = read_completion(completion), completion.calls
         text = without_thoughts(completion.text) or (None if calls else "(nothing)")
-        reply = {"role": "assistant", "content": text}
-        self._now.append({**reply, "tool_calls": calls} if calls else reply)
+        tool_calls = {"tool_calls": calls} if calls else {}
+        self._now.append({"role": "assistant", "content": text, **tool_calls})
         return meanings
-
-    def _hear(self, text: str) -> None:
-        """Pass on what of an unfinished reply is for the user, and nothing that may be a call."""
-        said = certain_text(text)
-        if said and self.on_text is not None:
-            self.on_text(said)
 
     def _fitting(self) -> list[Message]:
         """Return the conversation within its bound.
@@ -316,8 +309,6 @@ class _Request:
         if self.agent.on_entry is not None:
             self.agent.on_entry(entry)
 
-    # --- what cannot be used
-
     def repetition(self, answer: str) -> str | None:
         """Say what an answer repeats: the program's words, or the request; None if neither."""
         if any(words in answer for words in OURS):
@@ -341,45 +332,57 @@ class _Request:
             "Otherwise say what was done, and what was not"
         )
 
-    def call_problem(self, tool: OfferedTool, arguments: dict[str, Any]) -> str | None:
-        """Say why a call of the model's is not made; None if it is."""
+    def check(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        """Raise Unfit if a call of the model's is not to be made."""
         problem = argument_problem(tool.tool.input_schema, arguments)
         if problem is not None:
-            return f"{tool.name}: {problem}"
+            raise Unfit(f"{tool.name}: {problem}")
         spent = self.spent.get(_key(tool, arguments))
         self.repeated = self.repeated or spent is not None
         if spent == "refused":
-            return (
+            raise Unfit(
                 f"the user has refused this call of {tool.name}, and is not asked again; do not "
                 "ask for it again in this request"
             )
         if spent is not None:
-            return f"{tool.name} was called with these arguments before; its result stands above"
-        invented = self.never_named(tool, arguments)
-        if invented is not None:
+            raise Unfit(
+                f"{tool.name} was called with these arguments before; its result stands above"
+            )
+        if invented := self.never_named(tool, arguments):
             self.left[tool.name] = tool
-        return invented
+            raise Unfit(invented)
 
-    def never_named(self, tool: OfferedTool, arguments: dict[str, Any]) -> str | None:
+    def never_named(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Say what in a call neither the server nor the user has named; each is told once.
 
-        That are ids, and if they are right, dates and codes that the call can do without.
+        That are ids; if they are right, it is dates, codes and numbers in text that the call can do
+        without. Their values tell: most servers say in words that a text is a date.
         """
-        ids = self.agent._names.unnamed(tool.server, arguments, tool.tool.input_schema)
-        of_ids = {name for name, _ in ids}
-        others = [each for each in self.unasked(tool, arguments) if each[0] not in of_ids]
-        said: list[str] = []
+        names, schema = self.agent._names, tool.tool.input_schema
+        ids = names.unnamed(tool.server, arguments, schema)
+        others = [
+            (name, value)
+            for name, value in arguments.items()
+            if name not in schema.get("required", [])
+            and name not in dict(ids)
+            and isinstance(value, str)
+            and _CODE.fullmatch(value)
+            and value not in self.words
+            and not names.knows(tool.server, value)
+            and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(self.words))
+        ]
+        said: dict[str, None] = {}
         for name, value in ids:
             if (name, value) not in self.told:
-                value = json.dumps(value)
-                said.append(f"{name} {value} is no id that the server or the user has named.")
-                said.append(self.source_of_ids(tool, name))
+                shown = json.dumps(value)
+                said[f"{name} {shown} is no id that the server or the user has named."] = None
+                said[self.source_of_ids(tool, name)] = None
         for name, value in others:
             if (name, value) not in self.told:
                 kept = json.dumps({key: one for key, one in arguments.items() if key != name})
-                said.append(f"The user named no {name}, and it is optional: leave it out, {kept}.")
+                said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
         self.told.update(ids or others)
-        return " ".join(one for one in dict.fromkeys(said) if one).rstrip(".") or None
+        return " ".join(filter(None, said)).rstrip(".")
 
     def source_of_ids(self, tool: OfferedTool, argument: str) -> str:
         """Tell the model the ids that an argument can mean, or the tool that lists them."""
@@ -391,24 +394,6 @@ class _Request:
         if ids:
             return f"The ids that the server has returned so far: {', '.join(ids[:IDS_TOLD])}."
         return f"Call {lists.name} first: it lists them." if lists not in (None, tool) else ""
-
-    def unasked(self, tool: OfferedTool, arguments: dict[str, Any]) -> list[tuple[str, str]]:
-        """Return the dates, codes and numbers in text that a call can do without and nobody named.
-
-        The value tells: most servers say in words, and not in the schema, that a text is a date.
-        """
-        return [
-            (name, value)
-            for name, value in arguments.items()
-            if name not in tool.tool.input_schema.get("required", [])
-            and isinstance(value, str)
-            and _CODE.fullmatch(value)
-            and value not in self.words
-            and not self.agent._names.knows(tool.server, value)
-            and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(self.words))
-        ]
-
-    # --- calls
 
     async def make(self, asked: Meaning) -> str:
         """Make a call; return what to tell the model. Raises Unfit if it cannot be made."""
@@ -422,8 +407,7 @@ class _Request:
         # Small models fill in every argument of a schema, and mean nothing by an empty text.
         required = tool.tool.input_schema.get("required", [])
         arguments = {name: one for name, one in arguments.items() if one != "" or name in required}
-        if problem := self.call_problem(tool, arguments):
-            raise Unfit(problem)
+        self.check(tool, arguments)
         if asked.said:
             self.note(Said(asked.said))
         if agent.on_call is not None:

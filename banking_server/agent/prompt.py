@@ -66,8 +66,8 @@ def instructions(toolbox: Toolbox, system_prompt: str, *, described: bool, nobod
     if nobody:
         parts.append(NOBODY_TO_ASK)
     for server, words in toolbox.instructions.items():
-        parts.append(f"The server {server!r} says about its tools: {words}")
-    return "\n\n".join(parts)
+        parts.append(f"The server {server!r} says about its tools: {words}" if words else "")
+    return "\n\n".join(filter(None, parts))
 
 
 def reminder(request: str, left: Sequence[str] = ()) -> str:

@@ -50,26 +50,18 @@ class ModelSettings(BaseModel, frozen=True):
         description="Seconds that the endpoint may be silent in a reply.",
     )
 
-    @field_validator("url")
+    @field_validator("url", "key")
     @classmethod
-    def _http_url(cls, value: str) -> str:
-        if http_url(value, "http://localhost:11434/v1").password:
-            _stays_private(value)
-        return value
-
-    @field_validator("key")
-    @classmethod
-    def _can_be_sent(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
-        if not re.fullmatch("[!-~]*", value.get_secret_value()):
+    def _stays_private(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse a key, or a URL with a password, that would go to another computer unencrypted."""
+        is_url = info.field_name == "url"
+        if not is_url and not re.fullmatch("[!-~]*", value.get_secret_value()):
             raise ValueError("holds a character that no key has: a space, say, or a line break")
-        if "url" in info.data:
-            _stays_private(info.data["url"])
+        url = value if is_url else info.data.get("url", "https:")
+        secret = http_url(url, "http://localhost:11434/v1").password if is_url else value
+        if secret and not stays_private(url):
+            raise ValueError("is a secret, and would go to another computer over http; use https")
         return value
-
-
-def _stays_private(url: str) -> None:
-    if not stays_private(url):
-        raise ValueError("is a secret, and would go to another computer over http; use https")
 
 
 FROM_ENVIRONMENT: Final = tuple(ModelSettings.model_fields)

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -22,6 +23,8 @@ NAME_LENGTH: Final = 64
 
 REFERENCES: Final = 4
 """References in a schema that are followed, one after the other."""
+
+_json = partial(json.dumps, ensure_ascii=False)
 
 _READS: Final = re.compile(r"(?:(list|search|find)|get|show|read|query)(?![a-z])")
 """How a tool's name begins that only reads; the group, if it lists things."""
@@ -87,7 +90,7 @@ class Toolbox:
     def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
         self.tools = tools
         self.instructions = instructions
-        """The instructions of the servers that have any, by the server's name."""
+        """What each server says about its tools, by the server's name; may be empty."""
         own = Counter(offered.tool.name for offered in tools)
         self._known = {one.tool.name: one for one in tools if own[one.tool.name] == 1}
         self._known |= {offered.name: offered for offered in tools}
@@ -126,10 +129,7 @@ class Toolbox:
             )
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
-        instructions = {
-            server: client.instructions for server, client in clients.items() if client.instructions
-        }
-        return cls(offered, instructions)
+        return cls(offered, {name: one.instructions or "" for name, one in clients.items()})
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -238,7 +238,3 @@ def _type(schema: Any) -> str:
     rules = (("minimum", "at least"), ("maximum", "at most"), ("format", "as"), ("const", "always"))
     bounds = [f"{words} {schema[rule]}" for rule, words in rules if rule in schema]
     return ", ".join([" or ".join(kind) if isinstance(kind, list) else str(kind), *bounds])
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
