@@ -44,9 +44,6 @@ _LOOK: Final = 0.2
 _HEARD: Final = 50
 """Characters that are shown of what the model says while it says more."""
 
-Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
-"""Connects to the servers; the keys are names for them."""
-
 
 @dataclass
 class Terminal:
@@ -65,8 +62,6 @@ class Terminal:
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
     requests: list[tuple[str, Run]] = field(default_factory=list[tuple[str, Run]], init=False)
     """What was asked, and what came of it."""
-    _heard: str = field(default="", init=False)
-    """What the model has said so far in a reply that has not ended."""
 
     def __post_init__(self) -> None:
         self.on_text = None if isinstance(self.speech, PlainStream) else self._hear
@@ -78,7 +73,6 @@ class Terminal:
 
     def show(self, entry: Entry) -> None:
         """Show an entry of the transcript."""
-        self._heard = ""
         if isinstance(entry, Called):
             if self.person is not None:
                 self.person.names.learn(entry.server, entry.step.result)
@@ -90,15 +84,16 @@ class Terminal:
         self.waiting.on("Thinking")
 
     def end(self, request: str, run: Run) -> None:
-        """Show how a request ended, also what the model had said when it was stopped."""
+        """Show how a request ended."""
         self.waiting.over()
-        self._say(run.answer or self._heard)
         if run.answer is None:
             self.tell(run.report())
+        else:
+            self.speech.say(run.answer)
+            self.speech.end()
         self.tell(run.footer())
         self.notes.print()
         self.requests.append((request, run))
-        self._heard = ""
 
     async def allows(
         self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
@@ -129,18 +124,12 @@ class Terminal:
         self.waiting.on(f"Waiting for {proposal.tool.name}")
 
     def _hear(self, text: str) -> None:
-        self._heard = text
         self.waiting.says(text[-_HEARD:])
-
-    def _say(self, text: str) -> None:
-        if text:
-            self.speech.say(text)
-            self.speech.end()
 
 
 def chat(
     settings: ModelSettings,
-    connect: Connect,
+    connect: Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]],
     terminal: Terminal,
     *,
     prompt: str | None = None,

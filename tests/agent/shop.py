@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from banking_server.chaining import ToolChaining, with_next_tool
 
@@ -17,10 +17,6 @@ TITLE = "It is out of stock, so we order it"
 SECRET = "Your one-time code is 431 986, of order c_431."
 
 Calls = list[tuple[str, dict[str, Any]]]
-
-
-class Found(BaseModel):
-    status: str
 
 
 def result(for_user: str, structured: dict[str, Any]) -> CallToolResult:
@@ -63,7 +59,7 @@ def shop() -> tuple[MCPServer[Any], Calls]:
         return "It is on its way."
 
     @mcp.tool(annotations=READ_ONLY)
-    async def reserve(door: str) -> Annotated[CallToolResult, Found]:
+    async def reserve(door: str) -> CallToolResult:
         """Reserve a door; the shop decides what comes next."""
         calls.append(("reserve", {"door": door}))
         arguments = {"door": door, "reason": "out of stock"}

@@ -18,7 +18,6 @@ from banking_server.agent import (
     Run,
     Toolbox,
 )
-from banking_server.chaining import CLIENT_EXTENSION
 
 from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop import Calls, shop
@@ -77,7 +76,6 @@ async def scene(
     *,
     bounds: Bounds = BOUNDS,
     consent: CallPolicy | None = CONSENTS,
-    declare: bool = True,
     trust: bool = True,
     allowed: Collection[str] | None = None,
     stream: bool = False,
@@ -85,15 +83,15 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     """Connect a scripted model with the shop, in memory. `more` are settings of the model.
 
-    The client declares the extension if `declare` is set. What the shop says of its tools counts
-    if `trust` is set. The model is offered the `allowed` tools.
+    What the shop says of its tools counts if `trust` is set. The model is offered the `allowed`
+    tools.
     """
     server, calls = shop()
     calls.clear()
     with scripted_model(script) as model:
         async with (
             Endpoint(settings(model.url, **more)) as endpoint,
-            Client(server, extensions=[CLIENT_EXTENSION] if declare else None) as client,
+            Client(server) as client,
         ):
             trusted = ["shop"] if trust else ()
             toolbox = await Toolbox.gather({"shop": client}, trusted=trusted, allowed=allowed)

@@ -76,9 +76,8 @@ async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: 
 # --- directives and consent -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("declare", [True, False])
-async def test_a_directive_is_followed_without_asking_the_model(declare: bool) -> None:
-    async with scene([call("reserve", door="oak"), "It is ordered."], declare=declare) as s:
+async def test_a_directive_is_followed_without_asking_the_model() -> None:
+    async with scene([call("reserve", door="oak"), "It is ordered."]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert run.answer == "It is ordered."
     ordered = {"door": "oak", "reason": "out of stock"}
@@ -92,8 +91,8 @@ async def test_a_directive_is_followed_without_asking_the_model(declare: bool) -
     assert "ordered oak: no. 77" in told
     assert '"status": "out_of_stock"' in told
     assert "That call was made for you: do not make it again." in told
-    # A server also puts its directive in words, for clients that did not declare.
-    assert ("Next step" in str(run.calls[0].step.result)) is not declare
+    # The client did not declare the extension, so that the server puts its directive in words too.
+    assert "Next step" in str(run.calls[0].step.result)
     for directive in ("nextStep", "nextTool", "Next step", TITLE):
         assert directive not in s.model.told
 
@@ -154,14 +153,23 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-async def test_turns_are_bounded() -> None:
-    script = [call("price", door=str(number)) for number in range(9)]
-    async with scene(script, bounds=Bounds(turns=2)) as s:
-        run = await s.agent.ask("Go on for ever.")
-    assert len(s.model.requests) == 2
-    done = "price (by the model); price (by the model)"
-    assert run.report() == f"The model has replied 2 times. Done so far: {done}."
-    assert run.answer is None
+TWICE = "The model has replied 2 times. Done so far: price (by the model); price (by the model)."
+BAD = "The model's last 3 replies in a row could not be used. Done so far: buy (by the model)."
+
+
+@pytest.mark.parametrize(
+    ("script", "bounds", "replies", "report"),
+    [
+        ([call("price", door=each) for each in "abcd"], Bounds(turns=2), 2, TWICE),
+        ([call("buy", door="oak"), *[call("sell")] * 9], Bounds(corrections=2), 1 + 3, BAD),
+    ],
+)
+async def test_turns_and_corrections_are_bounded(
+    script: list[str], bounds: Bounds, replies: int, report: str
+) -> None:
+    async with scene(script, bounds=bounds) as s:
+        run = await s.agent.ask("Go on.")
+    assert (run.answer, len(s.model.requests), run.report()) == (None, replies, report)
 
 
 async def test_time_is_bounded_while_a_tool_is_called() -> None:
@@ -177,16 +185,6 @@ async def test_time_is_bounded_while_a_tool_is_called() -> None:
     roles = [message["role"] for message in sent]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert "whether it took effect is not known" in sent[4]["content"]
-
-
-async def test_corrections_are_bounded() -> None:
-    bad = [call("sell")] * 9
-    async with scene([call("buy", door="oak"), *bad], bounds=Bounds(corrections=2)) as s:
-        run = await s.agent.ask("Go.")
-    assert run.answer is None
-    assert "The model's last 3 replies in a row could not be used." in run.report()
-    assert "buy (by the model)" in run.report()
-    assert len(s.model.requests) == 1 + 2 + 1
 
 
 @pytest.mark.parametrize("form", ["prompt", "native"])
