@@ -109,6 +109,7 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
             terminal.wait_for("This was stopped. No tool call was completed.")
             terminal.wait_for("you> ")
             terminal.press("half a line")
+            terminal.wait_for("half a line")
             terminal.interrupt_until("(Ctrl-D or /quit ends the conversation.)")
             terminal.wait_for("you> ")
             # An arrow key brings back what was typed before; nothing is kept for the next time.
@@ -138,13 +139,13 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
     script: Script = [
         Reply(calls=[("list_accounts", {}), ("request_agent_handoff", {})]),
         "**Nobody** agreed.\n\n1. So.",
-        "Et \u00e9.",
+        "Et \u00e9.\x1b[2J",
     ]
     file = tmp_path / "chat.md"
     stdin = f"An agent, please.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
     with scripted_model(script) as model:
         code, out, err = piped(model, stdin=stdin)
-    assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
+    assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\\x1b[2J\n")
     for told in (
         "Nobody can be asked for consent here",
         "(Not called: request_agent_handoff. Nobody can be asked here.)",
