@@ -7,7 +7,7 @@ from banking_server.agent.endpoint import ModelUnavailable as ModelUnavailable
 from banking_server.agent.endpoint import Usage as Usage
 from banking_server.agent.loop import Agent as Agent
 from banking_server.agent.loop import Bounds as Bounds
-from banking_server.agent.policy import CallPolicy as CallPolicy
+from banking_server.agent.loop import CallPolicy as CallPolicy
 from banking_server.agent.settings import ANY_AGENT as ANY_AGENT
 from banking_server.agent.settings import AgentConfiguration as AgentConfiguration
 from banking_server.agent.settings import ConfigurationMistake as ConfigurationMistake
@@ -22,5 +22,4 @@ from banking_server.agent.transcript import Called as Called
 from banking_server.agent.transcript import Entry as Entry
 from banking_server.agent.transcript import NotCalled as NotCalled
 from banking_server.agent.transcript import Run as Run
-from banking_server.agent.transcript import RunOutcome as RunOutcome
 from banking_server.agent.transcript import Said as Said

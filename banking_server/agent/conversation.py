@@ -16,13 +16,14 @@ from rich.console import Console
 
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
+from banking_server.agent.prompt import NOBODY_TO_ASK
 from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Called, Entry, Run, RunOutcome, Said
+from banking_server.agent.transcript import Called, Entry, Run, Said
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
 from banking_server.host.markdown_stream import MarkdownStream, PlainStream
 from banking_server.host.narrator import Narrator
-from banking_server.host.plain import SHOWN
+from banking_server.host.plain import NAME, SHOWN
 from banking_server.host.printing import say
 from banking_server.host.questions import TerminalQuestions
 from banking_server.host.status_line import StatusLine
@@ -37,24 +38,11 @@ COMMANDS: Final = {
 }
 """What can be typed beside requests, and what it does."""
 
-_THINKING: Final = "Thinking"
-
 _LOOK: Final = 0.2
 """Seconds after which Ctrl-C is seen at the latest."""
 
 _HEARD: Final = 50
 """Characters that are shown of what the model says while it says more."""
-
-_ABOUT: Final = 100
-"""Characters that `/tools` shows of what a tool is about."""
-
-_IN_A_PIPE: Final = (
-    "Nobody can be asked here, so only tools that read are called, and nothing is changed. To be "
-    "asked, run it in a terminal."
-)
-
-Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
-"""Connects to the servers; the keys are names for them."""
 
 
 @dataclass
@@ -62,7 +50,7 @@ class Terminal:
     """Shows what happens in a conversation, and asks the user for consent."""
 
     speech: PlainStream | MarkdownStream
-    """Shows what the model says."""
+    """Shows what the model says; plain where nobody watches, but a program gets the answers."""
     notes: Console
     """Shows everything else."""
     person: TerminalQuestions | None
@@ -72,52 +60,40 @@ class Terminal:
     """Writes the requests to a new file, and returns what to tell. Raises ValueError likewise."""
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
-    interrupted: bool = False
-    """Whether Ctrl-C has ended the conversation."""
     requests: list[tuple[str, Run]] = field(default_factory=list[tuple[str, Run]], init=False)
     """What was asked, and what came of it."""
-    _heard: str = field(default="", init=False)
-    """What the model has said so far in a reply that has not ended."""
 
     def __post_init__(self) -> None:
-        self._plain = isinstance(self.speech, PlainStream)
-        """Whether nobody watches: a program gets the answers, and nothing else."""
-        self.on_text = None if self._plain else self._hear
+        self.on_text = None if isinstance(self.speech, PlainStream) else self._hear
         self._narrator = Narrator(self.notes, questions=None)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
         """Write a text and a line break."""
         say(self.notes, cut(one_line(text), SHOWN), indent=indent)
 
-    def interrupt(self) -> None:
-        """Take note of Ctrl-C: it ends a conversation that no person types."""
-        self.interrupted = not self.is_typed
-
     def show(self, entry: Entry) -> None:
         """Show an entry of the transcript."""
-        self._heard = ""
         if isinstance(entry, Called):
             if self.person is not None:
                 self.person.names.learn(entry.server, entry.step.result)
             self._narrator.told(entry.step)
-        elif not isinstance(entry, Said):
-            self.tell(f"({entry.reason})", indent=3)
-        elif self._plain:
+        elif isinstance(entry, Said):
             self.tell(f"(The model says: {entry.text})")
         else:
-            self._say(entry.text)
-        self.waiting.on(_THINKING)
+            self.tell(f"({entry.reason})", indent=3)
+        self.waiting.on("Thinking")
 
     def end(self, request: str, run: Run) -> None:
-        """Show how a request ended, also what the model had said when it was stopped."""
+        """Show how a request ended."""
         self.waiting.over()
-        self._say(run.answer or self._heard)
-        if run.outcome is not RunOutcome.ANSWERED:
+        if run.answer is None:
             self.tell(run.report())
+        else:
+            self.speech.say(run.answer)
+            self.speech.end()
         self.tell(run.footer())
         self.notes.print()
         self.requests.append((request, run))
-        self._heard = ""
 
     async def allows(
         self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
@@ -148,18 +124,12 @@ class Terminal:
         self.waiting.on(f"Waiting for {proposal.tool.name}")
 
     def _hear(self, text: str) -> None:
-        self._heard = text
         self.waiting.says(text[-_HEARD:])
-
-    def _say(self, text: str) -> None:
-        if text:
-            self.speech.say(text)
-            self.speech.end()
 
 
 def chat(
     settings: ModelSettings,
-    connect: Connect,
+    connect: Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]],
     terminal: Terminal,
     *,
     prompt: str | None = None,
@@ -170,14 +140,12 @@ def chat(
 ) -> bool:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
-    Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
-    no line is read. Returns whether each request was answered, and each command carried out. A tool
-    that its server calls read-only is called without asking if `trust_hints` is set. The rest is as
-    of `Agent`.
+    Each line is a request, or one of `COMMANDS`; `prompt` is the only request, if it is given.
+    Returns whether each was answered or carried out. With `trust_hints`, a tool that its server
+    calls read-only is called without asking.
 
-    Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
-    request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises
-    ToolsUnavailable, and what `connect` raises.
+    Ctrl-C stops a request. Raises KeyboardInterrupt at a second one, and where no person types;
+    also ToolsUnavailable, and what `connect` raises.
     """
 
     @asynccontextmanager
@@ -210,21 +178,17 @@ def chat(
             portal.wrap_async_context_manager(connected()) as agent,
         ):
             if terminal.person is None:
-                terminal.tell(_IN_A_PIPE)
+                terminal.tell(f"{NOBODY_TO_ASK} To be asked, run it in a terminal.")
             if prompt is not None:
-                good = _ask(portal, agent, terminal, prompt)
-            else:
-                good = _converse(portal, agent, terminal)
+                return _ask(portal, agent, terminal, prompt)
+            return _converse(portal, agent, terminal)
     except BaseExceptionGroup as several:
-        # A second Ctrl-C, as what was under way then has passed it on.
+        # Ctrl-C, as what was under way then has passed it on.
         if several.subgroup(KeyboardInterrupt) is None:
             raise
         raise KeyboardInterrupt from None
     finally:
         terminal.waiting.over()
-    if terminal.interrupted:
-        raise KeyboardInterrupt
-    return good
 
 
 def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal) -> bool:
@@ -234,47 +198,53 @@ def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal) -> bool:
         terminal.tell(f"Model: {agent.endpoint.model}, with {tools} tools.")
         terminal.tell("/help shows what you can type. Ctrl-C stops a request, /quit ends.")
     good = True
-    while not terminal.interrupted:
+    while True:
         try:
             line = read_line("you> ").strip()
         except EOFError:
-            break
+            return good
         except KeyboardInterrupt:
-            terminal.interrupt()
-            if terminal.is_typed:
-                terminal.tell("(Ctrl-D or /quit ends the conversation.)")
+            if not terminal.is_typed:
+                raise
+            terminal.tell("(Ctrl-D or /quit ends the conversation.)")
             continue
-        command, _, file = line.partition(" ")
         if line == "/quit":
-            break
-        if command == "/save":
-            try:
-                if not file:
-                    raise ValueError("/save needs the name of a file to write to.")
-                terminal.tell(terminal.save(terminal.requests, file.strip()))
-            except ValueError as error:
-                terminal.tell(str(error))
-                good = False
-        elif line == "/help":
-            for known, about in COMMANDS.items():
-                terminal.tell(f"{known:10}  {about}", indent=3)
-            terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
-        elif line == "/tools":
-            for tool in agent.toolbox.tools:
-                about = one_line(tool.tool.title or tool.tool.description or "", _ABOUT)
-                asked = " (you are asked first)" if terminal.person else " (not called here)"
-                terminal.tell(f"{tool.name}: {about}{'' if tool.read_only else asked}", indent=3)
-        elif line.startswith("/"):
-            terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
-            good = False
+            return good
+        if line.startswith("/"):
+            good &= _command(line, agent, terminal)
         elif line:
             good &= _ask(portal, agent, terminal, line)
-    return good
+
+
+def _command(line: str, agent: Agent, terminal: Terminal) -> bool:
+    """Carry out a command; return whether it could be done."""
+    command, _, file = line.partition(" ")
+    if command == "/save":
+        try:
+            if not file:
+                raise ValueError("/save needs the name of a file to write to.")
+            terminal.tell(terminal.save(terminal.requests, file.strip()))
+        except ValueError as error:
+            terminal.tell(str(error))
+            return False
+    elif line == "/help":
+        for known, about in COMMANDS.items():
+            terminal.tell(f"{known:10}  {about}", indent=3)
+        terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
+    elif line == "/tools":
+        for tool in agent.toolbox.tools:
+            about = one_line(tool.tool.title or tool.tool.description or "", NAME)
+            asked = " (you are asked first)" if terminal.person else " (not called here)"
+            terminal.tell(f"{tool.name}: {about}{'' if tool.read_only else asked}", indent=3)
+    else:
+        terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
+        return False
+    return True
 
 
 def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str) -> bool:
     """Make a request of the agent, and show how it ends; return whether it was answered."""
-    terminal.waiting.on(_THINKING)
+    terminal.waiting.on("Thinking")
     future = portal.start_task_soon(agent.ask, request)
     stopped = False
     while not future.done():
@@ -285,8 +255,9 @@ def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str)
             if stopped:
                 raise
             stopped = True
-            terminal.interrupt()
             portal.start_task_soon(agent.stop)
     run = future.result()
     terminal.end(request, run)
-    return run.outcome is RunOutcome.ANSWERED
+    if stopped and not terminal.is_typed:
+        raise KeyboardInterrupt
+    return run.answer is not None

@@ -3,12 +3,11 @@
     async with Endpoint(load_model_settings()) as endpoint:
         completion = await endpoint.complete([{"role": "user", "content": "Hello"}])
 
-The client makes the requests, with time-outs and bounded retries. It is imported where it is used:
-it is slow to import, and it is there only if the extra `model` is installed.
+The client is imported where it is used: it is slow to import, and it is there only if the extra
+`model` is installed.
 """
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -18,6 +17,7 @@ import httpx2
 
 from banking_server.agent.settings import ModelSettings
 from banking_server.chaining.transport import ResilientHttpClient
+from banking_server.text import one_line
 
 Message = dict[str, Any]
 """A message of the conversation, as JSON."""
@@ -32,9 +32,8 @@ RETRIES: Final = 2
 class ModelUnavailable(Exception):
     """The model gave no reply that can be used; the message is one line for people."""
 
-
-class RequestRejected(ModelUnavailable):
-    """The endpoint answered with an error that another form of request may not meet."""
+    status: int | None = None
+    """The HTTP status, if the endpoint answered with an error."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,6 @@ class Completion:
     calls: list[Message]
     """Tool calls in the endpoint's own form; the arguments are JSON text, and may be anything."""
     usage: Usage
-    seconds: float
-    """From the request to the end of the reply, retries included."""
     cut_off: bool = False
     """The reply ended at a length limit, not where the model wanted to."""
 
@@ -74,7 +71,6 @@ class Endpoint:
 
         self.settings = settings
         self.model = settings.name
-        self._place = urlsplit(settings.url).netloc.rpartition("@")[2]
         self.constrains = True
         """Whether a reply can be held to a JSON schema, as far as is known."""
         self._key = settings.key.get_secret_value() if settings.key else ""
@@ -115,108 +111,80 @@ class Endpoint:
             request["tools"] = list(functions)
         if self.settings.temperature is not None:
             request["temperature"] = self.settings.temperature
-        if schema is not None and self.constrains:
-            held = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+        if schema is None or not self.constrains:
+            return await self._complete(request, on_text)
+        held = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+        try:
+            return await self._complete({**request, "response_format": held}, on_text)
+        except ModelUnavailable as rejected:
+            if rejected.status in (None, 401, 403, 404, 429):
+                raise  # It is not about the form of the request.
             try:
-                return await self._complete({**request, "response_format": held}, on_text)
-            except RequestRejected as rejected:
-                try:
-                    completion = await self._complete(request, on_text)
-                except ModelUnavailable:
-                    raise rejected from None
-                self.constrains = False
-                return completion
-        return await self._complete(request, on_text)
+                completion = await self._complete(request, on_text)
+            except ModelUnavailable:
+                raise rejected from None
+            self.constrains = False
+            return completion
 
     async def _complete(self, request: dict[str, Any], on_text: OnText | None) -> Completion:
         import openai
 
-        began = time.monotonic()
         # Halves of surrogate pairs, which a model can write, cannot be sent.
-        sent = json.dumps(request, ensure_ascii=False).encode("utf-16", "surrogatepass")
-        request = json.loads(sent.decode("utf-16", "replace"))
-        create, reply = self._client.chat.completions.create, _Reply()
+        request = json.loads(json.dumps(request, ensure_ascii=False).encode(errors="replace"))
+        create = self._client.chat.completions.create
+        text, reason, usage = "", None, None
+        calls: Sequence[Any] = ()
         try:
             if on_text is None or "tools" in request:
                 answer = await create(**request)
-                reply.add(answer.choices[0], answer.choices[0].message, answer.usage)
+                choice, usage = answer.choices[0], answer.usage
+                text += choice.message.content or ""
+                reason, calls = choice.finish_reason, choice.message.tool_calls or ()
             else:
                 request |= {"stream": True, "stream_options": {"include_usage": True}}
                 async with await create(**request) as stream:
                     async for chunk in stream:
-                        choice = chunk.choices[0] if chunk.choices else None
-                        reply.add(choice, choice and choice.delta, chunk.usage)
-                        on_text(reply.text)
-                        if reply.cut_off:
+                        usage = chunk.usage or usage
+                        for choice in chunk.choices[:1]:
+                            text += choice.delta.content or ""
+                            reason = choice.finish_reason or reason
+                        on_text(text)
+                        if len(text) > MAX_REPLY:
+                            reason = "length"
                             break
-                if reply.finish_reason is None:
+                if reason is None:
                     raise openai.OpenAIError("it broke off in the middle")
-        except (openai.OpenAIError, httpx2.SSEError, httpx2.StreamError) as error:
+            return Completion(
+                text[:MAX_REPLY],
+                [_call(number, call) for number, call in enumerate(calls, start=1)],
+                Usage(int(usage.prompt_tokens), int(usage.completion_tokens)) if usage else Usage(),
+                cut_off=reason == "length" or len(text) > MAX_REPLY,
+            )
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
             raise self._unavailable(error) from error
         except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
             # The client takes an endpoint at its word: this is what another answer comes to.
-            what = openai.OpenAIError("it is no chat completion")
-            raise self._unavailable(what) from error
-        seconds = time.monotonic() - began
-        return Completion(reply.text, reply.calls, reply.usage, seconds, reply.cut_off)
+            raise self._unavailable(ValueError("it is no chat completion")) from error
 
     def _unavailable(self, error: Exception) -> ModelUnavailable:
         """Return what went wrong, in one line for people, without the key."""
-        import openai
-
-        kind: type[ModelUnavailable] = ModelUnavailable
-        match error:
-            case openai.APITimeoutError():
-                words = f"did not answer within {self.settings.timeout:g} seconds"
-            case openai.APIConnectionError():
-                words = f"cannot be reached, or hung up: {error.__cause__ or error}"
-            case openai.APIStatusError(status_code=status):
-                kind = ModelUnavailable if status in _ADVICE else RequestRejected
-                words = f"answered HTTP {status}: {error}; {_ADVICE.get(status, '')}"
-            case _:
-                words = f"gave no usable reply: {error}"
-        line = " ".join(f"The model endpoint at {self._place} {words}".split())
+        place = urlsplit(self.settings.url).netloc.rpartition("@")[2]
+        status: int | None = getattr(error, "status_code", None)
+        why = f"HTTP {status}: {error}" if status else str(error.__cause__ or "") or str(error)
         if self._key:
-            line = line.replace(self._key, "***")
-        return kind(line[:400].rstrip(".; ") + ".")
+            why = why.replace(self._key, "***")
+        unavailable = ModelUnavailable(
+            f"The model endpoint at {place} gave no reply that can be used: "
+            f"{one_line(why, 300).rstrip('.')}. BANKING_MODEL_URL, BANKING_MODEL_NAME and "
+            "BANKING_MODEL_KEY say which model is asked."
+        )
+        unavailable.status = status
+        return unavailable
 
 
-_ADVICE: Final = {
-    401: "set BANKING_MODEL_KEY",
-    403: "set BANKING_MODEL_KEY",
-    404: "set BANKING_MODEL_NAME, and BANKING_MODEL_URL, which mostly ends in /v1",
-    429: "try again later",
-}
-"""What to do about an HTTP status that no other form of request would change."""
-
-
-class _Reply:
-    """A reply that is put together from one message, or from the pieces of a stream."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.calls: list[Message] = []
-        self.usage = Usage()
-        self.finish_reason: str | None = None
-
-    @property
-    def cut_off(self) -> bool:
-        return self.finish_reason == "length"
-
-    def add(self, choice: Any, message: Any, usage: Any) -> None:
-        """Add a message, or a piece of one; raises one of many errors if it is none."""
-        if usage:
-            self.usage = Usage(int(usage.prompt_tokens), int(usage.completion_tokens))
-        if choice is None:
-            return
-        self.text = (self.text + (message.content or ""))[: MAX_REPLY + 1]
-        self.finish_reason = choice.finish_reason or self.finish_reason
-        if len(self.text) > MAX_REPLY:
-            self.finish_reason = "length"
-        for number, call in enumerate(message.tool_calls or [], start=1):
-            arguments = call.function.arguments or "{}"
-            # Some endpoints send them as an object, and some send no id.
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            call_id = str(getattr(call, "id", None) or f"call_{number}")
-            function = {"name": str(call.function.name), "arguments": text}
-            self.calls.append({"id": call_id, "type": "function", "function": function})
+def _call(number: int, call: Any) -> Message:
+    """Return a tool call as it is sent back. Some endpoints send no id, or arguments as JSON."""
+    arguments = call.function.arguments or "{}"
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    function = {"name": str(call.function.name), "arguments": text}
+    return {"id": str(call.id or f"call_{number}"), "type": "function", "function": function}

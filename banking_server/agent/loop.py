@@ -4,44 +4,34 @@
     run = await agent.ask("What do I have in my savings account?")
     print(run.answer or run.report())
 
-The conversation grows with each request. Each call that the model asks for is checked, and then
-made through the chaining client, so that a server's directives are followed without asking the
-model. The transcript says who decided on each call.
+Each call that the model asks for is checked, and then made through the chaining client, so that a
+server's directives are followed without asking the model.
 """
 
-import asyncio
 import json
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Final, Literal
+from itertools import chain
+from typing import Any, Final, Protocol
+
+import anyio
 
 from banking_server.agent import prompt
-from banking_server.agent.endpoint import (
-    Completion,
-    Endpoint,
-    Message,
-    ModelUnavailable,
-    OnText,
-)
-from banking_server.agent.history import History
-from banking_server.agent.policy import CallPolicy, consents
+from banking_server.agent.endpoint import Endpoint, Message, ModelUnavailable, OnText
 from banking_server.agent.reply import (
+    OURS,
     CallRequest,
-    ForUser,
     Meaning,
-    Unreadable,
+    Unfit,
     certain_text,
     read_completion,
     without_thoughts,
 )
-from banking_server.agent.toolbox import OfferedTool, Toolbox, legal_name
-from banking_server.agent.transcript import Called, Entry, NotCalled, Run, RunOutcome, Said
+from banking_server.agent.toolbox import OfferedTool, Toolbox
+from banking_server.agent.transcript import Called, Entry, NotCalled, Run, Said
 from banking_server.chaining import (
     DEFAULT_CALL_TIMEOUT,
-    ChainStop,
     Outcome,
     Proposal,
     Step,
@@ -51,19 +41,20 @@ from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.doubt import calls_in_doubt
 from banking_server.chaining.values import canonical
 from banking_server.host.names import Names, stem
+from banking_server.text import cut
 
 IDS_TOLD: Final = 20
 """Ids that a model which invented one is told."""
 
+SHORT: Final = 300
+"""Characters that are kept of an old result where the conversation is too long."""
+
 NO_RESULT: Final = "[No result.]"
 """What a call is answered with while it is made, and for good if it is broken off."""
 
-_LIKE_AN_ID: Final = re.compile(r"[\w-]*\d[\w-]*")
-"""What can be an id of the user's words: they say `savings`, and mean no id."""
-
 _CODE: Final = re.compile(r"(?=\S*\d)\S+")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-
+_LIKE_AN_ID: Final = re.compile(r"[\w-]*\d[\w-]*")
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 
 _SPEAKS_OF_TIME: Final = re.compile(
@@ -85,11 +76,21 @@ class Bounds:
     corrections: int = 3
     """How often in a row the model may put right a call that could not be made."""
     history: int = 24_000
-    """Characters of the conversation that go with a request beside what the model is told at the
-    start, about four to a token. The newest message is always whole."""
+    """Characters of the conversation that go with a request beside the system message, about four
+    to a token. The newest message is always whole."""
 
 
-CallKey = tuple[str, str]
+class CallPolicy(Protocol):
+    """Decides for the host whether a call is made that the model, or a directive, asks for.
+
+    A policy that can ask the user may have a second method, `async def allows_again(self, tool,
+    arguments)`. It is asked in place of `allows` about a call that was started before and whose
+    effect is unknown. Without the method such a call is not made.
+    """
+
+    async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Return whether the call may be made. It may ask the user."""
+        ...
 
 
 @dataclass(eq=False)
@@ -124,12 +125,21 @@ class Agent:
     The whole of it comes as an entry `Said`, or as the answer."""
 
     def __post_init__(self) -> None:
-        self._native = self.endpoint.settings.tools == "native"
-        tools = self.toolbox.tools
+        tools, self._native = self.toolbox.tools, self.endpoint.settings.tools == "native"
         self._schema = None if self._native or not tools else prompt.reply_schema(tools)
         self._functions = [tool.as_function() for tool in tools] if self._native else []
-        self._history = History(self.bounds.history)
-        self._under_way: _Work | None = None
+        self._system = prompt.instructions(
+            self.toolbox,
+            self.system_prompt,
+            described=not self._native,
+            nobody=self.consent is None,
+        )
+        self._past: list[list[Message]] = []
+        """The messages of each earlier request."""
+        self._now: list[Message] = []
+        """Those of the request under way."""
+        self._scope: anyio.CancelScope | None = None
+        """Of the request under way."""
         self._names = Names()
         """The ids that servers have named where the model could read them, or the user has."""
         for server, words in self.toolbox.instructions.items():
@@ -137,362 +147,315 @@ class Agent:
         for tool in tools:
             self._names.hear(tool.server, tool.in_words())
 
-    @property
-    def messages(self) -> list[Message]:
-        """The conversation so far, without the system message and what is told there in short."""
-        return self._history.messages
-
-    async def ask(self, request: str) -> Run:
+    async def ask(self, words: str) -> Run:
         """Work on a request until the model answers, a bound is reached, or `stop` is called.
 
         However it ends, even cancelled from outside, the conversation can go on: it says what had
         happened by then. Requests to one agent are made one after the other.
         """
-        began = time.monotonic()
-        work = self._under_way = _Work(request)
-        run = work.run
-        self._history.begin(request)
+        began = anyio.current_time()
+        request = _Request(self, words)
+        run = request.run
+        self._now = [{"role": "user", "content": words}]
         for server in {tool.server for tool in self.toolbox.tools}:
-            self._names.hear(server, *_LIKE_AN_ID.findall(request))
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.bounds.seconds, work.halt, RunOutcome.TIME_LIMIT)
+            self._names.hear(server, *_LIKE_AN_ID.findall(words))
         try:
-            run.outcome, run.detail, run.answer = await self._work(work)
-        except _Stopped:
-            if work.halted is RunOutcome.TIME_LIMIT:
-                run.outcome = RunOutcome.TIME_LIMIT
+            with anyio.move_on_after(self.bounds.seconds) as self._scope:
+                run.detail, run.answer = await self._work(request)
+            if self._scope.cancelled_caught and anyio.current_time() >= self._scope.deadline:
                 run.detail = f"The {self.bounds.seconds:g} seconds for this request are over."
         except ModelUnavailable as error:
-            run.outcome, run.detail = RunOutcome.MODEL_UNAVAILABLE, str(error)
+            run.detail = str(error)
         finally:
-            timer.cancel()
-            self._under_way = None
+            self._scope = None
+            run.seconds = anyio.current_time() - began
             if run.answer is None:
-                words = f"[No answer: {run.outcome}. {run.happened()}]"
-                self.messages.append({"role": "assistant", "content": words})
-            self._history.end(run.transcript, run.calling)
-        run.seconds = time.monotonic() - began
+                ended = f"[No answer. {run.report()}]"
+                self._now.append({"role": "assistant", "content": ended})
+            self._past.append(self._now)
         return run
 
     def stop(self) -> None:
         """Stop the request that is under way, if there is one; its `ask` returns.
 
-        A chain under way ends as `cancelled`, and the model is told what it had come to. To be
-        called in the event loop's thread.
+        To be called in the event loop's thread.
         """
-        if self._under_way is not None:
-            self._under_way.halt(RunOutcome.STOPPED)
+        if self._scope is not None:
+            self._scope.cancel()
 
-    async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
-        corrections = 0
+    async def _work(self, request: "_Request") -> tuple[str, str | None]:
+        """Let the model reply until it answers; return how it ended, and the answer.
+
+        Raises ModelUnavailable.
+        """
+        unusable, good = 0, len(self._now)
         for _ in range(self.bounds.turns):
-            completion, asked = await self._complete(work)
-            if isinstance(asked[0], ForUser):
-                problem = self._answer_problem(work, asked[0].text)
+            begin = len(self._now)
+            asked = await self._complete(request)
+            if isinstance(asked[0], str):
+                problem = request.answer_problem(asked[0])
                 if problem is None:
-                    return RunOutcome.ANSWERED, "The model answered.", asked[0].text
-                asked = [Unreadable(problem)]
-            elif isinstance(asked[0], Unreadable) and asked[0].repeats:
-                work.repeated = True
+                    return "The model answered.", asked[0]
+                asked = [Unfit(problem)]
             answers: list[Message] = [
                 {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
-                for call in completion.calls
+                for call in self._now[-1].get("tool_calls", ())
             ] or [{"role": "user", "content": NO_RESULT}]
-            reply = [self.messages[-1], *answers]
-            self.messages.extend(answers)
-            fit = False
+            self._now += answers
+            unusable += 1
             for meaning, answer in zip(asked, answers, strict=True):
                 try:
-                    answer["content"] = await self._make(work, meaning)
-                    fit = True
-                except _Unfit as problem:
-                    told = NotCalled(f"No call was made: {problem}. The model has been told.")
-                    self._note(work, told)
+                    answer["content"] = await request.make(meaning)
+                    unusable = 0
+                except Unfit as unfit:
+                    wrong = f"No call was made: {unfit}."
+                    request.note(NotCalled(f"{wrong} The model has been told."))
                     answer["content"] = (
-                        f"No call was made: {problem}. Reply with the call put right, or with your "
-                        "answer to the user in plain text."
+                        f"{wrong} Reply with the call put right, or with your answer to the user "
+                        "in plain text."
                     )
-                if work.halted:
-                    break
-            if fit:
+            if not unusable:
                 # A mistake that was put right is an example to nobody.
-                self._history.forget(work.mistakes)
-                work.mistakes = []
-            else:
-                work.mistakes += reply
-            if work.halted:
-                raise _Stopped
-            if work.repeated:
-                if not fit:
+                del self._now[good:begin]
+                good = len(self._now)
+            if request.repeated:
+                if unusable:
                     # It tells the model nothing, and would stand before what it asked for.
-                    self._history.forget(reply)
-                _, asked = await self._complete(work, answer=True)
-                last = asked[0]
-                if isinstance(last, ForUser) and last.text.strip() != work.request.strip():
-                    return RunOutcome.ANSWERED, "The model answered.", last.text
-                detail = "The model repeated itself, and gave no answer."
-                return RunOutcome.CORRECTION_LIMIT, detail, None
-            corrections = 0 if fit else corrections + 1
-            if corrections > self.bounds.corrections:
-                detail = f"The model's last {corrections} replies in a row could not be used."
-                return RunOutcome.CORRECTION_LIMIT, detail, None
-        detail = f"The model has replied {self.bounds.turns} times."
-        return RunOutcome.TURN_LIMIT, detail, None
+                    del self._now[begin:]
+                [last, *_] = await self._complete(request, answer=True)
+                if isinstance(last, str) and request.repetition(last) is None:
+                    return "The model answered.", last
+                return "The model repeated itself, and gave no answer.", None
+            if unusable > self.bounds.corrections:
+                return f"The model's last {unusable} replies in a row could not be used.", None
+        return f"The model has replied {self.bounds.turns} times.", None
 
-    # --- the model
-
-    async def _complete(
-        self, work: "_Work", *, answer: bool = False
-    ) -> tuple[Completion, list[Meaning]]:
-        """Ask the model for its next reply, and keep it; return it, and what it means.
+    async def _complete(self, request: "_Request", *, answer: bool = False) -> list[Meaning]:
+        """Ask the model for its next reply, and keep it; return what it means.
 
         If `answer` is set, the model is asked for a reply that makes no call.
         """
-        self._history.fit()
-        system = prompt.instructions(
-            self.toolbox,
-            self.system_prompt,
-            self._history.earlier(),
-            described=not self._native,
-            nobody=self.consent is None,
-        )
-        messages = [{"role": "system", "content": system}, *self.messages]
-        # What is told below the last message is not kept. It is no message of its own, since some
-        # models' templates refuse two messages of the user's in a row.
+        messages = [{"role": "system", "content": self._system}, *self._fitting()]
         below = ""
         if answer:
-            below = f"\n\n{prompt.answer_now(work.request)}"
-        elif not self._native and work.run.replies:
-            below = prompt.reminder(work.request, [*work.left])
-        if below and messages[-1]["role"] == "user":
+            below = f"\n\n{prompt.answer_now(request.words)}"
+        elif not self._native and request.run.replies:
+            below = prompt.reminder(request.words, [*request.left])
+        # This is not kept. It is no message of its own where it would be the second one of the
+        # user's in a row, which some models' templates refuse.
+        if messages[-1]["role"] == "user":
             messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
         elif below:
             messages.append({"role": "user", "content": below.strip()})
-        with work.stoppable():
-            completion = await self.endpoint.complete(
-                messages,
-                functions=self._functions if not answer else (),
-                schema=prompt.ANSWER if answer and self._schema else self._schema,
-                on_text=self._hear if self.on_text else None,
-            )
-        work.run.replies.append(completion.usage)
+        hear = self.on_text
+        completion = await self.endpoint.complete(
+            messages,
+            functions=self._functions if not answer else (),
+            schema=prompt.ANSWER if answer and self._schema else self._schema,
+            on_text=None if hear is None else lambda text: hear(certain_text(text)),
+        )
+        request.run.replies.append(completion.usage)
         if answer:
             completion.calls.clear()
-        meanings = read_completion(completion)
-        self._keep(completion, meanings)
-        return completion, meanings
+        meanings, calls = read_completion(completion), completion.calls
+        text = without_thoughts(completion.text) or (None if calls else "(nothing)")
+        tool_calls = {"tool_calls": calls} if calls else {}
+        self._now.append({"role": "assistant", "content": text, **tool_calls})
+        return meanings
 
-    def _hear(self, text: str) -> None:
-        """Pass on what of an unfinished reply is for the user, and nothing that may be a call."""
-        said = certain_text(text)
-        if said and self.on_text is not None:
-            self.on_text(said)
+    def _fitting(self) -> list[Message]:
+        """Return the conversation within its bound.
 
-    def _keep(self, completion: Completion, meanings: list[Meaning]) -> None:
-        """Keep a reply, without what the model thought aloud."""
-        text, calls = completion.text, completion.calls
-        for call, meaning in zip(calls, meanings, strict=False):
-            # Endpoints reject a history with calls that they would not have accepted.
-            call["function"]["name"] = legal_name(call["function"]["name"])
-            if not isinstance(meaning, CallRequest):
-                call["function"]["arguments"] = "{}"
-        if "think>" in text.lower() and not calls:
-            text = meanings[0].text if isinstance(meanings[0], ForUser) else without_thoughts(text)
-        reply = {"role": "assistant", "content": text or (None if calls else "(nothing)")}
-        self.messages.append({**reply, "tool_calls": calls} if calls else reply)
-
-    def _note(self, work: "_Work", entry: Entry) -> None:
-        work.run.transcript.append(entry)
-        if self.on_entry is not None:
-            self.on_entry(entry)
-
-    # --- its calls
-
-    async def _make(self, work: "_Work", request: Meaning) -> str:
-        """Make a call; return what to tell the model. Raises _Unfit if it cannot be made."""
-        if not isinstance(request, CallRequest):
-            raise _Unfit(request.problem if isinstance(request, Unreadable) else request.text)
-        tool, arguments = self.toolbox.find(*request.names), request.arguments
-        if tool is None:
-            names = ", ".join(offered.name for offered in self.toolbox.tools) or "none"
-            raise _Unfit(f"there is no tool {request.names[0][:80]!r}; the tools are: {names}")
-        # Small models fill in every argument of a schema, and mean nothing by an empty text.
-        required = tool.tool.input_schema.get("required", [])
-        arguments = {name: one for name, one in arguments.items() if one != "" or name in required}
-        problem = argument_problem(tool.tool.input_schema, arguments)
-        if problem is not None:
-            raise _Unfit(f"{tool.name}: {problem}")
-        key = _key(tool, arguments)
-        work.repeated = work.repeated or key in work.spent
-        if work.spent.get(key) == "refused":
-            raise _Unfit(
-                f"the user has refused this call of {tool.name}, and is not asked again; do not "
-                "ask for it again in this request"
-            )
-        if key in work.spent:
-            raise _Unfit(
-                f"{tool.name} was called with these arguments before; its result stands above"
-            )
-        if invented := self._invented(work, tool, arguments):
-            work.left[tool.name] = tool
-            raise _Unfit(invented)
-        if request.said:
-            self._note(work, Said(request.said))
-        if self.on_call is not None:
-            self.on_call(tool, arguments)
-        work.left.pop(tool.name, None)
-        again = (tool.tool.name, key[1]) in calls_in_doubt(tool.client) and not tool.repeatable
-        with work.stoppable():
-            agreed = await consents(self.consent, tool, arguments, again=again)
-        if agreed:
-            return await self._call(work, tool, arguments)
-        work.spent[key] = "refused"
-        why = "Nobody can be asked here" if self.consent is None else "The model has been told"
-        self._note(work, NotCalled(f"Not called: {tool.name}. {why}."))
-        if self.consent is None:
-            return f"{tool.name} was not called. {prompt.NOBODY_TO_ASK} Tell the user so."
-        return f"The user declined the call of {tool.name}: do not make it again."
-
-    def _invented(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str | None:
-        """Say what in a call neither the server nor the user has named; each is told once."""
-        schema, said = tool.tool.input_schema, dict[str, None]()
-        unnamed = self._names.unnamed(tool.server, arguments, schema)
-        for key, id_ in [one for one in unnamed if one not in work.told]:
-            said[f"{key} {json.dumps(id_)} is no id that the server or the user has named."] = None
-            lists = self.toolbox.lists(tool.server, stem(key))
-            returned = self._names.returned(tool.server, key)[:IDS_TOLD]
-            if lists is None:
-                returned = returned or self._names.returned(tool.server, "")[:IDS_TOLD]
-            if returned:
-                ids = ", ".join(returned)
-                said[f"The ids that the server has returned so far: {ids}."] = None
-            elif lists not in (None, tool):
-                said[f"Call {lists.name} first: it lists them."] = None
-        named = [name for name, _ in unnamed]
-        others = [(n, v) for n, v in self._unasked(work, tool, arguments) if n not in named]
-        for name, _ in [one for one in others if one not in work.told]:
-            kept = json.dumps({key: one for key, one in arguments.items() if key != name})
-            said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
-        work.told.update(unnamed or others)
-        return " ".join(said).rstrip(".") or None
-
-    def _unasked(
-        self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]
-    ) -> list[tuple[str, str]]:
-        """Return the dates, codes and numbers in text that a call can do without and nobody named.
-
-        The value tells: most servers say in words, and not in the schema, that a text is a date.
+        The oldest requests are left out, then the oldest results of the one under way are cut.
         """
-        return [
-            (name, value)
-            for name, value in arguments.items()
-            if name not in tool.tool.input_schema.get("required", [])
-            and isinstance(value, str)
-            and _CODE.fullmatch(value)
-            and value not in work.request
-            and not self._names.knows(tool.server, value)
-            and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(work.request))
-        ]
+        while self._past and _size([*chain(*self._past), *self._now]) > self.bounds.history:
+            del self._past[0]
+        for message in self._now[1:-1]:
+            if _size(self._now) > self.bounds.history and message["role"] != "assistant":
+                message["content"] = cut(message["content"], SHORT)
+        return [*chain(*self._past), *self._now]
 
-    def _answer_problem(self, work: "_Work", answer: str) -> str | None:
-        """Say, once, what is wrong with an answer: it is the request, or a call was never made."""
-        if answer.strip() == work.request.strip():
-            work.repeated = True
-            return "that repeats the request; say what was done, and what was not"
-        left, work.left = work.left, {}
+
+def _size(messages: list[Message]) -> int:
+    calls = [json.dumps(one.get("tool_calls", "")) for one in messages]
+    return sum(map(len, [*calls, *(one["content"] or "" for one in messages)]))
+
+
+@dataclass
+class _Request:
+    """One request under way, and the calls that are made for it.
+
+    It is also the consent policy of its chains, for follow-up calls.
+    """
+
+    agent: Agent
+    words: str
+    run: Run = field(default_factory=Run)
+    spent: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """The calls that are not made again, and why: what has `changed` something is not to be paid
+    twice, what was `read` is the same until something is changed, or the host has `refused`."""
+    repeated: bool = False
+    """The model has repeated a call that brings nothing new, or in an answer what it was told."""
+    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The arguments that the model was told it has invented, each with its name."""
+    left: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
+    """The tools whose calls were sent back for that, and that were not called since."""
+    offered: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
+    """What the model is offered of the server of the chain under way, by the server's names."""
+
+    def note(self, entry: Entry) -> None:
+        """Take down what happened, and tell the host."""
+        self.run.transcript.append(entry)
+        if self.agent.on_entry is not None:
+            self.agent.on_entry(entry)
+
+    def repetition(self, answer: str) -> str | None:
+        """Say what an answer repeats: the program's words, or the request; None if neither."""
+        if any(words in answer for words in OURS):
+            return "instructions; say to the user in your own words what was done, and what was not"
+        if answer.strip() == self.words.strip():
+            return "request; say what was done, and what was not"
+        return None
+
+    def answer_problem(self, answer: str) -> str | None:
+        """Say, once, what is wrong with an answer: it repeats, or a call was never made."""
+        if repeated := self.repetition(answer):
+            self.repeated = True
+            return f"that repeats the {repeated}"
+        left, self.left = self.left, {}
         if not left or answer.rstrip().endswith("?"):
             return None
-        ids = [one for tool in left.values() for one in self._names.returned(tool.server, "")]
+        ids = [one for tool in left.values() for one in self.agent._names.returned(tool.server, "")]
         known = f" The ids are: {', '.join(dict.fromkeys(ids[:IDS_TOLD]))}." if ids else ""
         return (
             f"{', '.join(left)} was not called yet.{known} If the user asked for it, call it now. "
             "Otherwise say what was done, and what was not"
         )
 
-    async def _call(self, work: "_Work", tool: OfferedTool, arguments: dict[str, Any]) -> str:
+    def check(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        """Raise Unfit if a call of the model's is not to be made."""
+        problem = argument_problem(tool.tool.input_schema, arguments)
+        if problem is not None:
+            raise Unfit(f"{tool.name}: {problem}")
+        spent = self.spent.get(_key(tool, arguments))
+        self.repeated = self.repeated or spent is not None
+        if spent == "refused":
+            raise Unfit(
+                f"the user has refused this call of {tool.name}, and is not asked again; do not "
+                "ask for it again in this request"
+            )
+        if spent is not None:
+            raise Unfit(
+                f"{tool.name} was called with these arguments before; its result stands above"
+            )
+        if invented := self.never_named(tool, arguments):
+            self.left[tool.name] = tool
+            raise Unfit(invented)
+
+    def never_named(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
+        """Say what in a call neither the server nor the user has named; each is told once.
+
+        That are ids; if they are right, it is dates, codes and numbers in text that the call can do
+        without. Their values tell: most servers say in words that a text is a date.
+        """
+        names, schema = self.agent._names, tool.tool.input_schema
+        ids = names.unnamed(tool.server, arguments, schema)
+        others = [
+            (name, value)
+            for name, value in arguments.items()
+            if name not in schema.get("required", [])
+            and name not in dict(ids)
+            and isinstance(value, str)
+            and _CODE.fullmatch(value)
+            and value not in self.words
+            and not names.knows(tool.server, value)
+            and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(self.words))
+        ]
+        said: dict[str, None] = {}
+        for name, value in ids:
+            if (name, value) not in self.told:
+                shown = json.dumps(value)
+                said[f"{name} {shown} is no id that the server or the user has named."] = None
+                said[self.source_of_ids(tool, name)] = None
+        for name, value in others:
+            if (name, value) not in self.told:
+                kept = json.dumps({key: one for key, one in arguments.items() if key != name})
+                said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
+        self.told.update(ids or others)
+        return " ".join(filter(None, said)).rstrip(".")
+
+    def source_of_ids(self, tool: OfferedTool, argument: str) -> str:
+        """Tell the model the ids that an argument can mean, or the tool that lists them."""
+        names = self.agent._names
+        lists = self.agent.toolbox.lists(tool.server, stem(argument))
+        ids = names.returned(tool.server, argument)
+        if lists is None and not ids:
+            ids = names.returned(tool.server, "")
+        if ids:
+            return f"The ids that the server has returned so far: {', '.join(ids[:IDS_TOLD])}."
+        return f"Call {lists.name} first: it lists them." if lists not in (None, tool) else ""
+
+    async def make(self, asked: Meaning) -> str:
+        """Make a call; return what to tell the model. Raises Unfit if it cannot be made."""
+        agent = self.agent
+        if not isinstance(asked, CallRequest):
+            raise Unfit(str(asked))
+        tool, arguments = agent.toolbox.find(*asked.names), asked.arguments
+        if tool is None:
+            names = ", ".join(offered.name for offered in agent.toolbox.tools) or "none"
+            raise Unfit(f"there is no tool {asked.names[0][:80]!r}; the tools are: {names}")
+        # Small models fill in every argument of a schema, and mean nothing by an empty text.
+        required = tool.tool.input_schema.get("required", [])
+        arguments = {name: one for name, one in arguments.items() if one != "" or name in required}
+        self.check(tool, arguments)
+        if asked.said:
+            self.note(Said(asked.said))
+        if agent.on_call is not None:
+            agent.on_call(tool, arguments)
+        self.left.pop(tool.name, None)
+        key = _key(tool, arguments)
+        again = (tool.tool.name, key[1]) in calls_in_doubt(tool.client) and not tool.read_only
+        if await self.agrees(tool, arguments, again=again):
+            return await self.call(tool, arguments)
+        self.spent[key] = "refused"
+        why = "Nobody can be asked here" if agent.consent is None else "The model has been told"
+        self.note(NotCalled(f"Not called: {tool.name}. {why}."))
+        if agent.consent is None:
+            return f"{tool.name} was not called. {prompt.NOBODY_TO_ASK} Tell the user so."
+        return f"The user declined the call of {tool.name}: do not make it again."
+
+    async def agrees(self, tool: OfferedTool, arguments: dict[str, Any], *, again: bool) -> bool:
+        """Return what the host says to a call, whoever asks for it (TC-C-20).
+
+        `again` says that the call was started before, and that its effect is unknown.
+        """
+        policy = self.agent.consent
+        if again:
+            asked = getattr(policy, "allows_again", None)
+            return asked is not None and bool(await asked(tool, arguments))
+        return tool.read_only or (policy is not None and await policy.allows(tool, arguments))
+
+    async def call(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Make a call, follow the chain that it begins, and return it in words for the model."""
-        work.run.calling, work.run.cut_off = tool.name, True
-        same_server = {
-            offered.tool.name: offered
-            for offered in self.toolbox.tools
-            if offered.client is tool.client
-        }
-        following = _Following(self, work, same_server)
-        chain = await call_tool_with_chaining(
+        agent, self.run.calling = self.agent, tool.name
+        same_server = [one for one in agent.toolbox.tools if one.client is tool.client]
+        self.offered = {one.tool.name: one for one in same_server}
+        made = await call_tool_with_chaining(
             tool.client,
             tool.tool.name,
             arguments,
-            consent=following,
-            call_timeout=self.call_timeout,
-            on_step=following.told,
-            on_proposal=self.on_proposal,
-            follow_unadvertised=self.follow_unadvertised,
-            stop=work.stop,
+            consent=self,
+            call_timeout=agent.call_timeout,
+            on_step=self.came,
+            on_proposal=agent.on_proposal,
+            follow_unadvertised=agent.follow_unadvertised,
         )
-        if chain.error is not None and not chain.steps and not tool.repeatable:
-            # What may have taken effect is not made twice, unless that does no harm.
-            work.spent[_key(tool, arguments)] = "changed"
-        if chain.outcome is not Outcome.COMPLETED:
-            self._note(work, NotCalled(f"The chain ended: {chain.detail}."))
-        if chain.outcome is Outcome.FAILED:
-            work.run.done.append(chain.detail)
-            work.run.cut_off = False
-        names = {own: offered.name for own, offered in same_server.items()}
-        return prompt.chain_for_model(chain, names)
-
-
-class _Stopped(Exception):
-    """No more is to be done for this request."""
-
-
-class _Unfit(Exception):
-    """A call cannot be made; the message tells the model why."""
-
-
-@dataclass
-class _Work:
-    """One request under way."""
-
-    request: str
-    run: Run = field(default_factory=Run)
-    spent: dict[CallKey, Literal["changed", "read", "refused"]] = field(default_factory=dict)
-    """The calls that are not made again: paying twice is not what was asked, what only reads
-    brings nothing new as long as nothing was changed, and the host has said no."""
-    mistakes: list[Message] = field(default_factory=list[Message])
-    """The replies that could not be used, and what the model was told of each."""
-    repeated: bool = False
-    """The model has asked again for a call that brings nothing new."""
-    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The arguments that the model was told it has invented, each with its name."""
-    left: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
-    """The tools whose calls were sent back for that, and that were not called since."""
-    stop: ChainStop = field(default_factory=ChainStop)
-    """Stops what is under way; a chain first says what it has come to."""
-    halted: RunOutcome | None = None
-    """Why no more is to be done."""
-
-    def halt(self, why: RunOutcome) -> None:
-        """Let no more be done."""
-        self.halted = self.halted or why
-        self.stop.stop()
-
-    @contextmanager
-    def stoppable(self) -> Iterator[None]:
-        """Let what runs inside be stopped; raises _Stopped if the request is."""
-        with self.stop.scope():
-            yield
-        if self.halted:
-            raise _Stopped
-
-
-@dataclass
-class _Following:
-    """A chain under way: the host's consent to its follow-up calls, and notes of what is done."""
-
-    agent: Agent
-    work: _Work
-    offered: Mapping[str, OfferedTool]
-    """What the model is offered of this server's tools, by the server's names."""
+        if made.error is not None and not made.steps and not tool.read_only:
+            # What may have taken effect is not made twice.
+            self.spent[_key(tool, arguments)] = "changed"
+        if made.outcome is not Outcome.COMPLETED:
+            self.note(NotCalled(f"The chain ended: {made.detail}."))
+        return prompt.chain_for_model(made, {one.tool.name: one.name for one in same_server})
 
     async def allows(self, proposal: Proposal, *, again: bool = False) -> bool:
         """Return whether a follow-up call is made; `again` says that its effect is unknown."""
@@ -502,39 +465,32 @@ class _Following:
         # As the server lists it now: what it says of the tool may have changed.
         tool, arguments = replace(offered, tool=proposal.tool), proposal.arguments
         key = _key(tool, arguments)
-        consent, refused = self.agent.consent, self.work.spent.get(key) == "refused"
-        if refused or not await consents(consent, tool, arguments, again=again):
-            self.work.spent.setdefault(key, "refused")
+        refused = self.spent.get(key) == "refused"
+        if refused or not await self.agrees(tool, arguments, again=again):
+            self.spent.setdefault(key, "refused")
             return False
-        self.work.run.calling, self.work.run.cut_off = offered.name, True
+        self.run.calling = offered.name
         return True
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made once more, though its effect is unknown."""
         return await self.allows(proposal, again=True)
 
-    def told(self, step: Step) -> None:
+    def came(self, step: Step) -> None:
         """Take note of a result."""
         tool = self.offered[step.tool]
         key = _key(tool, step.arguments)
-        spent = self.work.spent
         if tool.says_read_only or step.result.is_error:
-            spent.setdefault(key, "read")
+            self.spent.setdefault(key, "read")
         else:
             # What was read before may be otherwise now, and what failed may succeed.
-            for read in [one for one, why in spent.items() if why == "read"]:
-                del spent[read]
-            spent[key] = "changed"
+            self.spent = {one: why for one, why in self.spent.items() if why != "read"}
+            self.spent[key] = "changed"
+        self.run.calling = None
         self.agent._names.learn(tool.server, prompt.visible(step.without_words()))
-        run, by_model = self.work.run, step.level == 1
-        run.calling, run.cut_off = None, False
-        failed = ", which failed" if step.result.is_error else ""
-        whose = "model" if by_model else "server's directive"
-        run.done.append(f"{step.tool} (by the {whose}){failed}")
-        by: Literal["model", "directive"] = "model" if by_model else "directive"
-        self.agent._note(self.work, Called(by, tool.server, step))
+        self.note(Called("model" if step.level == 1 else "directive", tool.server, step))
 
 
-def _key(tool: OfferedTool, arguments: dict[str, Any]) -> CallKey:
+def _key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
     """Return what two equal calls have in common."""
     return tool.name, canonical(arguments)

@@ -8,13 +8,16 @@ from typing import Any, Final
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
-from banking_server.agent.toolbox import DEPTH, OfferedTool, Toolbox, resolved
+from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.chaining import ChainResult, FollowUpStatus, Outcome
 from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
 from banking_server.text import cut
 
 MAX_RESULT: Final = 20_000
 """Characters of one result that the model is told."""
+
+LEVELS: Final = 4
+"""Levels of a schema that a reply is held to."""
 
 WITHHELD: Final = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
@@ -25,16 +28,11 @@ NOBODY_TO_ASK: Final = (
 )
 
 
-def instructions(
-    toolbox: Toolbox, system_prompt: str, earlier: str, *, described: bool, nobody: bool
-) -> str:
+def instructions(toolbox: Toolbox, system_prompt: str, *, described: bool, nobody: bool) -> str:
     """Return the system message. If `described` is set, it also describes the tools.
 
-    What is the same in each conversation comes first, since endpoints keep what they have read of a
-    prompt up to the first difference.
-
-    `system_prompt` is what the host tells the model first, `earlier` tells of requests that the
-    conversation no longer has, and `nobody` says that no person can be asked for consent.
+    `system_prompt` is what the host tells the model first, and `nobody` says that no person can be
+    asked for consent.
     """
     parts = ["You are a helpful assistant who acts for the user with tools."]
     if not toolbox.tools:
@@ -68,10 +66,8 @@ def instructions(
     if nobody:
         parts.append(NOBODY_TO_ASK)
     for server, words in toolbox.instructions.items():
-        parts.append(f"The server {server!r} says about its tools: {words}")
-    if earlier:
-        parts.append(earlier)
-    return "\n\n".join(parts)
+        parts.append(f"The server {server!r} says about its tools: {words}" if words else "")
+    return "\n\n".join(filter(None, parts))
 
 
 def reminder(request: str, left: Sequence[str] = ()) -> str:
@@ -122,38 +118,29 @@ def reply_schema(tools: Sequence[OfferedTool]) -> dict[str, Any]:
     Only what every endpoint's converter of schemas to grammars understands is kept of a tool's own
     schema; the whole of it is checked before the call is made.
     """
-    calls = [
-        _reply(one.name, _plain(one.tool.input_schema, one.tool.input_schema)) for one in tools
-    ]
-    return {"anyOf": [ANSWER, *calls]} if calls else ANSWER
+    return {"anyOf": [ANSWER, *(_reply(one.name, _plain(one.schema)) for one in tools)]}
 
 
-def _plain(part: Any, root: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """Return what a grammar needs of a schema, without references and without null."""
-    schema = resolved(part, root)
-    if depth > DEPTH:
+def _plain(schema: Any, depth: int = 0) -> dict[str, Any]:
+    """Return what a grammar needs of a schema, without null, and some levels deep."""
+    if not isinstance(schema, dict) or depth > LEVELS:
         return {}
-    kind = schema.get("type")
     options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(kind, list):
-        options = [{**schema, "type": one} for one in kind]
     if isinstance(options, list):
-        kept = [one for one in options if resolved(one, root).get("type") != "null"]
-        plain = [_plain(one, root, depth + 1) for one in kept]
-        return plain[0] if len(plain) == 1 else {"anyOf": plain} if plain else {}
+        some = [_plain(one, depth + 1) for one in options if one != {"type": "null"}]
+        return some[0] if len(some) == 1 else {"anyOf": some}
     for rule in ("const", "enum"):
         if rule in schema:
             return {rule: schema[rule]}
+    kind, properties = schema.get("type"), schema.get("properties")
     if kind == "array":
-        return {"type": "array", "items": _plain(schema.get("items"), root, depth + 1)}
-    properties = schema.get("properties")
+        return {"type": "array", "items": _plain(schema.get("items"), depth + 1)}
     if kind != "object" or not isinstance(properties, dict):
-        return {"type": kind} if isinstance(kind, str) else {}
-    required = schema.get("required")
+        return {"type": kind} if kind else {}
     return {
         "type": "object",
-        "properties": {name: _plain(given, root, depth + 1) for name, given in properties.items()},
-        "required": [name for name in required or () if name in properties],
+        "properties": {name: _plain(given, depth + 1) for name, given in properties.items()},
+        "required": [name for name in schema.get("required") or () if name in properties],
         "additionalProperties": False,
     }
 

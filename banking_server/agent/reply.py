@@ -5,13 +5,10 @@ A reply asks for a **call** if it holds a JSON object of one of these shapes, an
     {"tool": "list_accounts", "arguments": {}}
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
-The object may stand in a Markdown code fence. Words before it are what the model says to the user
-with the call. Words after it, or a second object, make the intent doubtful: the model may be
-explaining a call, or inventing its result. Such a reply is neither executed nor shown to the user;
-the model is asked what it means. The same goes for what looks like a call and is not valid JSON:
-nothing is repaired by guessing.
+`{"name", "arguments"}` is read as well: models trained on function calling fall back to it. Words
+before the object are what the model says to the user with the call. Words after it, or what is not
+valid JSON, make the intent doubtful: the model is asked what it means, and nothing is guessed.
 
-`{"name", "arguments"}` is read as well, since models trained on function calling fall back to it.
 `{"response": "..."}` without `mcp` is for the user. So is every other reply, word for word.
 """
 
@@ -23,8 +20,8 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from banking_server.agent.endpoint import Completion
-from banking_server.chaining.values import canonical
+from banking_server.agent.endpoint import Completion, Message
+from banking_server.chaining.values import is_json
 
 REPLY_TO_USER: Final = "reply_to_user"
 """The tool that is none: calling it is the prompt form's way to say that the task is done."""
@@ -45,7 +42,7 @@ OURS: Final = (
 _TAGS: Final = re.compile(r"</?tool_call>")
 """Around the calls of many small models, which were trained to write them so."""
 
-_THOUGHTS: Final = re.compile(r"\A.*</think>|<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHTS: Final = re.compile(r"\A.*</think>\s*|<think>.*?(?:</think>\s*|\Z)", re.DOTALL | re.I)
 _FENCE_BEFORE: Final = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_AFTER: Final = re.compile(r"\A\s*```")
 _MAY_BE_A_CALL: Final = re.compile(
@@ -54,11 +51,8 @@ _MAY_BE_A_CALL: Final = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class ForUser:
-    """The reply is for the user."""
-
-    text: str
+class Unfit(ValueError):
+    """What a reply asks for cannot be done; the message tells the model why."""
 
 
 @dataclass(frozen=True)
@@ -72,70 +66,58 @@ class CallRequest:
     """What the model tells the user with the call."""
 
 
-@dataclass(frozen=True)
-class Unreadable:
-    """The reply looks like a call, but it cannot be read as one."""
-
-    problem: str
-    """What is wrong, in a sentence for the model."""
-    repeats: bool = False
-    """It is no call, but an answer that repeats what the model was told."""
-
-
-Meaning = ForUser | CallRequest | Unreadable
-"""What a reply means."""
+Meaning = str | CallRequest | Unfit
+"""What a reply means: an answer to the user, a call, or nothing that can be used."""
 
 
 def read_completion(completion: Completion) -> list[Meaning]:
     """Return what a reply means: its calls in the endpoint's own form, or what its text is."""
-    if not completion.calls:
+    if completion.calls:
+        said = [completion.text.strip(), *[""] * len(completion.calls)]
+        return [_read_native(*each) for each in zip(completion.calls, said, strict=False)]
+    try:
         return [read_reply(completion.text, cut_off=completion.cut_off)]
-    meanings: list[Meaning] = []
-    for call in completion.calls:
-        name, text = call["function"]["name"], call["function"]["arguments"].strip()
-        value, end, problem = _object_at(text, 0)
-        if problem or text[end:].strip():
-            problem = f"the arguments are not one JSON object: {problem or 'more follows it'}"
-            meanings.append(Unreadable(problem))
-        else:
-            said = "" if meanings else completion.text.strip()
-            meanings.append(CallRequest((name,), value, said))
-    return meanings
+    except Unfit as problem:
+        return [problem]
 
 
-def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
-    """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
+def _read_native(call: Message, said: str) -> Meaning:
+    name, text = call["function"]["name"], call["function"]["arguments"].strip()
+    try:
+        value, end = _object_at(text, 0)
+        if text[end:].strip():
+            raise Unfit("more follows it")
+    except Unfit as problem:
+        # Endpoints reject a history with what is no JSON.
+        call["function"]["arguments"] = "{}"
+        return Unfit(f"the arguments are not one JSON object: {problem}")
+    return CallRequest((name,), value, said)
+
+
+def read_reply(text: str, *, cut_off: bool = False) -> str | CallRequest:
+    """Return the answer or the call that the text of a reply is.
+
+    `cut_off` says that the reply ended at a length limit. Raises Unfit, and nothing else.
+    """
     text = _TAGS.sub("", without_thoughts(text)).strip()
     for found in islice(_MAY_BE_A_CALL.finditer(text), 50):
         at = found.start("first") if found["first"] else found.start()
-        value, end, problem = _object_at(text, at)
-        if problem and cut_off:
-            return Unreadable("the reply was cut off before its JSON object was complete")
-        if problem:
-            return Unreadable(f"the JSON object in the reply is not valid: {problem}")
+        try:
+            value, end = _object_at(text, at)
+        except Unfit as unfit:
+            if cut_off:
+                raise Unfit("the reply was cut off before its JSON object was complete") from None
+            raise Unfit(f"the JSON object in the reply is not valid: {unfit}") from None
         reading = _read_object(value, said=_FENCE_BEFORE.sub("", text[:at]).strip())
         if isinstance(reading, CallRequest) and _FENCE_AFTER.sub("", text[end:]).strip():
-            return Unreadable(
+            raise Unfit(
                 "the reply goes on after the JSON object of its call, so that it is not clear "
                 "whether the call is meant; make one call in a reply, and write nothing after "
                 "it, since its result comes in the next message"
             )
         if reading is not None:
             return reading
-    return _for_user(text)
-
-
-def _for_user(text: str) -> Meaning:
-    """Return an answer; a model that repeats what this program reminded it of gives none."""
-    if not text.strip():
-        return Unreadable("the reply was empty")
-    if any(words in text for words in OURS):
-        return Unreadable(
-            "that repeats the instructions; say to the user in your own words what "
-            "was done, and what was not",
-            repeats=True,
-        )
-    return ForUser(text)
+    return _answer(text)
 
 
 def without_thoughts(text: str) -> str:
@@ -143,7 +125,7 @@ def without_thoughts(text: str) -> str:
 
     Some chat templates open the block themselves, so that a reply has only its end.
     """
-    return text.strip() if text.lstrip().startswith("{") else _THOUGHTS.sub("", text).strip()
+    return text if text.lstrip().startswith("{") else _THOUGHTS.sub("", text)
 
 
 def certain_text(text: str) -> str:
@@ -151,43 +133,42 @@ def certain_text(text: str) -> str:
     if text.lstrip().startswith("{"):
         try:
             value = from_json(text.strip(), allow_partial="trailing-strings")
+            reading = _read_object(value, said="") if value.get("tool") == REPLY_TO_USER else ""
         except ValueError:
             return ""
-        reading = _read_object(value, said="") if value.get("tool") == REPLY_TO_USER else None
-        return reading.text if isinstance(reading, ForUser) else ""
-    begins = re.split(r"[{\[`<]", text, maxsplit=1)[0]
-    return re.split("|".join(OURS), begins, maxsplit=1)[0].strip()
+        text = reading if isinstance(reading, str) else ""
+    else:
+        text = re.split(r"[{\[`<]", text, maxsplit=1)[0]
+    return re.split("|".join(OURS), text, maxsplit=1)[0].strip()
 
 
-def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
-    """Return the JSON object that begins at `at`, where it ends, and what is wrong with it."""
+def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
+    """Return the JSON object that begins at `at`, and where it ends. Raises Unfit."""
     try:
-        value, end = json.JSONDecoder(object_pairs_hook=_once).raw_decode(text, at)
-        # What not everybody can write as JSON (NaN, 1e999, half a character) is not sent either.
-        canonical(value).encode()
-        return (value, end, "") if isinstance(value, dict) else ({}, at, "it is no object")
+        value, end = json.JSONDecoder().raw_decode(text, at)
     except json.JSONDecodeError as error:
-        return {}, at, f"{error.msg} at line {error.lineno} column {error.colno}"
-    except (ValueError, RecursionError) as error:
-        return {}, at, f"it holds what JSON has not, or is nested too deeply ({error})"
+        raise Unfit(f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise Unfit("it is nested too deep") from None
+    if not isinstance(value, dict) or not is_json(value):
+        raise Unfit("it is no object, or holds what JSON has not")
+    return value, end
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Raises ValueError if a name stands twice: it is not clear what is meant."""
-    names = [name for name, _ in pairs]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{twice[0][:80]!r} stands twice in it")
-    return dict(pairs)
+def _answer(text: str) -> str:
+    if not text.strip():
+        raise Unfit("the reply was empty")
+    return text
 
 
-def _read_object(value: dict[str, Any], said: str) -> Meaning | None:
+def _read_object(value: dict[str, Any], said: str) -> str | CallRequest | None:
     """Return what an object means; None if it is only part of a text.
 
     In the `mcp` shape, `tool` is a server and `method` its tool, or `tool` is the tool.
     """
     mcp, response = value.get("mcp"), value.get("response")
     if mcp is None and isinstance(response, str) and not said:
-        return _for_user(without_thoughts(response))
+        return _answer(without_thoughts(response).strip())
     if isinstance(mcp, dict):
         said = response if isinstance(response, str) else said
         name, arguments = mcp.get("tool"), mcp.get("params", {})
@@ -196,9 +177,9 @@ def _read_object(value: dict[str, Any], said: str) -> Meaning | None:
     else:
         return None
     if not isinstance(name, str) or not name:
-        return Unreadable('"tool" must be the name of a tool')
+        raise Unfit('"tool" must be the name of a tool')
     if not isinstance(arguments, dict):
-        return Unreadable("the arguments of a call must be a JSON object")
+        raise Unfit("the arguments of a call must be a JSON object")
     method = mcp.get("method") if isinstance(mcp, dict) else None
     if isinstance(method, str) and method not in ("", "call", "call_tool", "tools/call"):
         return CallRequest((f"{name}__{method}", method), arguments, said)
@@ -206,7 +187,7 @@ def _read_object(value: dict[str, Any], said: str) -> Meaning | None:
         return CallRequest((name,), arguments, said)
     # Small models call the one argument "text", or "answer".
     texts = [arguments[MESSAGE]] if MESSAGE in arguments else [*arguments.values()]
-    message = without_thoughts(texts[0]) if len(texts) == 1 and isinstance(texts[0], str) else ""
+    message = without_thoughts(texts[0]).strip() if [*map(type, texts)] == [str] else ""
     if not message:
-        return Unreadable(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')
-    return _for_user(f"{said}\n{message}" if said else message)
+        raise Unfit(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')
+    return _answer(f"{said}\n{message}" if said else message)

@@ -1,14 +1,4 @@
-"""Which model, from the environment, and which agent, from a file.
-
-Each setting of the model is described once, here: `BANKING_MODEL_NAME=qwen3`. The client that asks
-it comes with the extra `model` of this package. An agent is what the model is told, and which of
-the servers' tools it may use:
-
-    agents:
-      - id: teller
-        system_prompt: Be brief.
-        tools: [list_accounts, get_account_balance]
-"""
+"""Which model, from the environment, and which agent, from a YAML file."""
 
 import importlib.util
 import os
@@ -17,15 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from banking_server.chaining.bearer import http_url, stays_private
 from banking_server.text import one_line
@@ -38,10 +20,12 @@ class ModelNotConfigured(Exception):
     """No model can be asked; the message names the variable, or the extra to install."""
 
 
-class ModelSettings(BaseModel):
-    """Which model to ask, and how."""
+class ConfigurationMistake(Exception):
+    """The file cannot be used; the message is one line that names the file and the place."""
 
-    model_config = ConfigDict(frozen=True)
+
+class ModelSettings(BaseModel, frozen=True):
+    """Which model to ask, and how: `BANKING_MODEL_NAME=qwen3`, and so on for each field."""
 
     url: str = Field(
         description="The base URL of an OpenAI-compatible chat endpoint, such as "
@@ -66,26 +50,18 @@ class ModelSettings(BaseModel):
         description="Seconds that the endpoint may be silent in a reply.",
     )
 
-    @field_validator("url")
+    @field_validator("url", "key")
     @classmethod
-    def _http_url(cls, value: str) -> str:
-        if http_url(value, "http://localhost:11434/v1").password:
-            _stays_private(value)
-        return value
-
-    @field_validator("key")
-    @classmethod
-    def _can_be_sent(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
-        if not re.fullmatch("[!-~]*", value.get_secret_value()):
+    def _stays_private(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse a key, or a URL with a password, that would go to another computer unencrypted."""
+        is_url = info.field_name == "url"
+        if not is_url and not re.fullmatch("[!-~]*", value.get_secret_value()):
             raise ValueError("holds a character that no key has: a space, say, or a line break")
-        if "url" in info.data:
-            _stays_private(info.data["url"])
+        url = value if is_url else info.data.get("url", "https:")
+        secret = http_url(url, "http://localhost:11434/v1").password if is_url else value
+        if secret and not stays_private(url):
+            raise ValueError("is a secret, and would go to another computer over http; use https")
         return value
-
-
-def _stays_private(url: str) -> None:
-    if not stays_private(url):
-        raise ValueError("is a secret, and would go to another computer over http; use https")
 
 
 FROM_ENVIRONMENT: Final = tuple(ModelSettings.model_fields)
@@ -107,27 +83,25 @@ def load_model_settings() -> ModelSettings:
             "The extra `model` is not installed: in a checkout, pip install '.[model]'. "
             f"A language model also needs {_BOTH}."
         )
+    given = {name: os.environ.get(PREFIX + name.upper()) for name in FROM_ENVIRONMENT}
     try:
-        given = {name: os.environ.get(PREFIX + name.upper()) for name in FROM_ENVIRONMENT}
         return ModelSettings.model_validate({name: one for name, one in given.items() if one})
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        variable = PREFIX + str(problem["loc"][0]).upper()
-        if problem["type"] == "missing":
-            raise ModelNotConfigured(f"{variable} is not set. A model needs {_BOTH}.") from None
+        name, problem = _first(error)
         # The value is not repeated: a key is a secret, and a URL can hold a password.
-        words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        raise ModelNotConfigured(f"{variable}: {words}") from None
+        words = f": {problem}" if given[name] else f" is not set. A model needs {_BOTH}"
+        raise ModelNotConfigured(f"{PREFIX}{name.upper()}{words}.") from None
 
 
-class ConfigurationMistake(Exception):
-    """The file cannot be used; the message is one line that names the file and the place."""
+def _first(error: ValidationError) -> tuple[str, str]:
+    """Return the place of the first mistake, and what is wrong there, without the value."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return place, one_line(first["msg"].removeprefix("Value error, "), 200)
 
 
-class AgentConfiguration(BaseModel):
-    """One agent."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class AgentConfiguration(BaseModel, frozen=True, extra="forbid"):
+    """One agent: what the model is told, and which of the servers' tools it may use."""
 
     id: str
     system_prompt: str = ""
@@ -144,9 +118,7 @@ class AgentConfiguration(BaseModel):
         return value
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _File(BaseModel, extra="forbid"):
     agents: list[AgentConfiguration] = Field(min_length=1)
 
 
@@ -157,20 +129,15 @@ def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
     """
     try:
         agents = _File.model_validate(yaml.safe_load(path.read_bytes())).agents
-    except OSError as error:
-        raise ConfigurationMistake(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        words = one_line(f"{place}: {first['msg'].removeprefix('Value error, ')}", 200)
-        raise ConfigurationMistake(f"{path}: {words}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigurationMistake(f"{path}: is no YAML: {one_line(str(error), 200)}") from None
-    names = [agent.id for agent in agents]
+        raise ConfigurationMistake(f"{path}: {': '.join(_first(error))}") from None
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        why = one_line(str(error), 200)
+        raise ConfigurationMistake(f"{path}: cannot be read as YAML: {why}") from None
     found = [agent for agent in agents if agent_id in (None, agent.id)]
     if len(found) != 1:
-        asked = "choose one" if agent_id is None else f"{len(found)} have the id {agent_id!r}"
-        raise ConfigurationMistake(f"{path}: {asked} of the agents {', '.join(names)}")
+        names = ", ".join(agent.id for agent in agents)
+        raise ConfigurationMistake(f"{path}: choose one of the agents {names}")
     return found[0]
 
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -20,11 +21,13 @@ from banking_server.text import one_line
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""
 
-DEPTH: Final = 4
-"""Levels of an argument's schema that are described."""
+REFERENCES: Final = 4
+"""References in a schema that are followed, one after the other."""
 
-_LISTS: Final = re.compile(r"(?:list|search|find)(?![a-z])")
-_GETS: Final = re.compile(r"(?:get|show|read|query)(?![a-z])")
+_json = partial(json.dumps, ensure_ascii=False)
+
+_READS: Final = re.compile(r"(?:(list|search|find)|get|show|read|query)(?![a-z])")
+"""How a tool's name begins that only reads; the group, if it lists things."""
 
 
 class ToolsUnavailable(Exception):
@@ -50,15 +53,14 @@ class OfferedTool:
         return self.trusted and self.says_read_only
 
     @property
-    def repeatable(self) -> bool:
-        """Whether a server that the host trusts says that a second equal call changes nothing."""
-        hint = getattr(self.tool.annotations, "idempotent_hint", None)
-        return self.read_only or (self.trusted and hint is True)
+    def says_read_only(self) -> bool:
+        """Whether its server says so, trusted or not."""
+        return getattr(self.tool.annotations, "read_only_hint", None) is True
 
     @property
-    def says_read_only(self) -> bool:
-        """Whether its server says so, trusted or not: for what only repetitions hang on."""
-        return getattr(self.tool.annotations, "read_only_hint", None) is True
+    def schema(self) -> Any:
+        """The schema of its arguments, without references."""
+        return _without_references(self.tool.input_schema, self.tool.input_schema)
 
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
@@ -66,7 +68,7 @@ class OfferedTool:
         if self.tool.title:
             lines.append(f"Title: {one_line(self.tool.title)}")
         lines.append("Description: " + one_line(self.tool.description or "none"))
-        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
+        arguments = list(_properties(self.schema))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
@@ -88,7 +90,7 @@ class Toolbox:
     def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
         self.tools = tools
         self.instructions = instructions
-        """The instructions of the servers that have any, by the server's name."""
+        """What each server says about its tools, by the server's name; may be empty."""
         own = Counter(offered.tool.name for offered in tools)
         self._known = {one.tool.name: one for one in tools if own[one.tool.name] == 1}
         self._known |= {offered.name: offered for offered in tools}
@@ -127,10 +129,7 @@ class Toolbox:
             )
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
-        instructions = {
-            server: client.instructions for server, client in clients.items() if client.instructions
-        }
-        return cls(offered, instructions)
+        return cls(offered, {name: one.instructions or "" for name, one in clients.items()})
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -144,10 +143,10 @@ class Toolbox:
         found: list[tuple[bool, bool, OfferedTool]] = []
         for one in self.tools:
             needed = one.tool.input_schema.get("required") or []
-            about, lists = _is_about(one.tool.name, of), bool(_LISTS.match(one.tool.name))
-            reads = lists or one.says_read_only or bool(_GETS.match(one.tool.name))
-            takes_one = of in {stem(str(name)) for name in needed}
-            if one.server == server and reads and (about or lists) and not takes_one:
+            named, about = _READS.match(one.tool.name), _is_about(one.tool.name, of)
+            reads = one.says_read_only or named is not None
+            lists = about or (named is not None and named[1] is not None)
+            if one.server == server and reads and lists and of not in map(stem, needed):
                 found.append((not about, bool(needed), one))
         return min(found, key=lambda each: each[:2], default=(None, None, None))[2]
 
@@ -156,10 +155,8 @@ async def _listed(server: str, client: Client, seconds: float | None) -> list[To
     try:
         with anyio.fail_after(seconds):
             return await list_all_tools(client)
-    except TimeoutError:
-        reason = f"not within {seconds:g} s"
-    except (MCPError, OSError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+    except (MCPError, OSError, RuntimeError, ValueError) as error:  # A timeout is an OSError.
+        reason = one_line(str(error), 200) or type(error).__name__
     raise ToolsUnavailable(f"The server {server!r} does not list its tools: {reason}")
 
 
@@ -169,75 +166,75 @@ def _is_about(name: str, of: str) -> bool:
     return any(len(word) > 3 and of.removesuffix("s").endswith(word) for word in words)
 
 
-def legal_name(name: str) -> str:
+def _legal_name(name: str) -> str:
     """Return `name` in a form that the tool calling of endpoints allows."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
 
 
 def _names(tools: list[tuple[str, str]]) -> list[str]:
-    wanted = Counter(legal_name(name) for _, name in tools)
+    """Return a name for each tool, given as its server and its own name."""
+    own = Counter(_legal_name(name) for _, name in tools)
     names: list[str] = []
-    for server, own in tools:
-        name = legal_name(own)
-        if wanted[name] > 1:
-            name = legal_name(f"{server}__{own}")
+    for server, tool in tools:
+        name = _legal_name(tool)
+        if own[name] > 1:
+            name = _legal_name(f"{server}__{tool}")
         unique, number = name, 2
-        while unique in (REPLY_TO_USER, *names) or (unique != legal_name(own) and unique in wanted):
+        while unique in (REPLY_TO_USER, *names):
             unique = f"{name[: NAME_LENGTH - 1 - len(str(number))]}_{number}"
             number += 1
         names.append(unique)
     return names
 
 
-def _properties(
-    part: Mapping[str, Any], root: Mapping[str, Any], indent: str = ""
-) -> Iterator[str]:
+def _without_references(part: Any, root: Mapping[str, Any], followed: int = 0) -> Any:
+    """Return a part of a schema with what its references lead to in their place.
+
+    A reference that leads nowhere, or in a circle, adds nothing.
+    """
+    if isinstance(part, list):
+        return [_without_references(each, root, followed) for each in part]
+    if not isinstance(part, dict):
+        return part
+    reference = part.get("$ref")
+    if not isinstance(reference, str):
+        return {name: _without_references(one, root, followed) for name, one in part.items()}
+    own = {name: one for name, one in part.items() if name != "$ref"}
+    parts = pointer_parts(reference.removeprefix("#")) if followed < REFERENCES else None
+    target = None if parts is None else follow(parts, root)
+    both = {**target, **own} if isinstance(target, dict) else own
+    return _without_references(both, root, followed + 1)
+
+
+def _properties(schema: Any, indent: str = "") -> Iterator[str]:
     """Yield a line for each property of an object's schema, nested properties indented."""
-    properties, required = part.get("properties"), part.get("required")
-    if not isinstance(properties, dict) or len(indent) // 2 >= DEPTH:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
         return
+    required = schema.get("required") or []
     for name, given in properties.items():
-        schema = resolved(given, root)
-        needed = isinstance(required, list) and name in required
-        notes = [_type(schema, root), "required" if needed else "optional"]
-        if schema.get("default") is not None:
-            notes.append(f"default {_json(schema['default'])}")
-        about = str(schema.get("description") or schema.get("title") or "no description")
-        yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about)}"
-        for nested in (schema, resolved(schema.get("items"), root)):
-            yield from _properties(nested, root, indent + "  ")
+        about = given if isinstance(given, dict) else {}
+        notes = [_type(about), "required" if name in required else "optional"]
+        if about.get("default") is not None:
+            notes.append(f"default {_json(about['default'])}")
+        words = str(about.get("description") or about.get("title") or "no description")
+        yield f"{indent}- {name} ({', '.join(notes)}): {one_line(words)}"
+        for nested in (about, about.get("items")):
+            yield from _properties(nested, indent + "  ")
 
 
-def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+def _type(schema: Any) -> str:
     """Say what a value must be: `number, at least 0.01`; `one of "confirm", "cancel"`."""
-    options = schema.get("anyOf") or schema.get("oneOf")
+    if not isinstance(schema, dict):
+        return "any value"
     if isinstance(schema.get("enum"), list):
         return "one of " + ", ".join(map(_json, schema["enum"]))
-    if isinstance(options, list) and depth < DEPTH:
-        words = [_type(resolved(option, root), root, depth + 1) for option in options]
-        return " or ".join(dict.fromkeys(words))
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(options, list):
+        return " or ".join(dict.fromkeys(map(_type, options)))
     kind = schema.get("type", "any value")
-    if kind == "array" and depth < DEPTH:
-        return f"list of {_type(resolved(schema.get('items'), root), root, depth + 1)}"
+    if kind == "array":
+        return f"list of {_type(schema.get('items'))}"
     rules = (("minimum", "at least"), ("maximum", "at most"), ("format", "as"), ("const", "always"))
     bounds = [f"{words} {schema[rule]}" for rule, words in rules if rule in schema]
     return ", ".join([" or ".join(kind) if isinstance(kind, list) else str(kind), *bounds])
-
-
-def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow references within the schema; a reference that leads nowhere adds nothing."""
-    beside: dict[str, Any] = {}
-    for _ in range(DEPTH):
-        if not isinstance(schema, dict):
-            return beside
-        reference = schema.get("$ref")
-        if not isinstance(reference, str):
-            return {**schema, **beside}
-        beside = {**{key: value for key, value in schema.items() if key != "$ref"}, **beside}
-        parts = pointer_parts(reference.removeprefix("#"))
-        schema = None if parts is None else follow(parts, root)
-    return beside
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

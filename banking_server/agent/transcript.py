@@ -1,23 +1,10 @@
 """What happened in a request: who decided on each call, what came of it, and how it ended."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Literal
 
 from banking_server.agent.endpoint import Usage
 from banking_server.chaining import Step
-
-
-class RunOutcome(StrEnum):
-    """How a request ended."""
-
-    ANSWERED = "answered"
-    TURN_LIMIT = "turn_limit"
-    TIME_LIMIT = "time_limit"
-    CORRECTION_LIMIT = "correction_limit"
-    """The model replied too often in a row with what could not be used, or repeated itself."""
-    MODEL_UNAVAILABLE = "model_unavailable"
-    STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
@@ -53,21 +40,16 @@ Entry = Said | Called | NotCalled
 class Run:
     """One request, from the user's words to the end."""
 
-    outcome: RunOutcome = RunOutcome.STOPPED
     detail: str = "This was stopped."
-    """The outcome in a sentence for people."""
+    """How it ended, in a sentence for people."""
     answer: str | None = None
-    """The model's last reply, for the user; None unless the outcome is `answered`."""
+    """The model's last reply, for the user; None if there is no answer."""
     transcript: list[Entry] = field(default_factory=list[Entry])
     seconds: float = 0.0
     replies: list[Usage] = field(default_factory=list[Usage])
     """What each reply of the model cost."""
-    done: list[str] = field(default_factory=list[str])
-    """The calls that were made, and the chains that failed, in words."""
     calling: str | None = None
     """The tool of the last call, if it brought no result."""
-    cut_off: bool = False
-    """Whether that call was under way when the request ended."""
 
     @property
     def calls(self) -> list[Called]:
@@ -75,15 +57,15 @@ class Run:
         return [entry for entry in self.transcript if isinstance(entry, Called)]
 
     def report(self) -> str:
-        """Say how the run ended and what had happened by then, for people."""
-        return f"{self.detail} {self.happened()}"
-
-    def happened(self) -> str:
-        """Say which calls were made, who decided on each, and which one was cut off."""
-        done = "No tool call was completed."
-        if self.done:
-            done = f"Done so far: {'; '.join(self.done)}."
-        if not self.cut_off:
+        """Say how the run ended, which calls were made by then, and which brought no result."""
+        made: list[str] = []
+        for call in self.calls:
+            whose = "model" if call.by == "model" else "server's directive"
+            failed = ", which failed" if call.step.result.is_error else ""
+            made.append(f"{call.step.tool} (by the {whose}){failed}")
+        done = f"Done so far: {'; '.join(made)}." if made else "No tool call was completed."
+        done = f"{self.detail} {done}"
+        if self.calling is None:
             return done
         unknown = f"The call of {self.calling} was under way"
         return f"{done} {unknown}: whether it took effect is not known."

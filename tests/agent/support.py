@@ -1,6 +1,6 @@
 """An agent with a scripted model and the shop, and everything it told its host."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,32 +13,41 @@ from banking_server.agent import (
     CallPolicy,
     Endpoint,
     ModelSettings,
+    NotCalled,
     OfferedTool,
+    Run,
     Toolbox,
 )
-from banking_server.chaining import CLIENT_EXTENSION
 
 from ..kit.model import Script, ScriptedModel, scripted_model
-from .shop_server import Log, fresh_shop
+from .shop import Calls, shop
 
 
 def settings(url: str, **more: Any) -> ModelSettings:
     return ModelSettings(**{"url": url, "name": "scripted", "tools": "prompt"} | more)
 
 
-class Consent:
-    """A host that is asked for its consent."""
+def not_called(run: Run) -> list[str]:
+    return [entry.reason for entry in run.transcript if isinstance(entry, NotCalled)]
 
-    def __init__(self, answer: bool) -> None:
-        self.answer = answer
-        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+class Consent:
+    """A host that consents, and can also be asked about a call whose effect is unknown."""
+
+    def __init__(self) -> None:
+        self.calls: Calls = []
+        self.again = 0
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         self.calls.append((tool.name, arguments))
-        return self.answer
+        return True
+
+    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        self.again += 1
+        return True
 
 
-CONSENTS = Consent(True)
+BOUNDS, CONSENTS = Bounds(), Consent()
 
 
 @dataclass
@@ -47,46 +56,46 @@ class Scene:
 
     model: ScriptedModel
     agent: Agent
-    log: Log
+    calls: Calls
     shown: list[str]
 
     @property
     def called(self) -> list[str]:
         """The tools whose calls reached the server."""
-        return [tool for tool, _ in self.log.calls]
+        return [tool for tool, _ in self.calls]
+
+    @property
+    def told(self) -> list[str]:
+        """The last message of each request to the model."""
+        return [str(one["messages"][-1]["content"]) for one in self.model.requests]
 
 
 @asynccontextmanager
 async def scene(
     script: Script,
     *,
-    bounds: Mapping[str, Any] | None = None,
+    bounds: Bounds = BOUNDS,
     consent: CallPolicy | None = CONSENTS,
-    declare: bool = True,
     trust: bool = True,
-    kept_back: Collection[str] = (),
+    allowed: Collection[str] | None = None,
     stream: bool = False,
     **more: Any,
 ) -> AsyncIterator[Scene]:
     """Connect a scripted model with the shop, in memory. `more` are settings of the model.
 
-    The client declares the extension if `declare` is set. What the shop says of its tools counts
-    if `trust` is set, and the tools that are `kept_back` are not offered to the model.
+    What the shop says of its tools counts if `trust` is set. The model is offered the `allowed`
+    tools.
     """
-    shop, log = fresh_shop()
+    server, calls = shop()
+    calls.clear()
     with scripted_model(script) as model:
         async with (
             Endpoint(settings(model.url, **more)) as endpoint,
-            Client(shop, extensions=[CLIENT_EXTENSION] if declare else None) as client,
+            Client(server) as client,
         ):
-            toolbox = await Toolbox.gather({"shop": client}, trusted=["shop"] if trust else ())
-            offered = [tool for tool in toolbox.tools if tool.name not in kept_back]
+            trusted = ["shop"] if trust else ()
+            toolbox = await Toolbox.gather({"shop": client}, trusted=trusted, allowed=allowed)
             shown: list[str] = []
-            agent = Agent(
-                endpoint,
-                Toolbox(offered, toolbox.instructions),
-                bounds=Bounds(**(bounds or {})),
-                consent=consent,
-                on_text=shown.append if stream else None,
-            )
-            yield Scene(model, agent, log, shown)
+            on_text = shown.append if stream else None
+            agent = Agent(endpoint, toolbox, bounds=bounds, consent=consent, on_text=on_text)
+            yield Scene(model, agent, calls, shown)

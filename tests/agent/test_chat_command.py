@@ -1,11 +1,11 @@
 """`banking-server chat` as people use it: at a terminal, in a pipe, with real servers."""
 
 import io
-import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -23,7 +23,6 @@ from ..kit.model import (
     scripted_model,
 )
 from ..kit.terminal import Terminal
-from . import shop_server
 
 CHAT = [sys.executable, "-m", "banking_server", "chat"]
 
@@ -43,12 +42,8 @@ def settings(model: ScriptedModel, folder: Path) -> dict[str, str]:
     }
 
 
-class Piped(Protocol):
-    """Holds a conversation without a terminal; returns the exit code, and what was written."""
-
-    def __call__(
-        self, model: ScriptedModel, *command: str, stdin: str = ""
-    ) -> tuple[Any, str, str]: ...
+Piped = Callable[..., tuple[Any, str, str]]
+"""Holds a conversation without a terminal; returns the exit code, and what was written."""
 
 
 @pytest.fixture
@@ -142,25 +137,26 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
     tmp_path: Path, piped: Piped
 ) -> None:
     script: Script = [
-        Reply(calls=[("price", {"door": "oak"}), ("buy", {"door": "oak"})]),
+        Reply(calls=[("list_accounts", {}), ("request_agent_handoff", {})]),
         "**Nobody** agreed.\n\n1. So.",
-        "Et \u00e9.",
+        "Et \u00e9.\x1b[2J",
     ]
-    file, calls = tmp_path / "chat.md", tmp_path / "calls"
-    stdin = f"Buy an oak door.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
-    shop = ["--", sys.executable, shop_server.__file__, str(calls)]
+    file = tmp_path / "chat.md"
+    stdin = f"An agent, please.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
     with scripted_model(script) as model:
-        code, out, err = piped(model, "--trust-hints", *shop, stdin=stdin)
-    assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
-    assert err.count("Nobody can be asked here") == 2
-    assert "(Not called: buy. Nobody can be asked here.)" in err
-    assert "[1 call by the model, 0 calls by directive; 2 replies" in err
-    assert "   buy: Buy a door. (not called here)\n" in err
+        code, out, err = piped(model, stdin=stdin)
+    assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\\x1b[2J\n")
+    for told in (
+        "Nobody can be asked for consent here",
+        "(Not called: request_agent_handoff. Nobody can be asked here.)",
+        "[1 call by the model, 0 calls by directive; 2 replies, 200 + 20 tokens, ",
+        "   request_agent_handoff: Request Agent Handoff (not called here)\n",
+    ):
+        assert told in err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in out + err
     assert model.last_message() == "\ufffd?"
     assert file.read_text("utf-8").count("## Request") == 2
-    assert [json.loads(line)[0] for line in calls.read_text().splitlines()] == ["price"]
 
 
 @pytest.mark.parametrize(
@@ -169,21 +165,14 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
         ("Hello?", "never read", "Hi.", 0, "Hi.\n"),
         ("-", " Hello?\nAnd:\nthis. \n", "Hi.", 0, "Hi.\n"),
         ("Hello?", "", error(500), 1, ""),
-        ("-", "\xff", "never", 2, ""),
     ],
 )
 def test_one_request(
-    piped: Piped, elsewhere: str, prompt: str, stdin: str, reply: Action, code: int, out: str
+    piped: Piped, prompt: str, stdin: str, reply: Action, code: int, out: str
 ) -> None:
     with scripted_model([reply]) as model:
-        ended, shown, err = piped(model, "--prompt", prompt, "--url", elsewhere, stdin=stdin)
-    assert (ended, shown) == (code, out)
-    if code == 2:
-        assert err.startswith("banking-server: ")
-        assert model.requests == []
-    else:
-        asked = stdin.strip() if prompt == "-" else prompt
-        assert model.requests[0]["messages"][-1]["content"] == asked
+        assert piped(model, "--prompt", prompt, stdin=stdin)[:2] == (code, out)
+    assert model.last_message() == (stdin.strip() if prompt == "-" else prompt)
 
 
 def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewhere: str) -> None:
@@ -196,7 +185,6 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
     assert "/save needs the name of a file to write to.\n" in err
     assert "There is nothing to save yet.\n" in err
     assert "There is no /nothing at all: there are /help, /tools, /save FILE, /quit.\n" in err
-    assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
     # The tools of several servers are told apart.
     names = [tool["function"]["name"] for tool in model.requests[0]["tools"]]
     assert {"anything__count", "anything_2__count"} <= {*names}
@@ -205,7 +193,8 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["--config", "missing"], "missing: cannot be read: No such file"),
+        (["--prompt", "-"], "The request is empty"),
+        (["--config", "missing"], "missing: cannot be read as YAML: [Errno 2] No such file"),
         (["--agent", "x"], "--agent chooses one of the agents in the file"),
         (["--url", "http://a/mcp", "--url", "http://b/mcp"], "they have different hosts"),
         (["--url", "http://a/mcp", "--customer", "CUST001"], "are for this server only"),

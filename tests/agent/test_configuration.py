@@ -24,15 +24,15 @@ def test_the_agents_of_the_page_are_read(tmp_path: Path) -> None:
     assert teller.tools == ("list_accounts", "get_account_balance")
 
 
-MISTAKES = {
-    "agents: [": "is no YAML: ",
-    "agents: [{id: a, tools: }]": "agents.0.tools: must be a list; leave it out to allow all",
-    "workflows: {}\nagents: [{id: a}]": "workflows: Extra inputs are not permitted",
-    "agents: [{id: a}, {id: b}]": "choose one of the agents a, b",
-}
-
-
-@pytest.mark.parametrize(("text", "told"), MISTAKES.items(), ids=range(len(MISTAKES)))
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("agents: [", "cannot be read as YAML: "),
+        ("agents: [{id: a, tools: }]", "agents.0.tools: must be a list; leave it out to allow all"),
+        ("workflows: {}\nagents: [{id: a}]", "workflows: Extra inputs are not permitted"),
+        ("agents: [{id: a}, {id: b}]", "choose one of the agents a, b"),
+    ],
+)
 def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
     file.write_text(text)
@@ -50,7 +50,6 @@ def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_pat
         ({"URL": "http://192.0.2.1/v1", "NAME": "m", "KEY": KEY}, "^BANKING_MODEL_KEY: .*http"),
         ({"URL": "http://user:pass@192.0.2.1/v1"}, "^BANKING_MODEL_URL: .*http"),
         ({"URL": "https://192.0.2.1/v1", "NAME": "m", "KEY": KEY}, None),
-        ({"URL": "http://[::1]:1/v1", "NAME": "m", "KEY": KEY}, None),
     ],
 )
 def test_settings_come_from_the_environment_and_no_key_goes_away_in_the_clear(

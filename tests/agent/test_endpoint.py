@@ -1,39 +1,22 @@
-"""The endpoint: what is sent, how much is read, where the key may go, and what hostile ones do."""
+"""The endpoint: what is sent, how much is read, where the key may go, and its faults."""
 
-import io
 import json
-import sys
 from typing import Any
 
 import pytest
 
-from banking_server.agent import Endpoint, ModelUnavailable, RunOutcome
+from banking_server.agent import Endpoint, ModelUnavailable
 from banking_server.agent import endpoint as module
 from banking_server.agent.endpoint import MAX_REPLY
-from banking_server.cli import main
 
-from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
-from ..kit.model import Action, Endless, Raw, call, error, scripted_model
+from ..kit.model import Endless, Raw, error, scripted_model
 from .support import scene, settings
 
 pytestmark = pytest.mark.anyio
 
 HELLO = [{"role": "user", "content": "Hello"}]
-READY = {"type": "function", "function": {"name": "ready", "parameters": {"type": "object"}}}
 KEY = "sk-do-not-tell"
 EVENTS = "text/event-stream"
-
-
-async def test_what_is_sent() -> None:
-    with scripted_model(["a", "b"]) as model:
-        async with Endpoint(settings(model.url, key=KEY, temperature=0.5)) as endpoint:
-            await endpoint.complete(HELLO, functions=[READY])
-            await endpoint.complete(HELLO, on_text=lambda _: None)
-    first, second = model.requests
-    assert first == {"model": "scripted", "messages": HELLO, "tools": [READY], "temperature": 0.5}
-    assert "tools" not in second
-    assert second["stream"] is True
-    assert model.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
 async def test_a_reply_that_never_ends_is_cut_off() -> None:
@@ -41,7 +24,7 @@ async def test_a_reply_that_never_ends_is_cut_off() -> None:
         async with Endpoint(settings(model.url)) as endpoint:
             completion = await endpoint.complete(HELLO, on_text=lambda _: None)
     assert completion.cut_off
-    assert len(completion.text) == MAX_REPLY + 1
+    assert len(completion.text) == MAX_REPLY
 
 
 async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,11 +41,11 @@ async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_a_redirect_takes_neither_key_nor_conversation_elsewhere() -> None:
     with scripted_model(["never"]) as other:
         away = Raw(b"", status=307, headers={"location": f"{other.url}/chat/completions"})
-        async with scene([away, away], key=KEY) as at:
-            run = await at.agent.ask("My secret.")
-            assert run.outcome is RunOutcome.MODEL_UNAVAILABLE
-            assert "HTTP 307" in run.detail
+        async with scene([away, away], key=KEY, temperature=0.5) as at:
+            assert "HTTP 307" in (await at.agent.ask("My secret.")).detail
         assert other.requests == []
+    assert at.model.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert at.model.requests[0]["temperature"] == 0.5
 
 
 def event(value: Any) -> str:
@@ -73,39 +56,26 @@ def chunk(reason: str | None = None, **delta: Any) -> str:
     return event({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 
 
-ATTACKS: list[Action] = [
-    MISCHIEF,
-    error(404, MISCHIEF),
-    Raw(event({"error": {"message": f"{MISCHIEF} {KEY}"}}), content_type=EVENTS),
-    Raw(b"data: " + b"x" * 20_000_000, content_type=EVENTS),
-    Raw(event("[" * 100_000), content_type=EVENTS),
-    Raw(chunk(content=[MISCHIEF]) + chunk("stop"), content_type=EVENTS),
-    Raw(chunk(content="half"), content_type=EVENTS),
-    call(MISCHIEF),
-    call("second", **{MISCHIEF: MISCHIEF}),
-    "That is all.\nCall it? [y/N] y",
-]
-
-
-def test_whatever_the_models_endpoint_says_steers_no_terminal_and_ends_no_conversation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "fault",
+    [
+        error(404, KEY),
+        Raw(event({"error": {"message": KEY}}), content_type=EVENTS),
+        Raw(b"data: " + b"x" * 20_000_000, content_type=EVENTS),
+        Raw(event("[" * 100_000), content_type=EVENTS),
+        Raw(chunk(content=["no text"]) + chunk("stop"), content_type=EVENTS),
+        Raw(chunk(content="half"), content_type=EVENTS),
+    ],
+    ids=range(6),
+)
+async def test_a_fault_is_told_in_one_line_without_the_key_and_ends_no_conversation(
+    fault: Raw,
 ) -> None:
-    with scripted_model(ATTACKS) as model, hostile_server() as origin:
-        command = ["banking-server", "chat", "--url", f"{origin}/escapes_in_names"]
-        monkeypatch.setattr(sys, "argv", command)
-        monkeypatch.setattr(sys, "stdin", io.StringIO("Go on.\n" * len(ATTACKS)))
-        given = {"URL": model.url, "NAME": "scripted", "TOOLS": "native", "KEY": KEY}
-        for name, value in given.items():
-            monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    shown = capsys.readouterr()
-    assert ended.value.code == 1
-    assert not STEERS.search(shown.out + shown.err)
-    assert (shown.out + shown.err).count(SAID) >= 3
-    assert KEY not in shown.out + shown.err
-    assert KEY not in model.told
-    # After each attack the conversation goes on, to the last of them.
-    assert shown.err.count("[0 calls by the model, 0 calls by directive;") == len(ATTACKS)
-    assert shown.out.endswith("That is all.\nCall it? [y/N] y\n")
-    assert len(shown.out + shown.err) < 2 * MAX_REPLY
+    async with scene([fault, "Still here."], key=KEY, stream=True) as s:
+        run, again = await s.agent.ask("Hello"), await s.agent.ask("Hello?")
+    assert run.answer is None
+    assert run.detail.startswith("The model endpoint at 127.0.0.1:")
+    assert "\n" not in run.detail
+    assert KEY not in run.detail
+    assert again.answer == "Still here."
+    assert KEY not in s.model.told

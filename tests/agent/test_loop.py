@@ -1,25 +1,20 @@
 """The agent: what it does with the model's replies, and what the model gets to see."""
 
-import json
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from banking_server.agent import NotCalled, OfferedTool, Run, RunOutcome
+from banking_server.agent import Bounds
 from banking_server.agent.prompt import answer_now
 
 from ..kit.model import Reply, call, error, native
-from .shop_server import SECRET, TITLE
-from .support import Consent, scene
+from .shop import SECRET, TITLE
+from .support import Consent, not_called, scene
 
 pytestmark = pytest.mark.anyio
 
 ANSWER = call("reply_to_user", message="80 EUR.")
-
-
-def not_called(run: Run) -> list[str]:
-    return [entry.reason for entry in run.transcript if isinstance(entry, NotCalled)]
 
 
 # --- answers and calls ----------------------------------------------------------------------------
@@ -30,13 +25,12 @@ async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
     async with scene([both, "Both 80."], tools="native") as s:
         run = await s.agent.ask("What are oak and elm?")
     assert run.answer == "Both 80."
-    assert [step.step.arguments["door"] for step in run.calls] == ["oak", "elm"]
+    assert [arguments["door"] for _, arguments in s.calls] == ["oak", "elm"]
     first, second = s.model.requests
     assert {tool["function"]["name"] for tool in first["tools"]} >= {"price", "buy"}
     assert "for_the_app" not in s.model.told
     assert "Tool: price" not in first["messages"][0]["content"]
     assistant, oak, elm = second["messages"][2:]
-    assert [one["function"]["name"] for one in assistant["tool_calls"]] == ["price", "price"]
     ids = [one["id"] for one in assistant["tool_calls"]]
     assert [oak["tool_call_id"], elm["tool_call_id"]] == ids
     assert (oak["role"], oak["content"]) == ("tool", "Result of price:\noak costs 80 EUR")
@@ -61,96 +55,83 @@ async def test_an_endpoint_that_rejects_the_schema_is_asked_without() -> None:
     assert ["response_format" in request for request in s.model.requests] == [True, False, False]
 
 
-@pytest.mark.parametrize("thought", ["<think>Is it {80}?</think>", "so it is</think>\n\n"])
-async def test_thoughts_are_not_kept(thought: str) -> None:
-    async with scene([f"{thought}It is 80.", "Yes."]) as s:
-        run = await s.agent.ask("What is oak?")
-        await s.agent.ask("Sure?")
-    assert run.answer == "It is 80."
-    assert s.model.requests[1]["messages"][2]["content"] == "It is 80."
-
-
-BAD_CALLS = {
-    "a tool that is not there": (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
-    "a tool for the app": (call("for_the_app"), "no tool 'for_the_app'"),
-    "arguments missing": (call("buy"), "'door' is a required property"),
-    "two at once": (call("buy", door="a") + call("buy", door="b"), "goes on after"),
-}
-
-
-@pytest.mark.parametrize(("reply", "told"), BAD_CALLS.values(), ids=BAD_CALLS)
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
+        (call("for_the_app"), "no tool 'for_the_app'"),
+        (call("buy"), "'door' is a required property"),
+        (call("buy", door="a") + call("buy", door="b"), "goes on after"),
+    ],
+)
 async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: str) -> None:
     async with scene([reply, call("buy", door="oak"), "Bought."]) as s:
         run = await s.agent.ask("Buy an oak door.")
     assert run.answer == "Bought."
-    assert s.log.calls == [("buy", {"door": "oak"})]
-    assert told in s.model.requests[1]["messages"][-1]["content"]
+    assert s.calls == [("buy", {"door": "oak"})]
+    assert told in s.told[1]
     assert told in not_called(run)[0]
 
 
 # --- directives and consent -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("declare", [True, False])
-async def test_a_directive_is_followed_without_asking_the_model(declare: bool) -> None:
-    async with scene([call("reserve", door="oak"), "It is ordered."], declare=declare) as s:
+async def test_a_directive_is_followed_without_asking_the_model() -> None:
+    async with scene([call("reserve", door="oak"), "It is ordered."]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert run.answer == "It is ordered."
-    assert s.log.calls == [
-        ("reserve", {"door": "oak"}),
-        ("order", {"door": "oak", "reason": "out of stock"}),
-    ]
-    assert len(s.model.requests) == 2
+    ordered = {"door": "oak", "reason": "out of stock"}
+    assert s.calls == [("reserve", {"door": "oak"}), ("order", ordered)]
     assert [(c.by, c.step.tool, c.step.level) for c in run.calls] == [
         ("model", "reserve", 1),
         ("directive", "order", 2),
     ]
-    told = s.model.last_message()
-    assert "ordered oak: no. 77" in told
     # One answer to the one call that the model made, with the fate of the other.
+    [_, told] = s.told
+    assert "ordered oak: no. 77" in told
     assert '"status": "out_of_stock"' in told
     assert "That call was made for you: do not make it again." in told
-    # A server also puts its directive in words, for clients that did not declare.
-    assert ("Next step" in str(run.calls[0].step.result)) is not declare
+    # The client did not declare the extension, so that the server puts its directive in words too.
+    assert "Next step" in str(run.calls[0].step.result)
     for directive in ("nextStep", "nextTool", "Next step", TITLE):
         assert directive not in s.model.told
 
 
 async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None:
     script = [call("order", door="oak"), call("reserve", door="oak"), "No."]
-    async with scene(script, kept_back=["order"]) as s:
+    async with scene(script, allowed=["reserve"]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert s.called == ["reserve"]
     assert "the host did not consent" in not_called(run)[-1]
-    assert "was not made" in s.model.last_message()
+    assert "was not made" in s.told[-1]
 
 
 async def test_hints_that_are_not_trusted_decide_nothing() -> None:
-    consent = Consent(True)
+    consent = Consent()
     script = [call("price", door="oak"), call("reserve", door="oak"), "Ordered."]
     async with scene(script, consent=consent, trust=False) as s:
         await s.agent.ask("Reserve oak.")
     assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
-    for trust, called in ((False, []), (True, ["price", "reserve"])):
-        async with scene(script, consent=None, trust=trust) as s:
-            await s.agent.ask("Reserve oak.")
-        # An order is annotated as harmless, which is no reason to ask less for a directive's.
-        assert s.called == called
 
 
-class AsksAgain(Consent):
-    """A host that can also be asked about a call whose effect is unknown."""
-
-    again = 0
-
-    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        self.again += 1
-        return True
+@pytest.mark.parametrize(("trust", "called"), [(False, []), (True, ["price", "reserve"])])
+async def test_where_nobody_can_be_asked_only_what_reads_is_called(
+    trust: bool, called: list[str]
+) -> None:
+    """Though an order is annotated as harmless: a directive's call is asked for all the same."""
+    script = [call("price", door="oak"), call("reserve", door="oak"), "I cannot."]
+    async with scene(script, consent=None, trust=trust) as s:
+        run = await s.agent.ask("Reserve oak.")
+    assert s.called == called
+    assert "Nobody can be asked for consent here" in s.model.requests[0]["messages"][0]["content"]
+    if not trust:
+        assert "price was not called. Nobody can be asked" in s.told[1]
+        assert not_called(run)[0] == "Not called: price. Nobody can be asked here."
 
 
 async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unasked() -> None:
     """Nor by a chain (TC-C-55)."""
-    consent = AsksAgain(True)
+    consent = Consent()
     script = [call("pay", amount=80), call("pay", amount=80), "?", call("pay", amount=80), "Paid."]
     async with scene(script, consent=consent) as s:
         s.agent.call_timeout = 0.3
@@ -161,51 +142,49 @@ async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unask
 
 
 async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
-    async with scene([call("code"), "You have your code.", "Hm."]) as s:
+    async with scene([call("code"), "You have your code."]) as s:
         run = await s.agent.ask("Give me a code.")
-        await s.agent.ask("Which one?")
     assert SECRET in str(run.calls[0].step.result)
     assert "431" not in s.model.told
-    assert "[shown to the user, and not to you]" in s.model.told
-    assert '\\"made\\": true' in s.model.told
+    assert "[shown to the user, and not to you]" in s.told[1]
+    assert '"made": true' in s.told[1]
 
 
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-async def test_turns_are_bounded() -> None:
-    def endless(request: dict[str, Any]) -> str:
-        return call("price", door=str(len(request["messages"])))
+TWICE = "The model has replied 2 times. Done so far: price (by the model); price (by the model)."
+BAD = "The model's last 3 replies in a row could not be used. Done so far: buy (by the model)."
 
-    async with scene(endless, bounds={"turns": 4}) as s:
-        run = await s.agent.ask("Go on for ever.")
-    assert run.outcome is RunOutcome.TURN_LIMIT
-    assert len(run.replies) == len(s.model.requests) == 4
-    done = "; ".join(["price (by the model)"] * 4)
-    assert run.report() == f"The model has replied 4 times. Done so far: {done}."
+
+@pytest.mark.parametrize(
+    ("script", "bounds", "replies", "report"),
+    [
+        ([call("price", door=each) for each in "abcd"], Bounds(turns=2), 2, TWICE),
+        ([call("buy", door="oak"), *[call("sell")] * 9], Bounds(corrections=2), 1 + 3, BAD),
+    ],
+)
+async def test_turns_and_corrections_are_bounded(
+    script: list[str], bounds: Bounds, replies: int, report: str
+) -> None:
+    async with scene(script, bounds=bounds) as s:
+        run = await s.agent.ask("Go on.")
+    assert (run.answer, len(s.model.requests), run.report()) == (None, replies, report)
 
 
 async def test_time_is_bounded_while_a_tool_is_called() -> None:
-    script = [native("pay", amount=1), "I am back."]
-    async with scene(script, bounds={"seconds": 0.5}, tools="native") as s:
+    pay = native("pay", amount=1)
+    async with scene([pay, "I am back."], bounds=Bounds(seconds=0.5), tools="native") as s:
         run = await s.agent.ask("Wait.")
-        assert run.outcome is RunOutcome.TIME_LIMIT
-        assert "The call of pay was under way" in run.report()
         again = await s.agent.ask("Are you there?")
+    assert "The 0.5 seconds for this request are over." in run.report()
+    assert "The call of pay was under way" in run.report()
     assert again.answer == "I am back."
     # Each native call has its answer, or endpoints would refuse the conversation.
-    roles = [message["role"] for message in s.model.requests[-1]["messages"]]
+    sent = s.model.requests[-1]["messages"]
+    roles = [message["role"] for message in sent]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
-
-
-async def test_corrections_are_bounded() -> None:
-    script = [call("buy", door="oak"), *[call("sell")] * 9]
-    async with scene(script, bounds={"corrections": 2}) as s:
-        run = await s.agent.ask("Go.")
-    assert run.outcome is RunOutcome.CORRECTION_LIMIT
-    assert run.answer is None
-    assert len(s.model.requests) == 1 + 2 + 1
-    assert "buy (by the model)" in run.report()
+    assert "whether it took effect is not known" in sent[4]["content"]
 
 
 @pytest.mark.parametrize("form", ["prompt", "native"])
@@ -214,11 +193,11 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
     once, other = make("buy", door="oak"), make("price", door="elm")
     async with scene([once, other, once, "Bought once.", "Yes."], tools=form) as s:
         run = await s.agent.ask("Buy oak.")
-        assert (run.outcome, run.answer) == (RunOutcome.ANSWERED, "Bought once.")
+        assert run.answer == "Bought once."
         assert s.called == ["buy", "price"]
         last = s.model.requests[-1]
         assert "tools" not in last
-        assert last["messages"][-1]["content"].endswith(answer_now("Buy oak."))
+        assert s.told[-1].endswith(answer_now("Buy oak."))
         # Two messages of the user's in a row are refused by some models' templates.
         roles = [message["role"] for message in last["messages"]]
         assert ("user", "user") not in pairwise(roles)
@@ -227,23 +206,14 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
     assert answer_now("Buy oak.") not in str(s.model.requests[-1])
 
 
-async def test_old_requests_are_told_in_short_and_the_newest_whole() -> None:
-    def answer(request: dict[str, Any]) -> str:
-        last = request["messages"][-1]["content"]
-        return call("buy", door="oak " * 300 + last) if last.startswith("Buy") else "Bought no. 12."
-
-    async with scene(answer, bounds={"history": 6_000}) as s:
-        for number in range(8):
-            run = await s.agent.ask(f"Buy door number {number}.")
-            assert run.outcome is RunOutcome.ANSWERED
-        system, *others = s.model.requests[-1]["messages"]
-    # Beside what is always told, the whole is within the bound, or nearly: a reminder is added.
-    bare = s.model.requests[0]["messages"][0]["content"]
-    assert sum(len(one["content"]) for one in [system, *others]) - len(bare) <= 6_500
-    assert "- The user asked: Buy door number 6." in system["content"]
-    assert "Result of buy: bought oak" in system["content"]
-    assert "You said: Bought no. 12." in system["content"]
-    assert "Buy door number 7." in json.dumps(others)
-    assert "Buy door number 6." not in json.dumps(others)
-    # The whole is bounded too, and says so.
-    assert "older requests are not listed" in system["content"]
+async def test_the_oldest_requests_are_left_out_and_old_results_are_cut() -> None:
+    long = "oak " * 500
+    script = ["One.", *[call("buy", door=long + each) for each in "ab"], "Two.", "Three."]
+    async with scene(script, bounds=Bounds(history=6_000)) as s:
+        for request in ("First", "Second", "Third"):
+            assert (await s.agent.ask(request)).answer is not None
+    sent = [[one["content"] for one in request["messages"]] for request in s.model.requests]
+    assert sent[1][1:] == ["First", "One.", "Second"]
+    assert sent[3][1] == "Second", "the first request is no longer told"
+    assert "characters)" in sent[3][3]
+    assert "characters)" not in sent[3][5], "the newest result is whole"

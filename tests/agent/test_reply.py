@@ -1,18 +1,13 @@
 """Is a reply an answer, or a call?"""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from banking_server.agent.reply import (
-    CallRequest,
-    ForUser,
-    Unreadable,
-    certain_text,
-    read_reply,
-)
+from banking_server.agent.reply import CallRequest, Unfit, certain_text, read_reply
 
 BALANCE = CallRequest(("get_balance",), {"accountId": "a {1}", "deep": {"x": [1, None]}})
 BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments})
@@ -22,9 +17,9 @@ ANSWER = '{"tool": "reply_to_user", "arguments": {"message": "Two.'
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        (" Your balance is 5.00.\n", ForUser("Your balance is 5.00.")),
-        ('{"name": "Alice", "age": 3}', ForUser('{"name": "Alice", "age": 3}')),
-        (f'{ANSWER}"}}}}', ForUser("Two.")),
+        (" Your balance is 5.00.\n", "Your balance is 5.00."),
+        ('{"name": "Alice", "age": 3}', '{"name": "Alice", "age": 3}'),
+        (f'{ANSWER}"}}}}', "Two."),
         (BALANCE_JSON, BALANCE),
         (f"```json\n{BALANCE_JSON}\n```", BALANCE),
         (BALANCE_JSON.replace('"tool"', '"name"'), BALANCE),
@@ -41,7 +36,6 @@ def test_an_answer_is_taken_word_for_word_and_a_call_is_read(text: str, meaning:
         (f"You could send {BALANCE_JSON}\n\nThe balance is 500.", "goes on after"),
         (f'```json\n{BALANCE_JSON}\n```\n```json\n{{"tool": "b"}}\n```', "goes on after"),
         ('{"tool": "a", "arguments": {}', "not valid"),
-        ('{"tool": "a", "arguments": {"x": 1, "x": 5000}}', "not valid"),
         ('{"tool": "a", "arguments": {"x": NaN}}', "not valid"),
         ('{"tool": "a", "arguments": {"x": "\\ud800"}}', "not valid"),
         ('{"tool": "a", "arguments": ' + '{"x":' * 5000, "not valid"),
@@ -51,9 +45,8 @@ def test_an_answer_is_taken_word_for_word_and_a_call_is_read(text: str, meaning:
     ],
 )
 def test_what_is_doubtful_or_no_call_is_never_repaired(text: str, problem: str) -> None:
-    reading = read_reply(text)
-    assert isinstance(reading, Unreadable)
-    assert problem in reading.problem
+    with pytest.raises(Unfit, match=problem):
+        read_reply(text)
 
 
 @settings(deadline=None)
@@ -61,8 +54,9 @@ def test_what_is_doubtful_or_no_call_is_never_repaired(text: str, problem: str) 
 @example('x{"a":' * 20_000)
 @example("{" * 100_000)
 def test_any_text_can_be_read(text: str) -> None:
-    assert isinstance(read_reply(text), ForUser | CallRequest | Unreadable)
     assert isinstance(certain_text(text), str)
+    with suppress(Unfit):
+        assert isinstance(read_reply(text), str | CallRequest)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from banking_server.agent import Agent, Endpoint, Toolbox, load_agent
 
 from ..kit.model import scripted_model
-from .support import Consent, settings
+from .support import CONSENTS, settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -47,8 +47,9 @@ agents:
 """
 
 
-def filesystem(written: dict[str, str]) -> MCPServer[Any]:
+async def test_the_seeds_agent_makes_its_calls_until_a_reply_has_none(tmp_path: Path) -> None:
     mcp: MCPServer[Any] = MCPServer("smart_filesystem")
+    written: dict[str, str] = {}
 
     @mcp.tool()
     def get_allowed_paths() -> dict[str, Any]:
@@ -61,34 +62,21 @@ def filesystem(written: dict[str, str]) -> MCPServer[Any]:
         written[path] = content
         return "Written."
 
-    return mcp
-
-
-async def test_the_seeds_agent_makes_its_calls_until_a_reply_has_none(tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
     file.write_text(AGENTS)
-    configured = load_agent(file)
-    written: dict[str, str] = {}
+    told = load_agent(file)
     with scripted_model(REPLIES) as model:
-        async with (
-            Endpoint(settings(model.url)) as endpoint,
-            Client(filesystem(written)) as client,
-        ):
-            toolbox = await Toolbox.gather({"smart_filesystem": client}, allowed=configured.tools)
-            agent = Agent(
-                endpoint,
-                toolbox,
-                consent=Consent(True),
-                system_prompt=configured.system_prompt,
-            )
+        async with Endpoint(settings(model.url)) as endpoint, Client(mcp) as client:
+            toolbox = await Toolbox.gather({"smart_filesystem": client}, allowed=told.tools)
+            prompt = told.system_prompt
+            agent = Agent(endpoint, toolbox, consent=CONSENTS, system_prompt=prompt)
             run = await agent.ask("Create a report with my tasks")
     assert run.answer == json.loads(REPLIES[-1])["response"]
-    assert [called.step.tool for called in run.calls] == ["get_allowed_paths", "write_file"]
     assert written == {"~/workspace/report.json": "..."}
     first, second, third = (request["messages"] for request in model.requests)
-    told = first[0]["content"]
-    assert "Tool: write_file\nDescription: Write a file.\nArguments:\n- path (" in told
-    assert told.startswith(configured.system_prompt.strip())
+    assert first[0]["content"].startswith(prompt.strip())
+    described = "Tool: write_file\nDescription: Write a file.\nArguments:\n- path ("
+    assert described in first[0]["content"]
     # Each result is in the context of the next reply.
     assert "~/workspace/" in second[-1]["content"]
     assert "Written." in third[-1]["content"]

@@ -11,19 +11,16 @@ from mcp.types import ListToolsResult, Tool
 
 from banking_server.agent import Toolbox, ToolsUnavailable
 
-from .shop_server import fresh_shop
+from .shop import shop
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
-def server(names: Mapping[str, list[str]]) -> Server[Any]:
-    """Return a server with tools of these names, each with the arguments that it needs."""
+def server(schemas: Mapping[str, dict[str, Any]]) -> Server[Any]:
+    """Return a server with tools of these names, each with its input schema."""
 
     async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
-        tools = [
-            Tool(name=name, input_schema={"type": "object", "required": needed})
-            for name, needed in names.items()
-        ]
+        tools = [Tool(name=name, input_schema=schema) for name, schema in schemas.items()]
         return ListToolsResult(tools=tools)
 
     return Server("s", on_list_tools=list_tools)
@@ -31,7 +28,7 @@ def server(names: Mapping[str, list[str]]) -> Server[Any]:
 
 async def test_every_name_is_one_that_endpoints_allow() -> None:
     own = ["a.b", "a/b", "a_b", "x" * 128, "x" * 127 + "y", "grüß"]
-    async with Client(server({name: [] for name in own})) as client:
+    async with Client(server({name: {"type": "object"} for name in own})) as client:
         toolbox = await Toolbox.gather({"se rv": client})
     made = [offered.name for offered in toolbox.tools]
     assert len(set(made)) == len(own)
@@ -44,11 +41,11 @@ async def test_every_name_is_one_that_endpoints_allow() -> None:
 
 
 async def test_a_tool_in_words() -> None:
-    async with Client(fresh_shop()[0]) as client:
+    async with Client(shop()[0]) as client:
         toolbox = await Toolbox.gather({"shop": client})
         with pytest.raises(ToolsUnavailable, match="No tool and no server has these"):
             await Toolbox.gather({"shop": client}, allowed=["none"])
-    price, nothing = toolbox.find("price"), toolbox.find("code")
+    price = toolbox.find("price")
     assert price is not None
     assert price.in_words().split("\n") == [
         "Tool: price",
@@ -59,21 +56,12 @@ async def test_a_tool_in_words() -> None:
         '- currency (one of "EUR", "USD", optional, default "EUR"): What to pay in.',
         "- pieces (integer, at least 1, at most 9, optional, default 1): Pieces",
     ]
-    assert nothing is not None
-    assert nothing.in_words().endswith("Arguments: none")
     assert toolbox.find("for_the_app") is None
-    assert toolbox.instructions == {"shop": "The shop sells doors."}
 
 
-@pytest.mark.parametrize(
-    ("of", "tool"),
-    [("fromaccount", "list_accounts"), ("book", "findBooks"), ("item", "list_accounts")],
-)
-async def test_the_tool_that_lists_the_ids_of_a_kind(of: str, tool: str) -> None:
-    names = ["get_weather", "get_account", "findBooks", "list_accounts", "list"]
-    needs = {"get_account": ["accountId"], "findBooks": ["query"]}
-    async with Client(server({name: needs.get(name, []) for name in names})) as client:
-        toolbox = await Toolbox.gather({"s": client})
-    found = toolbox.lists("s", of)
-    assert found is not None
-    assert found.name == tool
+async def test_references_are_followed_and_not_in_circles() -> None:
+    part = {"type": "object", "properties": {"part": {"$ref": "#/$defs/Part"}}}
+    schema = {**part, "$defs": {"Part": {**part, "description": "A part."}}}
+    async with Client(server({"build": schema})) as client:
+        [build] = (await Toolbox.gather({"s": client})).tools
+    assert "Arguments:\n- part (object, optional): A part.\n  - part (object" in build.in_words()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.agent import Called, Entry, NotCalled, Run, RunOutcome, Said
+from banking_server.agent import Called, Entry, NotCalled, Run, Said
 from banking_server.chaining import Step
 from banking_server.cli.saving import save
 
@@ -63,7 +63,7 @@ def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) 
         NotCalled("The chain ended: the host did not consent."),
     ]
     answer = "Ordered.\n\n[9 calls by the model]"
-    run = Run(RunOutcome.ANSWERED, "", answer, entries, 1.25)
+    run = Run("", answer, entries, 1.25)
     requests = [("Buy an oak door.\r## Answer", run)]
     told = save("qwen\n[red]", requests, str(file))
     assert told == f"Saved to {file}, as Markdown: 1 request."
