@@ -32,8 +32,7 @@ def proxy(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL",
-            help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent.",
+            metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
         ),
     ] = None,
     http: Annotated[
@@ -92,15 +91,15 @@ def proxy(
         typer.Option(
             min=0.001,
             metavar="SECONDS",
-            help="The time for one call, without the time in which the user is asked, and for the "
-            "start of the server. Default: 300 for a call, 60 for the start.",
+            help="Seconds for one call, without those for the user's answers, and for the start of "
+            "the server. Default: 300 and 60.",
         ),
     ] = None,
     follow_unadvertised: Annotated[
         bool,
         typer.Option(
             "--follow-unadvertised",
-            help="Follow a server that does not say that it supports the extension.",
+            help="Also follow a server that does not advertise tool chaining.",
         ),
     ] = False,
     insecure: Annotated[
@@ -175,7 +174,6 @@ def _server(
         except ValueError as error:
             _refuse(f"--url {error}, not {url[:100]!r}.")
         if not may_be_a_header(token):
-            # Nor do messages say what it is: it is a secret.
             _refuse(
                 f"{TOKEN_VARIABLE} has a character that no HTTP header can have. "
                 "A token is printable ASCII, on one line."
@@ -213,7 +211,3 @@ def main() -> None:
             raise
         print(f"{NAME}: {needed}", file=sys.stderr)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -202,3 +203,29 @@ def test_it_ends_with_its_client(started: Callable[..., subprocess.Popen[str]]) 
     assert "result" in answer(process)
     process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
+
+
+DIES = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["method"] == "initialize":
+        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": told}), flush=True)
+    elif "id" in request:
+        sys.exit("The door fell.")
+"""
+
+
+def test_a_server_that_ends_in_a_call_is_told_with_what_it_wrote_last(
+    started: Callable[..., subprocess.Popen[str]],
+) -> None:
+    process = started("--", sys.executable, "-c", DIES)
+    say(process, MESSAGE % (1, "initialize", HELLO))
+    answer(process)
+    say(process, MESSAGE % (2, "tools/call", '{"name": "order", "arguments": {}}'))
+    assert answer(process)["error"]["message"] == (
+        "The server ended instead of answering; what it wrote last to its standard error: "
+        "The door fell. Whether the request took effect is not known. The next request starts the "
+        "server again."
+    )
