@@ -107,15 +107,6 @@ def pages(message: Json) -> Json | None:
     return {"tools": listed, "nextCursor": str(page + 1)}
 
 
-@mode
-def long_pages(message: Json) -> Json | None:
-    """List one tool on each of pages without end, with a description of 3 MB."""
-    if message["method"] != "tools/list":
-        return by_directive(message, {"tool": "never"})
-    page = int((message.get("params") or {}).get("cursor", 0))
-    return {"tools": [tool(str(page), description="x" * 3_000_000)], "nextCursor": str(page + 1)}
-
-
 # --- odd, and no attack ---------------------------------------------------------------------------
 
 
