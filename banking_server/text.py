@@ -53,14 +53,14 @@ def one_line(text: str, length: int | None = None) -> str:
     return line if length is None or len(line) <= length else f"{line[: length - 1]}\u2026"
 
 
-def server_ended(errors: str, how: str = "ended") -> str:
+def server_ended(errors: str) -> str:
     """Return the message of all three programs for a server that ended before it answered.
 
-    `errors` is the end of its standard error; `how` says how it ended.
+    `errors` is the end of its standard error.
     """
     words = one_line(errors, 400)
     wrote = f"; what it wrote last to its standard error: {words}" if words else ""
-    return f"the server {how} instead of answering{wrote}"
+    return f"the server ended instead of answering{wrote}"
 
 
 def quoted(value: object) -> str:

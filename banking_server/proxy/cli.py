@@ -32,8 +32,7 @@ def proxy(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL",
-            help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent.",
+            metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
         ),
     ] = None,
     http: Annotated[
@@ -100,7 +99,7 @@ def proxy(
         bool,
         typer.Option(
             "--follow-unadvertised",
-            help="Follow a server that does not say that it supports the extension.",
+            help="Also follow a server that does not advertise tool chaining.",
         ),
     ] = False,
     insecure: Annotated[
@@ -213,7 +212,3 @@ def main() -> None:
             raise
         print(f"{NAME}: {needed}", file=sys.stderr)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

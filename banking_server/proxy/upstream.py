@@ -250,10 +250,16 @@ class Upstream:
     async def _note_end(self) -> None:
         """Record that the server ended before it was connected, and what it wrote last."""
         if self._failure is None or self._failure.code == CONNECTION_CLOSED:
+            message = server_ended(await self._last_line())
+            self._failure = MCPError(code=INTERNAL_ERROR, message=message)
+
+    async def _last_line(self) -> str:
+        """Return the last line that a server over stdio wrote to its standard error, or ''."""
+        said = ""
+        if self._errors is not None:
             with anyio.CancelScope(shield=True):
-                errors = self._errors
-                line = "" if errors is None else await anyio.to_thread.run_sync(errors.last_line)
-            self._failure = MCPError(code=INTERNAL_ERROR, message=server_ended(line))
+                said = await anyio.to_thread.run_sync(self._errors.last_line)
+        return said
 
     async def _talk(self, read: Any, write: Any) -> None:
         messages: Any = _Messages(read, self._on_message)
@@ -356,7 +362,7 @@ class Upstream:
 
     async def _raw(self, method: str, params: Json, opts: CallOptions) -> Json:
         if self._dispatcher is None or self.ended:
-            raise self._gone()
+            raise await self._gone()
         if "request_id" not in opts:
             self._last_id += 1
             opts["request_id"] = self._last_id
@@ -366,6 +372,8 @@ class Upstream:
         try:
             return await self._dispatcher.send_raw_request(method, params, opts)
         except MCPError as error:
+            if error.code == CONNECTION_CLOSED and not exchange.answered:
+                raise await self._gone() from None
             raise self._explained(error, exchange) from None
         finally:
             _EXCHANGE.reset(outside)
@@ -403,18 +411,15 @@ class Upstream:
             if not cursor or tool in self._headers_of:
                 return
 
-    def _gone(self) -> MCPError:
-        return MCPError(
-            code=CONNECTION_CLOSED,
-            message=f"The server ended instead of answering. {_NOT_KNOWN} The next request "
-            "starts the server again.",
-        )
+    async def _gone(self) -> MCPError:
+        ended = server_ended(await self._last_line()).rstrip(".")
+        message = f"T{ended[1:]}. {_NOT_KNOWN} The next request starts the server again."
+        return MCPError(code=CONNECTION_CLOSED, message=message)
 
     def _explained(self, error: MCPError, exchange: _Exchange) -> MCPError:
         """Return the server's own error unchanged, or one line in place of the SDK's error."""
-        if not exchange.answered:
-            return self._gone() if error.code == CONNECTION_CLOSED else error
-        if isinstance(self._server, Command) or (response := exchange.response) is None:
+        is_final = isinstance(self._server, Command) or not exchange.answered
+        if is_final or (response := exchange.response) is None:
             return error
         if response.is_error:
             return self._refused(response, error)

