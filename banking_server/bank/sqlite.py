@@ -22,7 +22,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import aiosqlite
 from sqlalchemy.dialects import sqlite as sqlite_dialect
@@ -125,8 +125,7 @@ class SqliteStore:
             raise
         except (sqlite3.Error, TimeoutError) as error:
             raise translate_error(error) from error
-        result: _T = waiting.result
-        return result
+        return cast(_T, waiting.result)
 
     async def until_lost(self) -> str:
         """Wait until one of the files was deleted or replaced, and return that in words."""
@@ -152,22 +151,26 @@ class SqliteStore:
             raise self._files.lost
 
     def _run_group(self, connection: sqlite3.Connection) -> None:
-        """Commit all that waits, on the writer's thread. What this raises, each of them raises."""
+        """Commit all that waits, on the writer's thread, and give each its result or its error."""
         self._next = None  # First: work that comes after the queue was emptied needs another group.
         taken = [self._queue.popleft() for _ in range(len(self._queue))]
         group = [waiting for waiting in taken if not waiting.cancelled]
-        with self._files.lock.held(storage.WAIT_SECONDS):
-            self._check_open()
-            self._files.check()
-            self._checkpoint_if_long(connection)
-            with connection:  # Rolls back if this raises.
-                connection.execute("BEGIN IMMEDIATE")
-                _run_each(group, connection)
-                try:
-                    connection.execute("COMMIT")
-                    self._files.check()
-                except (sqlite3.Error, OSError, DatabaseLost) as error:
-                    raise MaybeDone(f"This may be committed or not. {error}") from error
+        try:
+            with self._files.lock.held(storage.WAIT_SECONDS):
+                self._check_open()
+                self._files.check()
+                self._checkpoint_if_long(connection)
+                with connection:  # Rolls back if this raises.
+                    connection.execute("BEGIN IMMEDIATE")
+                    _run_each(group, connection)
+                    try:
+                        connection.execute("COMMIT")
+                        self._files.check()
+                    except (sqlite3.Error, OSError, DatabaseLost) as error:
+                        raise MaybeDone(f"This may be committed or not. {error}") from error
+        except BaseException as error:
+            for waiting in group:
+                waiting.error = waiting.error or error
         for waiting in group:
             if waiting.error is None:
                 waiting.committed()
@@ -247,10 +250,8 @@ def connect(path: Path, *, reads: bool = False) -> sqlite3.Connection:
     used on another thread.
     """
     # "rw" never makes a file. As a URI, since a "?" or "#" in the path must not be syntax.
-    uri, timeout = f"{path.as_uri()}?mode=rw", storage.WAIT_SECONDS
-    connection = sqlite3.connect(
-        uri, timeout, uri=True, isolation_level=None, check_same_thread=False
-    )
+    uri, wait = f"{path.as_uri()}?mode=rw", storage.WAIT_SECONDS
+    connection = sqlite3.connect(uri, wait, uri=True, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -4,8 +4,11 @@ import asyncio
 import os
 import re
 import shutil
+import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -120,6 +123,31 @@ async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, 
     )
     assert [type(each) for each in outcomes] == [MaybeDone] * 2
     assert told == []
+    await bank.close()
+
+
+async def test_work_that_comes_as_a_group_begins_is_told_how_that_group_ended(
+    bank: Bank, path: Path
+) -> None:
+    """It may still be taken into that group, and then waits for the next one."""
+    loop, late = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+
+    async def come() -> None:
+        late.append(asyncio.create_task(bank.write(lambda tx: None)))
+        while len(queue) < 2:
+            await asyncio.sleep(0)
+
+    class Queue(deque[Any]):
+        def __len__(self) -> int:
+            if threading.current_thread() is not threading.main_thread() and not late:
+                asyncio.run_coroutine_threadsafe(come(), loop).result()
+            return super().__len__()
+
+    queue = bank.store._queue = Queue()  # type: ignore[attr-defined]
+    with pytest.raises(MaybeDone):
+        await bank.write(lambda tx: path.unlink())
+    with pytest.raises(MaybeDone):
+        await late[0]
     await bank.close()
 
 
