@@ -171,7 +171,8 @@ def _program(name: str) -> str:
         # An environment that `uvx` has made, and deletes some day.
         raise CommandFailed(
             "This program runs from a cache, which can be deleted at any time. Install it first, "
-            "with `uv tool install .` or `pipx install .` in the checkout."
+            "with `uv tool install .` or `pipx install .` in the checkout, or with "
+            "`uv tool install NAME` if you ran `uvx NAME`."
         )
     for command in entry_points(group="console_scripts", name=name):
         for file in (command.dist and command.dist.files) or []:

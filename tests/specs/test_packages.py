@@ -38,19 +38,26 @@ def made(root: Path) -> dict[Path, str]:
 
 @pytest.fixture
 def renamed(tmp_path: Path) -> Path:
-    """Return a copy in which a person has edited four lines, and run names.py."""
+    """Return a copy in which a person has edited four lines and run names.py, twice."""
     left_out = shutil.ignore_patterns("node_modules", "__pycache__")
     for folder in ("banking_server", "data", "specs"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=left_out)
     for file in (".gitignore", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, tmp_path)
-    text = (ROOT / "pyproject.toml").read_text("utf-8")
-    for name, value in EDITED.items():
-        text, edited = re.subn(f'^{name} = ".+"$', f'{name} = "{value}"', text, flags=re.MULTILINE)
-        assert edited == 1
-    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
-    runpy.run_path(str(tmp_path / PACKAGES / "names.py"), run_name="__main__")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for values in (EDITED | {"name": "earlier-name"}, EDITED):
+        for name, value in values.items():
+            edit(tmp_path, name, value)
+        runpy.run_path(str(tmp_path / PACKAGES / "names.py"), run_name="__main__")
     return tmp_path
+
+
+def edit(root: Path, name: str, value: str) -> None:
+    path = root / "pyproject.toml"
+    line = re.compile(f'^{name} = ".+"$', re.MULTILINE)
+    text, edited = line.subn(f'{name} = "{value}"', path.read_text("utf-8"))
+    assert edited == 1
+    path.write_text(text, "utf-8")
 
 
 def run(folder: Path, *command: object) -> None:
@@ -89,6 +96,16 @@ def test_no_old_name_owner_or_version_is_left_in_what_is_published(renamed: Path
         assert old.search((ROOT / path.relative_to(renamed)).read_text("utf-8")), path
     for path in (RELEASE, ROOT / PACKAGES / "try_packages.py"):
         assert not old.search(path.read_text("utf-8")), path
+    commands = tomllib.loads(files[renamed / "pyproject.toml"])["project"]["scripts"]
+    assert commands == {**project["scripts"], "Other.Bank": project["scripts"]["banking-server"]}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("version", ["1.0", "1.0.0rc1", "1.0.0.1", "01.0.0"])
+def test_a_version_that_npm_does_not_take_is_refused(renamed: Path, version: str) -> None:
+    edit(renamed, "version", version)
+    with pytest.raises(SystemExit, match=f"The version is {re.escape(version)};.* 1.2.3"):
+        made(renamed)
 
 
 @pytest.mark.quick
@@ -132,6 +149,7 @@ def test_a_renamed_package_works_as_its_receiver_uses_it(renamed: Path) -> None:
 @pytest.mark.nightly
 def test_the_release_builds_what_it_publishes(renamed: Path) -> None:
     """By the commands of the workflow, but the one that installs."""
+    pytest.importorskip("hatchling", reason="needs `.[dev,test]`, for hatchling")
     who = ("-c", "user.name=test", "-c", "user.email=test@example.com")
     for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", "The release")):
         run(renamed, "git", *words)
@@ -145,6 +163,8 @@ def test_the_release_builds_what_it_publishes(renamed: Path) -> None:
         "other_bank-7.8.9.mcpb",
         "somebody-chains-7.8.9.tgz",
     }
+    with tarfile.open(renamed / "dist" / "npm" / "somebody-chains-7.8.9.tgz") as archive:
+        assert "package/LICENSE" in archive.getnames()
 
 
 @pytest.mark.nightly

@@ -46,14 +46,19 @@ def written(document: Any) -> str:
 
 def with_own_command(pyproject: str, project: Any) -> str:
     """Return `pyproject.toml` with a command of the package's name, which `uvx NAME` starts."""
-    name, commands = project["name"], project["scripts"]
-    if name in commands:
+    name, target = project["name"], project["scripts"]["banking-server"]
+    # That of an earlier name; the commands that stay have no quotes.
+    pyproject = re.sub(f'^".+" = "{target}"\n', "", pyproject, flags=re.MULTILINE)
+    if name in tomllib.loads(pyproject)["project"]["scripts"]:
         return pyproject
-    return pyproject.replace(SCRIPTS, f'{SCRIPTS}"{name}" = "{commands["banking-server"]}"\n')
+    return pyproject.replace(SCRIPTS, f'{SCRIPTS}"{name}" = "{target}"\n')
 
 
 def made() -> dict[Path, str]:
-    """Return what each file has to hold. Raises SystemExit if the owner cannot be read."""
+    """Return what each file has to hold.
+
+    Raises SystemExit if the owner cannot be read, or the version is no version of npm.
+    """
     pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
     about = tomllib.loads(pyproject)
     project, npm = about["project"], about["tool"]["packages"]["npm"]
@@ -63,6 +68,8 @@ def made() -> dict[Path, str]:
     if found is None:
         sys.exit(f"Repository is {repository}; it has to be https://github.com/ACCOUNT/NAME.")
     owner = found[1]
+    if re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", version, re.ASCII) is None:
+        sys.exit(f"The version is {version}; it has to be three numbers, such as 1.2.3, for npm.")
     registered = f"io.github.{owner}/{name}"
     wheel = f"{re.sub('[-_.]+', '_', name).lower()}-{version}-py3-none-any.whl"
 
