@@ -117,12 +117,9 @@ class Endpoint:
         try:
             return await self._complete({**request, "response_format": held}, on_text)
         except ModelUnavailable as rejected:
-            if rejected.status in (None, 401, 403, 404, 429):
+            if rejected.status not in (400, 422, 501):
                 raise  # It is not about the form of the request.
-            try:
-                completion = await self._complete(request, on_text)
-            except ModelUnavailable:
-                raise rejected from None
+            completion = await self._complete(request, on_text)
             self.constrains = False
             return completion
 

@@ -47,14 +47,14 @@ IDS_TOLD: Final = 20
 """Ids that a model which invented one is told."""
 
 SHORT: Final = 300
-"""Characters that are kept of an old result where the conversation is too long."""
+"""Characters that are kept of an old message where the conversation is too long."""
 
 NO_RESULT: Final = "[No result.]"
 """What a call is answered with while it is made, and for good if it is broken off."""
 
 _CODE: Final = re.compile(r"(?=\S*\d)\S+")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_LIKE_AN_ID: Final = re.compile(r"[\w-]*\d[\w-]*")
+_LIKE_AN_ID: Final = re.compile(r"\w+(?:[@/.:_-]+\w+)+|[\w-]*\d[\w-]*")
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 
 _SPEAKS_OF_TIME: Final = re.compile(
@@ -225,6 +225,7 @@ class Agent:
                 [last, *_] = await self._complete(request, answer=True)
                 if isinstance(last, str) and request.repetition(last) is None:
                     return "The model answered.", last
+                del self._now[-1]  # What `ask` notes of the end stands in its place.
                 return "The model repeated itself, and gave no answer.", None
             if unusable > self.bounds.corrections:
                 return f"The model's last {unusable} replies in a row could not be used.", None
@@ -266,12 +267,12 @@ class Agent:
     def _fitting(self) -> list[Message]:
         """Return the conversation within its bound.
 
-        The oldest requests are left out, then the oldest results of the one under way are cut.
+        The oldest requests are left out, then the oldest messages of the one under way are cut.
         """
         while self._past and _size([*chain(*self._past), *self._now]) > self.bounds.history:
             del self._past[0]
         for message in self._now[1:-1]:
-            if _size(self._now) > self.bounds.history and message["role"] != "assistant":
+            if _size(self._now) > self.bounds.history and "tool_calls" not in message:
                 message["content"] = cut(message["content"], SHORT)
         return [*chain(*self._past), *self._now]
 
@@ -311,7 +312,8 @@ class _Request:
 
     def repetition(self, answer: str) -> str | None:
         """Say what an answer repeats: the program's words, or the request; None if neither."""
-        if any(words in answer for words in OURS):
+        folded = " ".join(answer.split()).casefold()
+        if any(words.casefold() in folded for words in OURS):
             return "instructions; say to the user in your own words what was done, and what was not"
         if answer.strip() == self.words.strip():
             return "request; say what was done, and what was not"

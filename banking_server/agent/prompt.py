@@ -23,8 +23,8 @@ WITHHELD: Final = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
 
 NOBODY_TO_ASK: Final = (
-    "Nobody can be asked for consent here, so only tools that read are called, and nothing is "
-    "changed."
+    "Nobody can be asked for consent here, so only tools that read, of a trusted server, are "
+    "called, and nothing is changed."
 )
 
 

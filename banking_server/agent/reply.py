@@ -32,6 +32,7 @@ MESSAGE: Final = "message"
 OURS: Final = (
     REPLY_TO_USER,
     "The user's request was:",
+    "Not called yet:",
     "the next call that it needs",
     "The calls for this request are over",
     "No call was made:",

@@ -79,6 +79,13 @@ async def test_what_the_user_names_does_not_go_back(words: str, sent_back: bool)
     assert (s.called, run.answer) == (["deliver"], "Done.")
 
 
+@pytest.mark.parametrize("typed", ["rx_777", "INV/2024/7", "88.213", "ada@example.org"])
+async def test_an_id_that_the_user_typed_is_known(typed: str) -> None:
+    async with scene([call("deliver", delivery_id=typed), "Done."]) as s:
+        run = await s.agent.ask(f"Deliver {typed}.")
+    assert (s.called, not_called(run)) == (["deliver"], [])
+
+
 async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
     async with scene([call("code"), call("deliver", delivery_id="o_1"), "I do not know it."]) as s:
         await s.agent.ask("Deliver it.")
@@ -92,6 +99,7 @@ async def test_an_id_that_was_for_the_user_alone_is_told_to_no_model() -> None:
         f"All right.{reminder('Price?')}",
         call("reply_to_user", message=f"All right.{reminder('Price?')}"),
         call("reply_to_user", message="No call was made: that repeats the request."),
+        "OK. the user's\nrequest was: ...",
         "Price?",
     ],
 )

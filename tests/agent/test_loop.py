@@ -206,7 +206,7 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
     assert answer_now("Buy oak.") not in str(s.model.requests[-1])
 
 
-async def test_the_oldest_requests_are_left_out_and_old_results_are_cut() -> None:
+async def test_the_oldest_requests_are_left_out_and_old_messages_are_cut() -> None:
     long = "oak " * 500
     script = ["One.", *[call("buy", door=long + each) for each in "ab"], "Two.", "Three."]
     async with scene(script, bounds=Bounds(history=6_000)) as s:
@@ -215,5 +215,5 @@ async def test_the_oldest_requests_are_left_out_and_old_results_are_cut() -> Non
     sent = [[one["content"] for one in request["messages"]] for request in s.model.requests]
     assert sent[1][1:] == ["First", "One.", "Second"]
     assert sent[3][1] == "Second", "the first request is no longer told"
-    assert "characters)" in sent[3][3]
+    assert all("characters)" in old for old in sent[3][2:4]), "the model's call and its result"
     assert "characters)" not in sent[3][5], "the newest result is whole"
