@@ -6,14 +6,14 @@ means a text with such values in it.
 
 JMESPath is widely known (the AWS and Azure command lines use it), has a written grammar, and is one
 small package. The caller writes the expression, so its cost must be limited. The cost of the whole
-language is not: each `[@, @][]` doubles a list. So only a part is supported, in which no value is
-larger than its source: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`, `!`, literals and
-seven functions. The separator of `join` must be a literal, since a long one from the results would
-be repeated between texts. In this part each node of an expression visits each value at most once.
-So the cost is at most the length of the expression times the size of the results. `Results` adds up
-these products for one call, before it evaluates an expression. A process with a deadline would
-allow the whole language. But it costs a process and a copy of the results for each call, and a slow
-machine would refuse what a fast one accepts.
+language is not: each `[@, @][]` doubles a list. So only a part is supported, in which no list is
+longer than its source: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`, `!`, literals and
+seven functions. A text grows only by the literal of `join`, and by what `to_string` escapes. The
+separator of `join` must be a literal, since a long one from the results would be repeated. In this
+part each node of an expression visits each value at most once. So the cost is about the length of
+the expression times the size of the results. `Results` adds up these products for one call, before
+it evaluates an expression. A process with a deadline would allow the whole language. But each call
+would cost a process and a copy of the results, and a slow machine would refuse more of them.
 """
 
 import json
@@ -38,7 +38,7 @@ MAX_EXPRESSION: Final = 500
 """The most characters of one expression."""
 
 MAX_WORK: Final = 100_000_000
-"""The most work of one call, some 0.3 s: characters of expressions times those of results."""
+"""The most work of one call: characters of expressions times those of results; some 0.3 s."""
 
 _FUNCTIONS: Final = {
     **dict.fromkeys(("contains", "join"), 2),
