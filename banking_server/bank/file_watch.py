@@ -86,10 +86,11 @@ class WatchedFiles:
 
         `identity` is what the database's was before that. Raises `DatabaseLost` or `TimeoutError`.
         """
-        real = path.resolve()  # SQLite's own files are beside the one that a link leads to.
-        self._path, self._wal, lock = path, beside(real, "-wal"), beside(real, ".lock")
+        # SQLite's own files are beside the one that a link leads to.
+        self._path, self._real = path, path.resolve()
+        self._wal, lock = beside(self._real, "-wal"), beside(self._real, ".lock")
         self.lock = FileLock(lock)
-        others = (self._wal, beside(real, "-shm"), lock)
+        others = (self._wal, beside(self._real, "-shm"), lock)
         self._identities = {path: identity, **{file: identity_of(file) for file in others}}
         self.lost: DatabaseLost | None = None
         try:
@@ -136,9 +137,14 @@ class WatchedFiles:
 
     def _lose(self, file: Path) -> None:
         what = f"The database {file}" if file == self._path else f"{file}, of the database,"
-        # What was overwritten is gone, and the log does not belong to what is there now.
-        is_whole = file != self._path or identity_of(file) != self._identities[file]
-        first = f"{self._put_log_aside()}, or bring" if is_whole else "Trust no part of it: bring"
+        if file == self._wal:
+            first = "It had what was done last, which may be missing: put it back, or bring"
+        elif file != self._path:
+            first = "Nothing else is missing: start again, or bring"
+        elif identity_of(file) != self._identities[file]:
+            first = f"{self._put_log_aside()}, or bring"
+        else:  # What was overwritten is gone, and the log does not belong to what is there now.
+            first = "Trust no part of it: bring"
         self.lost = DatabaseLost(
             f"{what} was deleted, replaced, overwritten or shortened while it was in use. Nothing "
             f"was acknowledged after that. {first} a backup back with `banking-server database "
@@ -155,15 +161,15 @@ class WatchedFiles:
         ours = self._identities[self._wal]
         number = "" if ours is None else ours[1]
         kept = beside(self._wal, f".lost-{number}")  # The same for all our processes.
-        if identity_of(self._path) not in (None, self._identities[self._path]):
+        if identity_of(self._real) not in (None, self._identities[self._path]):
             with suppress(OSError):
                 if identity_of(self._wal) == ours:
                     self._wal.rename(kept)
-            if identity_of(kept) == ours:
-                return (
-                    f"What was done last is in {kept}: put the file back, and that log beside it "
-                    f"as {self._wal}"
-                )
+        if identity_of(kept) == ours:
+            return (
+                f"What was done last is in {kept}: put the file back, and that log beside it as "
+                f"{self._wal}"
+            )
         return f"Put the file back beside {self._wal}, which has what was done last"
 
 
