@@ -10,6 +10,7 @@ from pydantic import Field
 from banking_server.bank import accounts as bank_accounts
 from banking_server.bank import statement as bank_statement
 from banking_server.bank.accounts import AccountView, Balance
+from banking_server.bank.models import Account
 from banking_server.bank.money import format_money, to_decimal
 from banking_server.bank.statement import Statement
 from banking_server.tools.amounts import AmountOut
@@ -58,7 +59,7 @@ class BalanceOut(Structured):
     account_id: str
     posted: AmountOut
     reserved: AmountOut
-    available: AmountOut
+    available: AmountOut = Field(description="Posted less reserved, also where it cannot be moved.")
     currency: str
     as_of: datetime
 
@@ -126,9 +127,14 @@ def _line(view: AccountView) -> str:
         words += f"payee, held by {view.account_holder}"
     else:
         words += format_money(view.available_minor, view.currency)
-        if view.can_transfer_from and not view.is_locked:
+        if _is_movable(view):
             words += " available"
     return words + (", locked" if view.is_locked else "")
+
+
+def _is_movable(account: Account) -> bool:
+    """Return whether the account's money can be moved; only such money is called available."""
+    return account.can_transfer_from and not account.is_locked
 
 
 async def _accounts() -> tuple[list[AccountView], AccountsOut]:
@@ -165,11 +171,12 @@ async def get_account_balance(
         currency=account.currency,
         as_of=outcome.as_of,
     )
+    movable = f"{format_money(funds.available_minor, account.currency)} available; "
     words = (
-        f"{account.account_name} ({account.account_id}): "
-        f"{format_money(funds.available_minor, account.currency)} available; "
+        f"{account.account_name} ({account.account_id}): {movable if _is_movable(account) else ''}"
         f"{format_money(funds.posted_minor, account.currency)} posted, "
-        f"{format_money(funds.reserved_minor, account.currency)} reserved."
+        f"{format_money(funds.reserved_minor, account.currency)} reserved"
+        f"{', locked' if account.is_locked else ''}."
     )
     return result(words, structured, then=next_step(outcome))
 
