@@ -54,7 +54,7 @@ from banking_server.proxy.sdk import (
     x_mcp_header_map,
 )
 from banking_server.server_errors import ServerErrors
-from banking_server.text import server_ended
+from banking_server.text import http_failure, server_ended
 
 LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
@@ -539,7 +539,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
     if isinstance(error, httpx2.ConnectError):
-        return (str(error) or "the connection failed").split("\n")[0]
+        return (http_failure(error) or "the connection failed").split("\n")[0]
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     # Texts of libraries can quote a header, and so a token.
