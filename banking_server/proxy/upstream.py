@@ -36,7 +36,7 @@ from pydantic import ValidationError
 from banking_server import __version__
 from banking_server.chaining import ResilientHttpClient
 from banking_server.chaining.transport import BOUNDED_LINES
-from banking_server.proxy import NAME, malformed
+from banking_server.proxy import NAME, TOKEN_VARIABLE, malformed
 from banking_server.proxy.eras import Declared, Json
 from banking_server.proxy.options import START_TIMEOUT, Address, Command, Server
 from banking_server.proxy.sdk import (
@@ -445,6 +445,8 @@ class Upstream:
         narrow = status == 403 and any(b"insufficient_scope" in one for one in challenges)
         if status == 401 or narrow:
             why = f"{HTTPStatus(status).phrase}{' (insufficient_scope)' if narrow else ''}"
+            if status == 401 and isinstance(self._server, Address) and not self._server.is_callers:
+                why += f". Set {TOKEN_VARIABLE} of the proxy to a token that this server accepts"
             return NotAuthorized(f"the server answered HTTP {status} {why}", status, challenges)
         if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
             self.end()
