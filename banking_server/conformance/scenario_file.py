@@ -96,7 +96,9 @@ def load(path: Path, model: type[M]) -> M:
     try:
         return model.model_validate(_read(path))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        errors = error.errors(include_url=False)
+        # A misspelt member is also missing under its right name.
+        first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
         place = ".".join(map(str, first["loc"]))
         mistake = f"{place}: {_mistake(first)}" if place else _mistake(first)
         raise ScenarioError(f"{path}: {mistake}") from error
