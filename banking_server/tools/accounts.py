@@ -149,7 +149,7 @@ async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     locked, and whether money may be taken from or sent to them. Call this first to learn
     account ids."""
     views, structured = await _accounts()
-    return result("\n".join(map(_line, views)) or "You have no accounts.", structured)
+    return result("\n".join(map(_line, views)) or "The customer has no accounts.", structured)
 
 
 @bank_tool(title="Get Account Balance", scope=READ_SCOPE, read_only=True)
