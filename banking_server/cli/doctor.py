@@ -47,11 +47,21 @@ def doctor(ctx: typer.Context) -> None:
 
 
 def _findings(settings: "Settings") -> Iterator[Finding]:
-    from banking_server.agent.settings import ModelNotConfigured, is_configured, load_model_settings
+    from banking_server.agent.settings import (
+        FROM_ENVIRONMENT,
+        ModelNotConfigured,
+        is_configured,
+        load_model_settings,
+    )
     from banking_server.server.tokens import SecretUnavailable, load_keys
     from banking_server.serving import CannotListen, listen
 
     yield _settings(settings)
+    known = {f"BANKING_{name.upper()}" for name in type(settings).model_fields}
+    known |= {f"BANKING_MODEL_{name.upper()}" for name in FROM_ENVIRONMENT}
+    for variable in sorted(name for name in os.environ if name.startswith("BANKING_")):
+        if variable not in known:
+            yield "warning", "settings", f"{variable} is not a setting, and has no effect"
     yield _database(settings)
     path = settings.secret_path if isinstance(settings.database, Path) else None
     if settings.secret is None and path is not None and not path.exists():

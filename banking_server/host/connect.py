@@ -67,7 +67,7 @@ class Failures:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, FileNotFoundError):
-            return "there is no such command to start it"
+            return "there is no such command; write the server's command after `--`"
         words = error.message if isinstance(error, MCPError) else http_failure(error)
         return self.more_of(error) or one_line(words or type(error).__name__, LINE)
 
