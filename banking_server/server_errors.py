@@ -7,8 +7,6 @@ from functools import partial
 from threading import Thread
 from typing import Final, TextIO
 
-from banking_server.text import one_line
-
 _LINE: Final = 8_192
 """The most characters of one line. The rest is read as the next line."""
 
@@ -36,10 +34,10 @@ class ServerErrors:
     def last_line(self) -> str:
         """Return the last line with a letter or digit, of a server that has ended; or ''.
 
-        It is cut to 400 characters. It waits until all lines are passed on, for at most a second.
+        It has at most 400 characters. It waits until all lines are passed on, at most a second.
         """
         self.close()
-        return one_line(self._last, 400)
+        return self._last[:400]
 
     def close(self) -> None:
         """Wait until all lines are passed on, for at most a second."""

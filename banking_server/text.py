@@ -58,10 +58,14 @@ def server_ended(errors: str, code: int | None = None) -> str:
 
     `errors` is the end of its standard error, and `code` its exit code, if that is known.
     """
-    words = one_line(errors)
-    wrote = f"; what it wrote last to its standard error: {words}" if words else ""
     how = "ended" if code is None else f"ended with exit code {code}"
-    return f"the server {how} instead of answering{wrote}"
+    return f"the server {how} instead of answering{wrote_last(errors)}"
+
+
+def wrote_last(errors: str) -> str:
+    """Return the end of a message: the last line of a server's standard error, if there is one."""
+    words = one_line(errors)
+    return f"; what it wrote last to its standard error: {words}" if words else ""
 
 
 def http_failure(error: BaseException) -> str:

@@ -9,7 +9,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from banking_server.cli.bank_session import run_on_bank
-from banking_server.cli.messages import CommandFailed, note, unknown_customer
+from banking_server.cli.doctor import database_finding
+from banking_server.cli.messages import CommandFailed, note
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
 
 if TYPE_CHECKING:
@@ -143,21 +142,12 @@ def install(
         raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")
     settings = settings_of(ctx, customer=customer, database=database, codes=codes)
     server = [_program("banking-server"), *_arguments(settings)]
-    if settings.customer is not None and _is_unknown(settings):
-        note(f"Warning: {unknown_customer(settings.customer)} This entry cannot start the server.")
+    status, _, found = database_finding(settings)
+    if status == "problem":
+        note(f"Warning: this entry cannot start the server yet: {found.rstrip('.')}.")
     # The bank is this installation's own, so its hints are trusted.
     print(chosen.entry([_program("tool-chaining-proxy"), "--trust-hints", "--", *server]))
     note(chosen.place)
-
-
-def _is_unknown(settings: "Settings") -> bool:
-    """Return whether the bank can be read, and has no such customer."""
-    from banking_server.bank.accounts import is_customer
-    from banking_server.bank.storage import DatabaseUnavailable
-
-    with suppress(DatabaseUnavailable):
-        return not run_on_bank(settings, lambda bank: is_customer(bank, settings.customer or ""))
-    return False
 
 
 def _arguments(settings: "Settings") -> list[str]:

@@ -449,7 +449,3 @@ def main() -> None:
 def _fail(sentence: str, code: int) -> NoReturn:
     print(f"{SUITE}: {sentence}", file=sys.stderr)
     raise SystemExit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -117,7 +117,7 @@ class Callers:
             self._make_room()
         options, server = self._options, self._options.server
         if self._chosen.forward_authorization and isinstance(server, Address):
-            server = replace(server, authorization=_authorization(ctx), is_callers=True)
+            server = replace(server, authorization=_authorization(ctx))
             options = replace(options, server=server)
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
         return Link(options, declared, self._tasks, connection=connection)

@@ -39,12 +39,9 @@ def proxy(
     http: Annotated[
         bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
     ] = False,
-    host: Annotated[
-        str | None, typer.Option(help="Address of the HTTP server. Default: 127.0.0.1.")
-    ] = None,
+    host: Annotated[str | None, typer.Option(help="HTTP address. Default: 127.0.0.1.")] = None,
     port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="TCP port of the HTTP server. Default: 9000."),
+        int | None, typer.Option(min=0, max=65535, help="HTTP port. Default: 9000.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,

@@ -37,8 +37,6 @@ class Address:
     url: str
     authorization: str | None = None
     """The value of the `Authorization` header. It is sent only to the origin of this URL."""
-    is_callers: bool = False
-    """Whether that is the caller's own value, and not the proxy's token."""
 
     @property
     def name(self) -> str:

@@ -445,8 +445,8 @@ class Upstream:
         narrow = status == 403 and any(b"insufficient_scope" in one for one in challenges)
         if status == 401 or narrow:
             why = f"{HTTPStatus(status).phrase}{' (insufficient_scope)' if narrow else ''}"
-            if status == 401 and isinstance(self._server, Address) and not self._server.is_callers:
-                why += f". Set {TOKEN_VARIABLE} of the proxy to a token that this server accepts"
+            if status == 401:
+                why += f". The proxy sends the token in {TOKEN_VARIABLE}, if it is set"
             return NotAuthorized(f"the server answered HTTP {status} {why}", status, challenges)
         if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
             self.end()

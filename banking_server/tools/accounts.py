@@ -10,7 +10,6 @@ from pydantic import Field
 from banking_server.bank import accounts as bank_accounts
 from banking_server.bank import statement as bank_statement
 from banking_server.bank.accounts import AccountView, Balance
-from banking_server.bank.models import Account
 from banking_server.bank.money import format_money, to_decimal
 from banking_server.bank.statement import Statement
 from banking_server.tools.amounts import AmountOut
@@ -127,14 +126,9 @@ def _line(view: AccountView) -> str:
         words += f"payee, held by {view.account_holder}"
     else:
         words += format_money(view.available_minor, view.currency)
-        if _is_movable(view):
+        if view.can_transfer_from and not view.is_locked:
             words += " available"
     return words + (", locked" if view.is_locked else "")
-
-
-def _is_movable(account: Account) -> bool:
-    """Return whether the account's money can be moved; only such money is called available."""
-    return account.can_transfer_from and not account.is_locked
 
 
 async def _accounts() -> tuple[list[AccountView], AccountsOut]:
@@ -171,9 +165,10 @@ async def get_account_balance(
         currency=account.currency,
         as_of=outcome.as_of,
     )
+    can_move = account.can_transfer_from and not account.is_locked
     movable = f"{format_money(funds.available_minor, account.currency)} available; "
     words = (
-        f"{account.account_name} ({account.account_id}): {movable if _is_movable(account) else ''}"
+        f"{account.account_name} ({account.account_id}): {movable if can_move else ''}"
         f"{format_money(funds.posted_minor, account.currency)} posted, "
         f"{format_money(funds.reserved_minor, account.currency)} reserved"
         f"{', locked' if account.is_locked else ''}."

@@ -64,21 +64,11 @@ async def test_the_resource_is_listed_and_is_the_callers(world: World) -> None:
 
 async def test_only_money_that_can_be_moved_is_called_available(world: World) -> None:
     async with world.customer() as customer:
-        own = facts(await customer.call(ACCOUNTS))["accounts"]
-        said = {
-            account["accountId"]: words(
-                await customer.call(BALANCE, accountId=account["accountId"])
-            )
-            for account in own
-            if "balance" in account
-        }
-    movable = {
-        each["accountId"] for each in own if each["canTransferFrom"] and not each["isLocked"]
-    }
-    assert {account for account, text in said.items() if "available" in text} == movable
-    assert said[LOCKED] == (
-        "Primary Checking (acc_checking_001): 5,250.75 USD posted, 0.00 USD reserved, locked."
-    )
+        for account in facts(await customer.call(ACCOUNTS))["accounts"]:
+            if "balance" in account:
+                said = words(await customer.call(BALANCE, accountId=account["accountId"]))
+                movable = account["canTransferFrom"] and not account["isLocked"]
+                assert ("available" in said, ", locked." in said) == (movable, account["isLocked"])
 
 
 async def test_what_was_spent_last_month_needs_no_arithmetic(world: World) -> None:

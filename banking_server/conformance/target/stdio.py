@@ -21,7 +21,7 @@ from banking_server.conformance.target.channel import (
     too_long,
 )
 from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_errors
-from banking_server.text import server_ended
+from banking_server.text import server_ended, wrote_last
 
 QUEUED_LINES: Final = 1
 """Lines that may wait to be read. A server that writes more has to wait."""
@@ -72,14 +72,13 @@ class Stdio:
                 line = self._lines.get(timeout=left)
             except queue.Empty:
                 ignored = f" ({noise} lines that are not JSON objects)" if noise else ""
-                words = self._last_error()
-                wrote = f"; what it wrote last to its standard error: {words}" if words else ""
+                wrote = wrote_last(self._last_error())
                 raise TargetFailure(
                     f"{no_reply(message['method'], self._timeout, others)}{ignored}{wrote}"
                 ) from None
             if line is None:
                 code = self._process.wait(1.0)
-                raise TargetFailure(server_ended(self._last_error() or "", code))
+                raise TargetFailure(server_ended(self._last_error(), code))
             if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
                 raise too_long()
             received = read(line)
@@ -95,8 +94,8 @@ class Stdio:
             if "method" in body and "id" in body:
                 self._send(response_to(body, answer))
 
-    def _last_error(self) -> str | None:
-        return last_errors(self._process.captured_errors())
+    def _last_error(self) -> str:
+        return last_errors(self._process.captured_errors()) or ""
 
     def new_errors(self) -> str:
         """Return the server's standard error since the last call of this method."""
