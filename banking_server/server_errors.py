@@ -34,10 +34,10 @@ class ServerErrors:
     def last_line(self) -> str:
         """Return the last line with a letter or digit, of a server that has ended; or ''.
 
-        It waits until all lines are passed on, for at most a second.
+        It has at most 400 characters. It waits until all lines are passed on, at most a second.
         """
         self.close()
-        return self._last
+        return self._last[:400]
 
     def close(self) -> None:
         """Wait until all lines are passed on, for at most a second."""

@@ -56,9 +56,11 @@ class OtherVersion(DatabaseUnavailable):
     """What is stored has the schema of another version of this program."""
 
     def __init__(self, where: object) -> None:
+        reset = ", or delete everything in it and begin anew with `banking-server database reset`"
         super().__init__(
             f"{where} was made by another version of this program. Use that version, or choose "
-            "another database with --database or BANKING_DATABASE."
+            "another database with --database or BANKING_DATABASE"
+            f"{reset if isinstance(where, Path) else ''}."
         )
 
 

@@ -35,8 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     # The frames' colours know FORCE_COLOR and TERM=dumb, but not NO_COLOR.
     rich_markup_mode=None if os.environ.get("NO_COLOR") else "markdown",
-    help="A personal bank as an MCP server whose results name the next tool to call. Without a "
-    "command it serves MCP over standard input and output, as hosts expect.",
+    help="A personal bank over MCP that names the next tool to call.\n\n"
+    "Without a command it serves MCP over standard input and output, as hosts expect.",
 )
 for command in (serve, demo, doctor, install, call, tools, chat, codes, audit, settle, token):
     app.command()(command)

@@ -106,7 +106,7 @@ def demo(
 
 def call(
     ctx: typer.Context,
-    tool: Annotated[str, typer.Argument(help="The tool to call; `tools` lists them.")],
+    tool: Annotated[str, typer.Argument(help='The tool to call. The command "tools" lists them.')],
     command: CommandArgument = None,
     arguments: Annotated[
         str,

@@ -47,12 +47,17 @@ def doctor(ctx: typer.Context) -> None:
 
 
 def _findings(settings: "Settings") -> Iterator[Finding]:
-    from banking_server.agent.settings import ModelNotConfigured, is_configured, load_model_settings
+    from banking_server.agent import settings as model
     from banking_server.server.tokens import SecretUnavailable, load_keys
     from banking_server.serving import CannotListen, listen
 
     yield _settings(settings)
-    yield _database(settings)
+    known = {f"BANKING_{name.upper()}" for name in type(settings).model_fields}
+    known |= {f"{model.PREFIX}{name.upper()}" for name in model.FROM_ENVIRONMENT}
+    for variable in sorted(name for name in os.environ if name.startswith("BANKING_")):
+        if variable.upper() not in known:
+            yield "warning", "settings", f"{variable} is not a setting, and has no effect"
+    yield database_finding(settings)
     path = settings.secret_path if isinstance(settings.database, Path) else None
     if settings.secret is None and path is not None and not path.exists():
         yield "ok", "secret", f"{path} does not exist yet; the first start creates it"
@@ -77,9 +82,9 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
     yield "ok", "codes in a host", in_a_host
     yield "ok", "codes over HTTP", codes_in_words(settings.rules())
     try:
-        if is_configured():
-            load_model_settings()
-    except ModelNotConfigured as error:
+        if model.is_configured():
+            model.load_model_settings()
+    except model.ModelNotConfigured as error:
         yield "problem", "model", str(error)
 
 
@@ -94,7 +99,8 @@ def _settings(settings: "Settings") -> Finding:
     return "ok", "settings", ", ".join(told) or "all have their defaults"
 
 
-def _database(settings: "Settings") -> Finding:
+def database_finding(settings: "Settings") -> Finding:
+    """Return whether the database can be used, and has the customer who was chosen."""
     from banking_server.bank.accounts import is_customer
     from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
     from banking_server.cli.bank_session import run_on_bank

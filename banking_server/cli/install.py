@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from banking_server.cli.doctor import database_finding
 from banking_server.cli.messages import CommandFailed, note
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
 
@@ -134,13 +135,16 @@ def install(
     """Print the configuration entry of this server for a host.
 
     tool-chaining-proxy stands in front and makes the follow-up calls for the host. The command also
-    says into which file the entry belongs. No file is read or changed.
+    says into which file the entry belongs. No file of the host is read or changed.
     """
     chosen = HOSTS.get(host)
     if chosen is None:
         raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")
     settings = settings_of(ctx, customer=customer, database=database, codes=codes)
     server = [_program("banking-server"), *_arguments(settings)]
+    status, _, found = database_finding(settings)
+    if status == "problem":
+        note(f"Warning: this entry cannot start the server yet: {found.rstrip('.')}.")
     # The bank is this installation's own, so its hints are trusted.
     print(chosen.entry([_program("tool-chaining-proxy"), "--trust-hints", "--", *server]))
     note(chosen.place)

@@ -20,7 +20,7 @@ def serve(
         bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
     ] = False,
     host: Annotated[
-        str | None, typer.Option(help="The address to bind [BANKING_HOST, else 127.0.0.1].")
+        str | None, typer.Option(help="Address of the HTTP server [BANKING_HOST, else 127.0.0.1].")
     ] = None,
     port: Annotated[
         int | None,

@@ -41,10 +41,11 @@ from banking_server.conformance.target.era import Era
 from banking_server.conformance.target.http import TOKEN_VARIABLE
 
 USAGE_ERROR = 2
+FILL_IN = "Write your arguments into it, and remove the # before expect, repeatable and follow"
 TERMINATED = 143
 
 app = typer.Typer(
-    help="Check whether a server or a client conforms to the tool-chaining specification.",
+    help="Check that a server or client conforms to tool chaining.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -101,7 +102,9 @@ class RunOptions:
         for check_id in (*(self.check or ()), *(self.skip or ())):
             if check_id not in known:
                 other = " (it judges the other side)" if check_id in load_checks() else ""
-                raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
+                near = get_close_matches(check_id, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"see `{SUITE} list {side}`"
+                raise UsageError(f"no {side} check {check_id!r}{other}; {hint}")
         return frozenset(self.check or known) - frozenset(self.skip or ())
 
     def make_folders(self) -> None:
@@ -223,14 +226,15 @@ def first_scenario(
         _fail(Shortening(redaction).text(str(failure)), EXIT_CODES[Verdict.ERROR])
     at = ["--url", _without_credentials(url)] if url else ["--", *redacted_command(command or ())]
     then = f"{SUITE} server --scenario {output} {' '.join(at)}"
-    _write(text, output, f"Write your arguments into it, then run: {then}")
+    _write(text, output, f"{FILL_IN}, then run: {then}")
 
 
 @app.command()
 def program(output: Output = None) -> None:
     """Write a Python program for your client under test."""
     _check_new(output)
-    _write(program_to_write(), output, f"Fill it in, then run: {SUITE} client -- python {output}")
+    run = f"{SUITE} client --one-process -- python {output}"
+    _write(program_to_write(), output, f"Fill it in, then run: {run}")
 
 
 def _check_new(output: Path | None) -> None:
@@ -445,7 +449,3 @@ def main() -> None:
 def _fail(sentence: str, code: int) -> NoReturn:
     print(f"{SUITE}: {sentence}", file=sys.stderr)
     raise SystemExit(code)
-
-
-if __name__ == "__main__":
-    main()

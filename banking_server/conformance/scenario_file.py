@@ -92,11 +92,12 @@ class Strict(BaseModel):
 
 
 def load(path: Path, model: type[M]) -> M:
-    """Read a file. Raises ScenarioError."""
+    """Read a file. Raises ScenarioError, first for an unknown member: it may be a misspelt one."""
     try:
         return model.model_validate(_read(path))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        errors = error.errors(include_url=False)
+        first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
         place = ".".join(map(str, first["loc"]))
         mistake = f"{place}: {_mistake(first)}" if place else _mistake(first)
         raise ScenarioError(f"{path}: {mistake}") from error

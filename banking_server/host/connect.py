@@ -23,7 +23,7 @@ from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES
 from banking_server.host.plain import LINE
 from banking_server.host.timeouts import DEFAULT, CallTimer, TimeoutClient, Timeouts
 from banking_server.server_errors import ServerErrors
-from banking_server.text import one_line, printable, server_ended
+from banking_server.text import http_failure, one_line, printable, server_ended
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
 
@@ -67,8 +67,8 @@ class Failures:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, FileNotFoundError):
-            return "there is no such command to start it"
-        words = error.message if isinstance(error, MCPError) else str(error)
+            return "there is no such command; write the server's command after `--`"
+        words = error.message if isinstance(error, MCPError) else http_failure(error)
         return self.more_of(error) or one_line(words or type(error).__name__, LINE)
 
     async def note(self, response: httpx2.Response) -> None:
@@ -141,7 +141,9 @@ async def connected(
         except Exception as error:
             late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
             reason = late or failures.reason(error)
-            raise ConnectionFailed(f"Cannot talk to {name}: {reason}") from error
+            # A proxy has said the same of the server behind it.
+            talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "
+            raise ConnectionFailed(f"{talk}{reason}") from error
         try:
             yield client, failures
         except Exception as error:

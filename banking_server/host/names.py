@@ -152,7 +152,7 @@ class Names:
             if of.endswith(thing.of) or not of
         ]
 
-    def shown(self, server: str, arguments: Mapping[str, Any]) -> list[str]:
+    def id_lines(self, server: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return a line for each id in the arguments of a call: what it is of, its name, itself."""
         known = self._of.get(server, {})
         own = {k: v for k, v in arguments.items() if not isinstance(v, dict | list)}

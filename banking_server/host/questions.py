@@ -59,7 +59,7 @@ class TerminalQuestions:
         async with self._asking():
             if again:
                 say(self._out, STARTED_BEFORE, indent=3, style="red")
-            for line in self.names.shown(server, arguments):
+            for line in self.names.id_lines(server, arguments):
                 say(self._out, line, indent=3)
             may = what_it_may_do(tool, trust_hints=trust_hints)
             question = f"The tool {quoted_name(name or tool.name)} {may}. Call it? [y/N] "

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -38,9 +39,9 @@ def proxy(
     http: Annotated[
         bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
     ] = False,
-    host: Annotated[str | None, typer.Option(help="The address. Default: 127.0.0.1.")] = None,
+    host: Annotated[str | None, typer.Option(help="HTTP address. Default: 127.0.0.1.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The TCP port. Default: 9000.")
+        int | None, typer.Option(min=0, max=65535, help="HTTP port. Default: 9000.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
@@ -154,6 +155,8 @@ def proxy(
     elif chosen:
         _refuse(f"--{next(iter(chosen)).replace('_', '-').removesuffix('s')} needs --http.")
     else:
+        if sys.stdin.isatty():
+            print(f"{NAME}: waiting for MCP messages on standard input.", file=sys.stderr)
         anyio.run(serve_stdio, options)
 
 
@@ -191,6 +194,8 @@ def _server(
             "Say which MCP server to follow, by its command or by --url URL. For example:\n"
             f"{NAME} --trust-hints -- banking-server --customer CUST001"
         )
+    if shutil.which(command[0]) is None:
+        _refuse(f"There is no command {command[0][:100]!r}, which is to start the server.")
     kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     return Command(tuple(command), kept)
 

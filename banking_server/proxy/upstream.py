@@ -36,7 +36,7 @@ from pydantic import ValidationError
 from banking_server import __version__
 from banking_server.chaining import ResilientHttpClient
 from banking_server.chaining.transport import BOUNDED_LINES
-from banking_server.proxy import NAME, malformed
+from banking_server.proxy import NAME, TOKEN_VARIABLE, malformed
 from banking_server.proxy.eras import Declared, Json
 from banking_server.proxy.options import START_TIMEOUT, Address, Command, Server
 from banking_server.proxy.sdk import (
@@ -54,7 +54,7 @@ from banking_server.proxy.sdk import (
     x_mcp_header_map,
 )
 from banking_server.server_errors import ServerErrors
-from banking_server.text import server_ended
+from banking_server.text import http_failure, server_ended
 
 LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
@@ -445,6 +445,8 @@ class Upstream:
         narrow = status == 403 and any(b"insufficient_scope" in one for one in challenges)
         if status == 401 or narrow:
             why = f"{HTTPStatus(status).phrase}{' (insufficient_scope)' if narrow else ''}"
+            if status == 401:
+                why += f". The proxy sends the token in {TOKEN_VARIABLE}, if it is set"
             return NotAuthorized(f"the server answered HTTP {status} {why}", status, challenges)
         if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
             self.end()
@@ -539,7 +541,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
     if isinstance(error, httpx2.ConnectError):
-        return (str(error) or "the connection failed").split("\n")[0]
+        return (http_failure(error) or "the connection failed").split("\n")[0]
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     # Texts of libraries can quote a header, and so a token.

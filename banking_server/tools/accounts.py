@@ -58,7 +58,7 @@ class BalanceOut(Structured):
     account_id: str
     posted: AmountOut
     reserved: AmountOut
-    available: AmountOut
+    available: AmountOut = Field(description="Posted less reserved, also where it cannot be moved.")
     currency: str
     as_of: datetime
 
@@ -143,7 +143,7 @@ async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     locked, and whether money may be taken from or sent to them. Call this first to learn
     account ids."""
     views, structured = await _accounts()
-    return result("\n".join(map(_line, views)) or "You have no accounts.", structured)
+    return result("\n".join(map(_line, views)) or "The customer has no accounts.", structured)
 
 
 @bank_tool(title="Get Account Balance", scope=READ_SCOPE, read_only=True)
@@ -165,11 +165,13 @@ async def get_account_balance(
         currency=account.currency,
         as_of=outcome.as_of,
     )
+    can_move = account.can_transfer_from and not account.is_locked
+    movable = f"{format_money(funds.available_minor, account.currency)} available; "
     words = (
-        f"{account.account_name} ({account.account_id}): "
-        f"{format_money(funds.available_minor, account.currency)} available; "
+        f"{account.account_name} ({account.account_id}): {movable if can_move else ''}"
         f"{format_money(funds.posted_minor, account.currency)} posted, "
-        f"{format_money(funds.reserved_minor, account.currency)} reserved."
+        f"{format_money(funds.reserved_minor, account.currency)} reserved"
+        f"{', locked' if account.is_locked else ''}."
     )
     return result(words, structured, then=next_step(outcome))
 

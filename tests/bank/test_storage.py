@@ -144,7 +144,8 @@ async def test_what_another_version_made_is_refused(path: Path, version: int) ->
     sql(path, f"PRAGMA user_version = {version}")
     assert await refusal(path) == (
         f"{path} was made by another version of this program. Use that version, or choose another "
-        "database with --database or BANKING_DATABASE."
+        "database with --database or BANKING_DATABASE, or delete everything in it and begin anew "
+        "with `banking-server database reset`."
     )
 
 

@@ -79,7 +79,10 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     ("server", "why"),
     [
         (("--url", f"http://127.0.0.1:{free_port()}/mcp"), ""),
-        (("--", "no-such-command-anywhere", "--url"), "there is no such command to start it"),
+        (
+            ("--", "no-such-command-anywhere", "--url"),
+            "no such command; write the server's command after `--`",
+        ),
         (
             ("--", sys.executable, "-c", "import sys; sys.exit('No door\\x1b[2J')"),
             "the server ended instead of answering; what it wrote last to its standard error: "

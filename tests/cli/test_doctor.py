@@ -53,11 +53,13 @@ def test_the_settings_in_force_are_told_without_secrets(
 ) -> None:
     monkeypatch.setenv("BANKING_CODES", "desk")
     monkeypatch.setenv("BANKING_LOG_LEVEL", "WARNING")
+    monkeypatch.setenv("BANKING_COSTUMER", "CUST002")
     monkeypatch.setenv("BANKING_SECRET", SECRET)
     ended = cli("--database", "postgresql://ada:hidden@127.0.0.1:1/bank", "doctor")
     assert ended.code == 1
     settings = ended.out.splitlines()[0]
     assert ("CODES=desk" in settings, "LOG_LEVEL" in settings) == (True, False)
+    assert "warning  settings: BANKING_COSTUMER is not a setting" in ended.out
     assert "Its entry needs --codes desk, which `install` prints now." in ended.out
     assert "secret: BANKING_SECRET" in ended.out
     assert SECRET not in ended.out

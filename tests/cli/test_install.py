@@ -51,6 +51,14 @@ def test_each_host_reads_full_paths_and_arguments(cli: Cli, tmp_path: Path, host
     assert ("alwaysLoad" in printed.out) is (host == "claude-code")
 
 
+@pytest.mark.usefixtures("created")
+def test_a_customer_whom_the_bank_does_not_have_is_a_warning(cli: Cli) -> None:
+    assert cli("install", "cursor", "--customer", "CUST002").err.count("\n") == 1
+    printed = cli("install", "cursor", "--customer", "NOBODY")
+    assert (printed.code, printed.err.count("\n")) == (0, 2)
+    assert "has no customer 'NOBODY'" in printed.err
+
+
 def test_what_is_not_printed_is_one_line(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,6 +234,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--url", "http://x", "--header", "A=NO_SUCH_VARIABLE"], "is not set"),
         (["server", "--header", "A=PATH", "--", "x"], "--header needs --url"),
         (["server", "--check", "nope", "--", "x"], "no server check 'nope'"),
+        (["server", "--check", "tool-chaining-server-discovr", "--", "x"], "did you mean tool-"),
         (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["client"], "give the client as -- COMMAND"),

@@ -48,7 +48,7 @@ def test_a_server_that_dies_is_told_with_what_it_wrote_last() -> None:
     run = suite("server", "--", sys.executable, "-c", code)
     assert run.code == 3
     assert (
-        "error: nothing could be examined: the server exited with code 1 instead of answering; "
+        "error: nothing could be examined: the server ended with exit code 1 instead of answering; "
         "what it wrote last to its standard error: No database: orders.db\n" in run.output
     )
 
@@ -104,7 +104,7 @@ def test_what_a_crash_kept_from_being_examined_is_an_error(tmp_path: Path) -> No
     arguments = ("server", "--spec-version", Era.MODERN, "--scenario", SHOP, "--json")
     run = suite(*arguments, "--", sys.executable, script)
     assert run.code == 3
-    assert "exited with code 7" in run.report["reason"]
+    assert "ended with exit code 7" in run.report["reason"]
     held = {check["id"] for check in run.report["checks"] if check["status"] == "SUCCESS"}
     assert held
     assert "tool-chaining-server-directive-well-formed" not in held  # Judged once, not to the end.

@@ -96,7 +96,10 @@ OWN_BODY = """\
 
 def test_the_program_that_is_written_is_the_one_shown_and_takes_a_client(tmp_path: Path) -> None:
     written = tmp_path / "client_under_test.py"
-    assert f" client -- python {written}\n" in suite("program", "--output", written).errors
+    assert (
+        f" client --one-process -- python {written}\n"
+        in suite("program", "--output", written).errors
+    )
     text = written.read_text("utf-8")
     assert text == block("specs/conformance/README.md", "client_under_test.py", "python")
     assert "choose another name" in suite("program", "--output", written).errors

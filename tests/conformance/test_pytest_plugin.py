@@ -57,7 +57,7 @@ def test_what_was_not_exercised_is_a_skip_and_a_crash_is_not(tmp_path: Path) -> 
     assert "there is no scenario file, which says how to exercise this server" in output
     code, output = judged(tmp_path, f"{sys.executable} -c 'exit(7)'")
     assert code == 1
-    assert "exited with code 7" in output
+    assert "ended with exit code 7" in output
     assert " passed" not in output
     code, output = judged(tmp_path, "x", "--chaining-scenario", "none.yaml")
     assert code == 4

@@ -34,6 +34,7 @@ def complaint(text: str, folder: Path) -> str:
             "line 8, column 5: the key 'call' occurs twice, first in line 6; remove or rename one",
         ),
         (ONE_STEP + "    refused: true", "steps.0: a refused step needs repeatable: true"),
+        (ONE_STEP.replace("call:", "cal:"), "steps.0.cal: there is no such member"),
         (ONE_STEP + "    colour: red", "steps.0.colour: there is no such member"),
         (
             ONE_STEP + "    wait_seconds: 61",

@@ -18,7 +18,7 @@ def result(structured: Any = None, *texts: str, is_error: bool = False) -> CallT
 def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
     names = Names()
     names.learn("one", said if isinstance(said, CallToolResult) else result(said))
-    return names.shown("one", arguments)
+    return names.id_lines("one", arguments)
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
         names.learn("one", result({"doors": many}))
     assert names.returned("one", "doorId")[0] == f"d{MAX_IDS} (Door {MAX_IDS})"
     newest = 2 * MAX_IDS - 1
-    assert names.shown("one", {"doorId": f"d{newest}"}) == [f"door: Door {newest} (d{newest})"]
+    assert names.id_lines("one", {"doorId": f"d{newest}"}) == [f"door: Door {newest} (d{newest})"]
     # What one server says names nothing of another's.
-    assert "which this server has not named" in names.shown("two", {"doorId": f"d{newest}"})[0]
-    assert names.shown("one", {"doorIds": [f"d{n}" for n in range(50)]})[-1] == "and 40 more ids"
+    assert "which this server has not named" in names.id_lines("two", {"doorId": f"d{newest}"})[0]
+    assert names.id_lines("one", {"doorIds": [f"d{n}" for n in range(50)]})[-1] == "and 40 more ids"
     # Nothing that the call itself names is hidden behind others.
     many = {"doorIds": [f"d{n}" for n in range(50)]} | {f"a{n}Id": "x" for n in range(11)}
-    shown = names.shown("one", {**many, "toId": "y"})
+    shown = names.id_lines("one", {**many, "toId": "y"})
     assert [line.partition(":")[0] for line in shown[-2:]] == ["to", "and 50 more ids"]
 
 

@@ -44,6 +44,8 @@ def refused(*arguments: str) -> str:
         ((), "--url"),
         (("--url", "http://localhost/mcp", "--", "true"), "not both"),
         (("--url", "localhost:80"), "http or https"),
+        (("--", "nosuchprog"), "There is no command 'nosuchprog'"),
+        (("--http", "--", "nosuchprog"), "There is no command 'nosuchprog'"),
         (("--consent", "/missing/rules", "--", "true"), "--consent"),
         (("--port", "1", "--", "true"), "--port needs --http"),
         (("--allow-host", "x", "--", "true"), "--allow-host needs --http"),

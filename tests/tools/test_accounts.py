@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ..kit.bank import World, facts, structured, words
-from ..kit.words import ACCOUNTS, EVERYDAY, LOCKED, PAYEE, STATEMENT
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, STATEMENT
 
 pytestmark = pytest.mark.anyio
 
@@ -60,6 +60,15 @@ async def test_the_resource_is_listed_and_is_the_callers(world: World) -> None:
     accounts = json.loads(content.text)["accounts"]  # type: ignore[union-attr]
     assert {account["accountId"][-4:] for account in accounts} == {"_002"}
     assert {event["customer_id"] for event in world.events()} == {"CUST002"}
+
+
+async def test_only_money_that_can_be_moved_is_called_available(world: World) -> None:
+    async with world.customer() as customer:
+        for account in facts(await customer.call(ACCOUNTS))["accounts"]:
+            if "balance" in account:
+                said = words(await customer.call(BALANCE, accountId=account["accountId"]))
+                movable = account["canTransferFrom"] and not account["isLocked"]
+                assert ("available" in said, ", locked." in said) == (movable, account["isLocked"])
 
 
 async def test_what_was_spent_last_month_needs_no_arithmetic(world: World) -> None:

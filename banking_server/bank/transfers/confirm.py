@@ -111,7 +111,7 @@ def _carry_out(
     def become(status: TransferStatus, **more: Any) -> None:
         set_status(tx, stored, parties.from_account, status, **more)
 
-    def shown() -> TransferView:
+    def view() -> TransferView:
         return view_transfer(stored, parties, now)
 
     match decision:
@@ -124,34 +124,34 @@ def _carry_out(
             return _posted(bank, stored, parties, now)
         case Decision.SCHEDULE:
             become("scheduled")
-            return outcomes.Scheduled(shown())
+            return outcomes.Scheduled(view())
         case Decision.NOT_PENDING:
             expire_if_due(tx, stored, parties.from_account, now)
             match stored.status:
                 case "posted":
                     return _posted(bank, stored, parties, now)
                 case "scheduled":
-                    return outcomes.Scheduled(shown())
+                    return outcomes.Scheduled(view())
                 case "expired":
-                    return outcomes.Expired(shown())
+                    return outcomes.Expired(view())
                 case "failed":
-                    return outcomes.TransferFailed(shown())
+                    return outcomes.TransferFailed(view())
                 case "voided" | "pending":  # "pending" cannot be: it is decided before.
-                    return outcomes.Voided(shown())
+                    return outcomes.Voided(view())
         case Decision.MANAGER_REFUSED:
-            return outcomes.ApprovalRefused(shown())
+            return outcomes.ApprovalRefused(view())
         case Decision.MANAGER_MUST_DECIDE:
-            return outcomes.ApprovalOutstanding(shown(), stored.approval == "requested")
+            return outcomes.ApprovalOutstanding(view(), stored.approval == "requested")
         case Decision.COUNT_WRONG_CODE:
             tx.change(stored, wrong_codes=stored.wrong_codes + 1)
-            return outcomes.WrongCode(shown(), bank.rules.max_wrong_codes - stored.wrong_codes)
+            return outcomes.WrongCode(view(), bank.rules.max_wrong_codes - stored.wrong_codes)
         case Decision.VOID_FOR_WRONG_CODES:
             become("voided", wrong_codes=stored.wrong_codes + 1, reason=rules.TOO_MANY_WRONG_CODES)
-            return outcomes.VoidedForCodes(shown())
+            return outcomes.VoidedForCodes(view())
         case Decision.CUSTOMER_MUST_AGREE:
-            return outcomes.CodeMissing(shown(), view_secret(bank, stored))
+            return outcomes.CodeMissing(view(), view_secret(bank, stored))
         case Decision.DECLINED_SINCE:
-            return Declined(shown())
+            return Declined(view())
 
 
 def _posted(bank: Bank, stored: Transfer, parties: Parties, now: datetime) -> Posted:

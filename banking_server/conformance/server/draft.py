@@ -90,7 +90,7 @@ def _steps(tools: Sequence[Json]) -> Iterator[str]:
             step_id = f"{base}-{len(taken) + 1}"
         taken.add(step_id)
         yield STEP.format(
-            about=_short(tool.get("title") or tool.get("description")) or step_id,
+            about=_short(tool.get("title") or tool.get("description")).rstrip(".") or step_id,
             changes="reads only" if _reads_only(tool) else "may change something",
             mark="  " if tool is first else "  # ",
             id=_yaml(step_id),

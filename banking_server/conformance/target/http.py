@@ -27,6 +27,7 @@ from banking_server.conformance.target.channel import (
     too_long,
 )
 from banking_server.conformance.target.headers import mirrored_headers
+from banking_server.text import http_failure
 
 EVENT_STREAM: Final = "text/event-stream"
 TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value
@@ -87,7 +88,7 @@ class Http:
         except httpx2.TimeoutException as error:
             raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise TargetFailure(f"cannot talk to {self._url}: {error}") from error
+            raise TargetFailure(f"cannot talk to {self._url}: {http_failure(error)}") from error
         status = f"HTTP {response.status_code}"
         self._record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:

@@ -21,6 +21,7 @@ from banking_server.conformance.target.channel import (
     too_long,
 )
 from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_errors
+from banking_server.text import server_ended, wrote_last
 
 QUEUED_LINES: Final = 1
 """Lines that may wait to be read. A server that writes more has to wait."""
@@ -71,13 +72,13 @@ class Stdio:
                 line = self._lines.get(timeout=left)
             except queue.Empty:
                 ignored = f" ({noise} lines that are not JSON objects)" if noise else ""
+                wrote = wrote_last(self._last_error())
                 raise TargetFailure(
-                    f"{no_reply(message['method'], self._timeout, others)}{ignored}{self._errors()}"
+                    f"{no_reply(message['method'], self._timeout, others)}{ignored}{wrote}"
                 ) from None
             if line is None:
                 code = self._process.wait(1.0)
-                how = "closed its output" if code is None else f"exited with code {code}"
-                raise TargetFailure(f"the server {how} instead of answering{self._errors()}")
+                raise TargetFailure(server_ended(self._last_error(), code))
             if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
                 raise too_long()
             received = read(line)
@@ -93,9 +94,8 @@ class Stdio:
             if "method" in body and "id" in body:
                 self._send(response_to(body, answer))
 
-    def _errors(self) -> str:
-        words = last_errors(self._process.captured_errors())
-        return f"; what it wrote last to its standard error: {words}" if words else ""
+    def _last_error(self) -> str:
+        return last_errors(self._process.captured_errors()) or ""
 
     def new_errors(self) -> str:
         """Return the server's standard error since the last call of this method."""

@@ -177,15 +177,10 @@ def confirmation_result(
             words = f"{summary(transfer)} is confirmed. It will be made on that day."
             return result(words, transfer_content(transfer), then=next_step(outcome))
         case CodeMissing(transfer=transfer):
-            words = (
-                f"{summary(transfer)} needs the customer's confirmation: ask them for the "
-                "six-digit code, and call again with it as confirmationCode."
-            )
+            how = "ask them for the six-digit code, and call again with it as confirmationCode"
             if in_view:
-                words = (
-                    f"{summary(transfer)} needs the customer's confirmation: they confirm it "
-                    "themselves, on the card that shows it."
-                )
+                how = "they confirm it themselves, on the card that shows it"
+            words = f"{summary(transfer)} needs the customer's confirmation: {how}."
             if rules.codes == "desk" or (rules.codes == "asked" and not in_view):
                 words += f" {DESK_HAS_CODE}"
             content = transfer_content(transfer, "confirmation_needed")

@@ -224,7 +224,7 @@ def _account_needed(missing: MissingAccount, ctx: Context[Any, Any]) -> CallTool
     """Return the result that lists the possible accounts for a missing argument."""
     field, accounts = missing.field, missing.accounts
     if not accounts:
-        return refuse("refused", field, f"{field}: you have no account for this.")
+        return refuse("refused", field, f"{field}: the customer has no account for this.")
     lines = [f"- {account.account_name}: {account.account_id}" for account in accounts]
     has_view = shows_view(ctx)
     offered = result(
@@ -252,9 +252,9 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         f"{transfer.expires_at:%Y-%m-%d %H:%M} UTC. "
     )
     if isinstance(outcome, OverThreshold):
-        words += "A manager has to approve it before the customer can confirm it."
+        words += "A manager has to approve it before it can be confirmed."
     else:
-        words += "It is not made before the customer confirms it."
+        words += "It is not made before it is confirmed."
     has_view = shows_view(ctx)
     more = [text(CONFIRM_IN_VIEW, "assistant")] if has_view else []
     if accepts_views(ctx.client_capabilities):
