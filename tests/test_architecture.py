@@ -85,17 +85,17 @@ ONLY_IN: dict[str, set[str]] = {
 
 ROOMS: dict[str, tuple[int, str]] = {
     "chaining": (2_398, "the extension, both halves: what somebody reads, copies or ports"),
-    "conformance": (8_497, "the suite that judges others' servers, clients and intermediaries"),
-    "bank": (5_534, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
-    "tools": (3_969, "the bank as MCP shows it: one module a capability, multiplex, views"),
+    "conformance": (8_499, "the suite that judges others' servers, clients and intermediaries"),
+    "bank": (5_542, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
+    "tools": (3_966, "the bank as MCP shows it: one module a capability, multiplex, views"),
     "server": (1_571, "the server put together: settings, tokens, scopes, stdio, HTTP"),
-    "proxy": (2_769, "any server, with its chains followed for any client"),
+    "proxy": (2_776, "any server, with its chains followed for any client"),
     "adapters": (414, "chains in other people's frameworks"),
     "agent": (1_855, "a language model in the loop, on any server"),
-    "host": (1_480, "being a client, with a person at a terminal"),
-    "cli": (2_106, "the command `banking-server`"),
-    "top-level modules": (543, "what several rooms share, and no room of its own"),
-    "tests": (27_860, "the proof of all that, with the scripts that measure"),
+    "host": (1_482, "being a client, with a person at a terminal"),
+    "cli": (2_117, "the command `banking-server`"),
+    "top-level modules": (560, "what several rooms share, and no room of its own"),
+    "tests": (27_934, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 
