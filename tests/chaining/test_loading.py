@@ -46,7 +46,7 @@ def test_no_half_and_no_sdk_is_loaded_before_it_is_used() -> None:
 @pytest.mark.quick
 @pytest.mark.parametrize("package", [chaining, agent])
 def test_every_name_of_the_stub_is_there_and_no_other(package: Any) -> None:
-    assert len(package.__all__) > 25
+    assert len(package.__all__) > 20
     assert dir(package) == package.__all__
     for name in package.__all__:
         assert getattr(package, name) is not None

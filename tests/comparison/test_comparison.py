@@ -80,7 +80,7 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> N
 @pytest.mark.anyio
 async def test_an_endpoint_that_fails_ends_the_runs_and_counts_for_nothing(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
-    with scripted_model([error(400)]) as model, pytest.raises(SystemExit, match="HTTP 400"):
+    with scripted_model([error(404)]) as model, pytest.raises(SystemExit, match="HTTP 404"):
         await make_all(file, [(LOCKED, Way.AGENT)] * 2, settings(model.url))
     assert read(file) == []
     with file.open("a", encoding="utf-8") as torn:
