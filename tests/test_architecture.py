@@ -93,7 +93,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "adapters": (414, "chains in other people's frameworks"),
     "agent": (1_855, "a language model in the loop, on any server"),
     "host": (1_482, "being a client, with a person at a terminal"),
-    "cli": (2_117, "the command `banking-server`"),
+    "cli": (2_122, "the command `banking-server`"),
     "top-level modules": (560, "what several rooms share, and no room of its own"),
     "tests": (27_948, "the proof of all that, with the scripts that measure"),
 }

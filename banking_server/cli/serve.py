@@ -1,5 +1,6 @@
 """`banking-server serve`, and what the program does without a command: serve MCP."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -52,6 +53,8 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
 
     Raises `CommandFailed`, `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
     """
+    # What a start makes stays: to look for garbage in it would take a quarter of its time.
+    gc.disable()
     import signal
 
     import anyio
@@ -66,6 +69,8 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
     rules = settings.rules(over_stdio=True)
     if rules.codes == "result":
         note(f"Confirmation codes: {codes_in_words(rules)}")
+    gc.freeze()
+    gc.enable()
     # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
     # is lost by leaving at once: a transaction is in the database whole, or not at all.
     for number in (signal.SIGINT, signal.SIGTERM):
