@@ -147,10 +147,10 @@ def test_the_process_over_stdio() -> None:
             refusal = proxy.said()
             assert (refusal["id"], refusal["error"]["code"]) == (number, code), line
             assert "\n" not in refusal["error"]["message"]
-        assert who(proxy)["pid"] == behind["pid"]
         # A call that the client gives up is given up at the server.
         slow = {"name": "slow", "arguments": {"text": "s"}}
         proxy.send({"id": 8, "method": "tools/call", "params": slow})
+        assert who(proxy)["pid"] == behind["pid"]  # So the proxy has read the call before it.
         proxy.process.send_signal(signal.SIGINT)
         assert "error" in proxy.said()
         rest, errors = proxy.end()
