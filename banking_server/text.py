@@ -53,6 +53,11 @@ def one_line(text: str, length: int | None = None) -> str:
     return line if length is None or len(line) <= length else f"{line[: length - 1]}\u2026"
 
 
+def may_be_a_header(value: str) -> bool:
+    """Return whether an HTTP header can have this value: printable ASCII, on one line."""
+    return value.isascii() and value.isprintable()
+
+
 def server_ended(errors: str, code: int | None = None) -> str:
     """Return the message of all three programs for a server that ended before it answered.
 

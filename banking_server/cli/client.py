@@ -205,10 +205,11 @@ def connecting(
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
     from banking_server.host.connect import connected
+    from banking_server.text import may_be_a_header
 
     # A file that a token was read from often ends in a line break.
     token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
-    if token and not (token.isascii() and token.isprintable()):
+    if token and not may_be_a_header(token):
         raise CommandFailed(
             f"{TOKEN_VARIABLE} has a character that no HTTP header can have. A token is printable "
             "ASCII, on one line."

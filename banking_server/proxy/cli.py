@@ -165,7 +165,8 @@ def _server(
 ) -> "Server":
     """Return the server behind the proxy. Only a server at a URL gets the proxy's token."""
     from banking_server.chaining.bearer import http_url, stays_private
-    from banking_server.proxy.options import Address, Command, may_be_a_header
+    from banking_server.proxy.options import Address, Command
+    from banking_server.text import may_be_a_header
 
     # A file that a token was read from often ends in a line break.
     token = os.environ.get(TOKEN_VARIABLE, "").strip()

@@ -12,11 +12,6 @@ START_TIMEOUT: Final = 60.0
 """Seconds that a server may take to start and answer, if no timeout was chosen."""
 
 
-def may_be_a_header(value: str) -> bool:
-    """Return whether a header can have this value: printable ASCII, on one line."""
-    return value.isascii() and value.isprintable()
-
-
 @dataclass(frozen=True)
 class Command:
     """A server that the proxy starts, and talks to over stdio."""
