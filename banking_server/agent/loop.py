@@ -52,7 +52,6 @@ SHORT: Final = 300
 NO_RESULT: Final = "[No result.]"
 """What a call is answered with while it is made, and for good if it is broken off."""
 
-_CODE: Final = re.compile(r"(?=\S*\d)\S+")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _LIKE_AN_ID: Final = re.compile(r"\w+(?:[@/.:_-]+\w+)+|[\w-]*\d[\w-]*")
 _MONTH: Final = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -357,33 +356,34 @@ class _Request:
     def never_named(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Say what in a call neither the server nor the user has named; each is told once.
 
-        That are ids; if they are right, it is dates, codes and numbers in text that the call can do
-        without. Their values tell: most servers say in words that a text is a date.
+        That are ids; if they are right, it is dates, codes and other single words that the call can
+        do without. Their values tell: most servers say in words that a text is a date.
         """
         names, schema = self.agent._names, tool.tool.input_schema
         ids = names.unnamed(tool.server, arguments, schema)
-        others = [
-            (name, value)
+        others = {
+            name: value
             for name, value in arguments.items()
             if name not in schema.get("required", [])
             and name not in dict(ids)
             and isinstance(value, str)
-            and _CODE.fullmatch(value)
-            and value not in self.words
+            and not re.search(r"\s", value)
+            and value.casefold() not in self.words.casefold()
             and not names.knows(tool.server, value)
             and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(self.words))
-        ]
+            and (name, value) not in self.told
+        }
         said: dict[str, None] = {}
         for name, value in ids:
             if (name, value) not in self.told:
                 shown = json.dumps(value)
                 said[f"{name} {shown} is no id that the server or the user has named."] = None
                 said[self.source_of_ids(tool, name)] = None
-        for name, value in others:
-            if (name, value) not in self.told:
-                kept = json.dumps({key: one for key, one in arguments.items() if key != name})
-                said[f"The user named no {name}, and it is optional: leave it out, {kept}."] = None
-        self.told.update(ids or others)
+        if others and not ids:
+            kept = {name: one for name, one in arguments.items() if name not in others}
+            call = json.dumps({"tool": tool.name, "arguments": kept})
+            said[f"The user named no {' and no '.join(others)}. Leave out what is optional: {call}."] = None
+        self.told.update(ids or others.items())
         return " ".join(filter(None, said)).rstrip(".")
 
     def source_of_ids(self, tool: OfferedTool, argument: str) -> str:

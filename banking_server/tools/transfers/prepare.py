@@ -167,7 +167,12 @@ async def prepare_money_transfer(
     ] = None,
     scheduledDate: Annotated[
         str | None,
-        Field(description="When to transfer, as YYYY-MM-DD, at most a year ahead; now if missing."),
+        Field(
+            description="The day of the transfer, as YYYY-MM-DD, at most a year ahead. Leave it out "
+            "to transfer at once.",
+            # For clients, which check it and can tell a model. The bank says more of a wrong date.
+            json_schema_extra={"pattern": r"^\d{4}-\d{2}-\d{2}$"},
+        ),
     ] = None,
     memo: Annotated[
         str | None, Field(description="A note for the statement, at most 140 characters.")
