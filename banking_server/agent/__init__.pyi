@@ -4,7 +4,6 @@ from banking_server.agent.endpoint import Completion as Completion
 from banking_server.agent.endpoint import Endpoint as Endpoint
 from banking_server.agent.endpoint import Message as Message
 from banking_server.agent.endpoint import ModelUnavailable as ModelUnavailable
-from banking_server.agent.endpoint import Usage as Usage
 from banking_server.agent.loop import Agent as Agent
 from banking_server.agent.loop import Bounds as Bounds
 from banking_server.agent.loop import CallPolicy as CallPolicy

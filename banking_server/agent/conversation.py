@@ -21,7 +21,6 @@ from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSe
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Run, Said
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
-from banking_server.host.markdown_stream import MarkdownStream, PlainStream
 from banking_server.host.narrator import Narrator
 from banking_server.host.plain import NAME, SHOWN
 from banking_server.host.printing import say
@@ -49,8 +48,8 @@ _HEARD: Final = 50
 class Terminal:
     """Shows what happens in a conversation, and asks the user for consent."""
 
-    speech: PlainStream | MarkdownStream
-    """Shows what the model says; plain where nobody watches, but a program gets the answers."""
+    speak: Callable[[str], None]
+    """Shows an answer: as Markdown, or as it is to a program."""
     notes: Console
     """Shows everything else."""
     person: TerminalQuestions | None
@@ -64,7 +63,6 @@ class Terminal:
     """What was asked, and what came of it."""
 
     def __post_init__(self) -> None:
-        self.on_text = None if isinstance(self.speech, PlainStream) else self._hear
         self._narrator = Narrator(self.notes, questions=None)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
@@ -89,16 +87,13 @@ class Terminal:
         if run.answer is None:
             self.tell(run.report())
         else:
-            self.speech.say(run.answer)
-            self.speech.end()
+            self.speak(run.answer)
         self.tell(run.footer())
         self.notes.print()
         self.requests.append((request, run))
 
-    async def allows(
-        self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
-    ) -> bool:
-        """Return whether the user consents to a call that may change something, whoever asks."""
+    async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
+        """Return whether the user consents to a call, as `CallPolicy` has it."""
         return self.person is not None and await self.person.consents(
             tool.tool,
             arguments,
@@ -107,10 +102,6 @@ class Terminal:
             server=tool.server,
             again=again,
         )
-
-    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return the same of a call that was started before, and whose effect is unknown."""
-        return await self.allows(tool, arguments, again=True)
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, the first of a chain, before consent is asked."""
@@ -123,7 +114,8 @@ class Terminal:
         self._narrator.proposed(proposal)
         self.waiting.on(f"Waiting for {proposal.tool.name}")
 
-    def _hear(self, text: str) -> None:
+    def hear(self, text: str) -> None:
+        """Show what the model says while it says more."""
         self.waiting.says(text[-_HEARD:])
 
 
@@ -169,7 +161,7 @@ def chat(
                 on_call=terminal.announce,
                 on_proposal=terminal.propose,
                 on_entry=terminal.show,
-                on_text=terminal.on_text,
+                on_text=terminal.hear if terminal.waiting.seen else None,
             )
 
     try:

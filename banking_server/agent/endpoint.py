@@ -22,9 +22,6 @@ from banking_server.text import one_line
 Message = dict[str, Any]
 """A message of the conversation, as JSON."""
 
-MAX_REPLY: Final = 100_000
-"""Characters of one reply; a model that has not stopped by then is cut off."""
-
 RETRIES: Final = 2
 """How often a request is repeated that timed out, or met 429 or 5xx."""
 
@@ -37,23 +34,17 @@ class ModelUnavailable(Exception):
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Tokens that a reply cost, as the endpoint counts them; 0 if it does not count."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-@dataclass(frozen=True)
 class Completion:
     """One reply of the model."""
 
     text: str
     calls: list[Message]
     """Tool calls in the endpoint's own form; the arguments are JSON text, and may be anything."""
-    usage: Usage
     cut_off: bool = False
     """The reply ended at a length limit, not where the model wanted to."""
+    prompt_tokens: int = 0
+    """What it cost, as the endpoint counts; 0 if it does not count."""
+    completion_tokens: int = 0
 
 
 OnText = Callable[[str], None]
@@ -101,8 +92,8 @@ class Endpoint:
         """Ask for the next message of a conversation.
 
         `functions` are tools for the endpoint's own tool calling. `schema` is what the endpoint is
-        asked to hold the reply to; if it rejects that, it is asked without, and from then on never
-        again. With `on_text` the reply is streamed, unless there are functions.
+        asked to hold the reply to; an endpoint that rejects it is asked without from then on. With
+        `on_text` the reply is streamed, unless there are functions.
 
         Raises ModelUnavailable.
         """
@@ -119,9 +110,9 @@ class Endpoint:
         except ModelUnavailable as rejected:
             if rejected.status not in (400, 422, 501):
                 raise  # It is not about the form of the request.
-            completion = await self._complete(request, on_text)
-            self.constrains = False
-            return completion
+        completion = await self._complete(request, on_text)
+        self.constrains = False
+        return completion
 
     async def _complete(self, request: dict[str, Any], on_text: OnText | None) -> Completion:
         import openai
@@ -146,16 +137,14 @@ class Endpoint:
                             text += choice.delta.content or ""
                             reason = choice.finish_reason or reason
                         on_text(text)
-                        if len(text) > MAX_REPLY:
-                            reason = "length"
-                            break
                 if reason is None:
                     raise openai.OpenAIError("it broke off in the middle")
             return Completion(
-                text[:MAX_REPLY],
+                text,
                 [_call(number, call) for number, call in enumerate(calls, start=1)],
-                Usage(int(usage.prompt_tokens), int(usage.completion_tokens)) if usage else Usage(),
-                cut_off=reason == "length" or len(text) > MAX_REPLY,
+                cut_off=reason == "length",
+                prompt_tokens=int(usage.prompt_tokens) if usage else 0,
+                completion_tokens=int(usage.completion_tokens) if usage else 0,
             )
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             raise self._unavailable(error) from error

@@ -80,15 +80,13 @@ class Bounds:
 
 
 class CallPolicy(Protocol):
-    """Decides for the host whether a call is made that the model, or a directive, asks for.
+    """Decides for the host whether a call is made that the model, or a directive, asks for."""
 
-    A policy that can ask the user may have a second method, `async def allows_again(self, tool,
-    arguments)`. It is asked in place of `allows` about a call that was started before and whose
-    effect is unknown. Without the method such a call is not made.
-    """
+    async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
+        """Return whether the call may be made. It may ask the user.
 
-    async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return whether the call may be made. It may ask the user."""
+        `again` says that the call was started before, and that its effect is unknown.
+        """
         ...
 
 
@@ -142,9 +140,8 @@ class Agent:
         self._names = Names()
         """The ids that servers have named where the model could read them, or the user has."""
         for server, words in self.toolbox.instructions.items():
-            self._names.hear(server, words)
-        for tool in tools:
-            self._names.hear(tool.server, tool.in_words())
+            offered = (tool.in_words() for tool in tools if tool.server == server)
+            self._names.hear(server, words, *offered)
 
     async def ask(self, words: str) -> Run:
         """Work on a request until the model answers, a bound is reached, or `stop` is called.
@@ -156,7 +153,7 @@ class Agent:
         request = _Request(self, words)
         run = request.run
         self._now = [{"role": "user", "content": words}]
-        for server in {tool.server for tool in self.toolbox.tools}:
+        for server in self.toolbox.instructions:
             self._names.hear(server, *_LIKE_AN_ID.findall(words))
         try:
             with anyio.move_on_after(self.bounds.seconds) as self._scope:
@@ -236,17 +233,12 @@ class Agent:
         If `answer` is set, the model is asked for a reply that makes no call.
         """
         messages = [{"role": "system", "content": self._system}, *self._fitting()]
-        below = ""
+        # This is not kept. It is no message of its own, since some models' templates refuse two
+        # messages of the user's in a row.
         if answer:
-            below = f"\n\n{prompt.answer_now(request.words)}"
+            messages[-1] = _with(messages[-1], prompt.answer_now(request.words))
         elif not self._native and request.run.replies:
-            below = prompt.reminder(request.words, [*request.left])
-        # This is not kept. It is no message of its own where it would be the second one of the
-        # user's in a row, which some models' templates refuse.
-        if messages[-1]["role"] == "user":
-            messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{below}"}
-        elif below:
-            messages.append({"role": "user", "content": below.strip()})
+            messages[-1] = _with(messages[-1], prompt.reminder(request.words, [*request.left]))
         hear = self.on_text
         completion = await self.endpoint.complete(
             messages,
@@ -254,7 +246,7 @@ class Agent:
             schema=prompt.ANSWER if answer and self._schema else self._schema,
             on_text=None if hear is None else lambda text: hear(certain_text(text)),
         )
-        request.run.replies.append(completion.usage)
+        request.run.replies.append(completion)
         if answer:
             completion.calls.clear()
         meanings, calls = read_completion(completion), completion.calls
@@ -268,17 +260,19 @@ class Agent:
 
         The oldest requests are left out, then the oldest messages of the one under way are cut.
         """
-        while self._past and _size([*chain(*self._past), *self._now]) > self.bounds.history:
+        while self._past and self._size() > self.bounds.history:
             del self._past[0]
         for message in self._now[1:-1]:
-            if _size(self._now) > self.bounds.history and "tool_calls" not in message:
+            if self._size() > self.bounds.history and "tool_calls" not in message:
                 message["content"] = cut(message["content"], SHORT)
         return [*chain(*self._past), *self._now]
 
+    def _size(self) -> int:
+        return len(json.dumps([self._past, self._now], ensure_ascii=False))
 
-def _size(messages: list[Message]) -> int:
-    calls = [json.dumps(one.get("tool_calls", "")) for one in messages]
-    return sum(map(len, [*calls, *(one["content"] or "" for one in messages)]))
+
+def _with(message: Message, below: str) -> Message:
+    return {**message, "content": f"{message['content']}\n\n{below}"}
 
 
 @dataclass
@@ -361,29 +355,30 @@ class _Request:
         """
         names, schema = self.agent._names, tool.tool.input_schema
         ids = names.unnamed(tool.server, arguments, schema)
-        others = {
-            name: value
+        others = [
+            (name, value)
             for name, value in arguments.items()
             if name not in schema.get("required", [])
-            and name not in dict(ids)
             and isinstance(value, str)
             and not re.search(r"\s", value)
             and value.casefold() not in self.words.casefold()
             and not names.knows(tool.server, value)
             and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(self.words))
-            and (name, value) not in self.told
-        }
-        said: dict[str, None] = {}
-        for name, value in ids:
-            if (name, value) not in self.told:
-                shown = json.dumps(value)
-                said[f"{name} {shown} is no id that the server or the user has named."] = None
-                said[self.source_of_ids(tool, name)] = None
-        if others and not ids:
-            kept = {name: one for name, one in arguments.items() if name not in others}
+        ]
+        new = [one for one in ids or others if one not in self.told]
+        self.told.update(new)
+        if not new:
+            return ""
+        if not ids:
+            kept = {name: value for name, value in arguments.items() if name not in dict(new)}
             call = json.dumps({"tool": tool.name, "arguments": kept})
-            said[f"The user named no {' and no '.join(others)}. Leave out what is optional: {call}."] = None
-        self.told.update(ids or others.items())
+            without = f"The user named no {' and no '.join(dict(new))}, and it is optional."
+            return f"{without} Leave it out, and reply: {call}"
+        said: dict[str, None] = {}
+        for name, value in new:
+            shown = json.dumps(value)
+            said[f"{name} {shown} is no id that the server or the user has named."] = None
+            said[self.source_of_ids(tool, name)] = None
         return " ".join(filter(None, said)).rstrip(".")
 
     def source_of_ids(self, tool: OfferedTool, argument: str) -> str:
@@ -416,8 +411,7 @@ class _Request:
             agent.on_call(tool, arguments)
         self.left.pop(tool.name, None)
         key = _key(tool, arguments)
-        again = (tool.tool.name, key[1]) in calls_in_doubt(tool.client) and not tool.read_only
-        if await self.agrees(tool, arguments, again=again):
+        if await self.agrees(tool, arguments):
             return await self.call(tool, arguments)
         self.spent[key] = "refused"
         why = "Nobody can be asked here" if agent.consent is None else "The model has been told"
@@ -426,16 +420,13 @@ class _Request:
             return f"{tool.name} was not called. {prompt.NOBODY_TO_ASK} Tell the user so."
         return f"The user declined the call of {tool.name}: do not make it again."
 
-    async def agrees(self, tool: OfferedTool, arguments: dict[str, Any], *, again: bool) -> bool:
-        """Return what the host says to a call, whoever asks for it (TC-C-20).
-
-        `again` says that the call was started before, and that its effect is unknown.
-        """
-        policy = self.agent.consent
-        if again:
-            asked = getattr(policy, "allows_again", None)
-            return asked is not None and bool(await asked(tool, arguments))
-        return tool.read_only or (policy is not None and await policy.allows(tool, arguments))
+    async def agrees(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Return what the host says to a call, whoever asks for it (TC-C-20, TC-C-55)."""
+        consent = self.agent.consent
+        again = (tool.tool.name, canonical(arguments)) in calls_in_doubt(tool.client)
+        return tool.read_only or (
+            consent is not None and await consent.allows(tool, arguments, again)
+        )
 
     async def call(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Make a call, follow the chain that it begins, and return it in words for the model."""
@@ -459,24 +450,22 @@ class _Request:
             self.note(NotCalled(f"The chain ended: {made.detail}."))
         return prompt.chain_for_model(made, {one.tool.name: one.name for one in same_server})
 
-    async def allows(self, proposal: Proposal, *, again: bool = False) -> bool:
-        """Return whether a follow-up call is made; `again` says that its effect is unknown."""
+    async def allows(self, proposal: Proposal) -> bool:
+        """Return whether a follow-up call is made."""
         offered = self.offered.get(proposal.tool.name)
         if offered is None:
             return False  # What the model may not call, a directive may not either (TC-C-42).
         # As the server lists it now: what it says of the tool may have changed.
         tool, arguments = replace(offered, tool=proposal.tool), proposal.arguments
         key = _key(tool, arguments)
-        refused = self.spent.get(key) == "refused"
-        if refused or not await self.agrees(tool, arguments, again=again):
+        if self.spent.get(key) == "refused" or not await self.agrees(tool, arguments):
             self.spent.setdefault(key, "refused")
             return False
         self.run.calling = offered.name
         return True
 
-    async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether a follow-up call is made once more, though its effect is unknown."""
-        return await self.allows(proposal, again=True)
+    allows_again = allows
+    """The same of a call whose effect is unknown, which the user is told."""
 
     def came(self, step: Step) -> None:
         """Take note of a result."""

@@ -16,9 +16,6 @@ from banking_server.text import cut
 MAX_RESULT: Final = 20_000
 """Characters of one result that the model is told."""
 
-LEVELS: Final = 4
-"""Levels of a schema that a reply is held to."""
-
 WITHHELD: Final = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
 
@@ -77,7 +74,7 @@ def reminder(request: str, left: Sequence[str] = ()) -> str:
     """
     undone = f" Not called yet: {', '.join(left)}." if left else ""
     return (
-        f"\n\nThe user's request was: {request}{undone}\n"
+        f"The user's request was: {request}{undone}\n"
         f"If all of it is done, call {REPLY_TO_USER} now. Otherwise make the next call that it "
         "needs, and nothing that was not asked for."
     )
@@ -121,28 +118,19 @@ def reply_schema(tools: Sequence[OfferedTool]) -> dict[str, Any]:
     return {"anyOf": [ANSWER, *(_reply(one.name, _plain(one.schema)) for one in tools)]}
 
 
-def _plain(schema: Any, depth: int = 0) -> dict[str, Any]:
-    """Return what a grammar needs of a schema, without null, and some levels deep."""
-    if not isinstance(schema, dict) or depth > LEVELS:
+def _plain(schema: Any) -> dict[str, Any]:
+    """Return what a grammar needs of a schema, without null."""
+    if not isinstance(schema, dict):
         return {}
     options = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(options, list):
-        some = [_plain(one, depth + 1) for one in options if one != {"type": "null"}]
+        some = [_plain(one) for one in options if one != {"type": "null"}]
         return some[0] if len(some) == 1 else {"anyOf": some}
-    for rule in ("const", "enum"):
-        if rule in schema:
-            return {rule: schema[rule]}
-    kind, properties = schema.get("type"), schema.get("properties")
-    if kind == "array":
-        return {"type": "array", "items": _plain(schema.get("items"), depth + 1)}
-    if kind != "object" or not isinstance(properties, dict):
-        return {"type": kind} if kind else {}
-    return {
-        "type": "object",
-        "properties": {name: _plain(given, depth + 1) for name, given in properties.items()},
-        "required": [name for name in schema.get("required") or () if name in properties],
-        "additionalProperties": False,
-    }
+    kept = {rule: schema[rule] for rule in ("const", "enum", "type", "required") if rule in schema}
+    if isinstance(schema.get("properties"), dict):
+        kept["properties"] = {name: _plain(one) for name, one in schema["properties"].items()}
+        kept["additionalProperties"] = False
+    return kept | ({"items": _plain(schema["items"])} if "items" in schema else {})
 
 
 def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:

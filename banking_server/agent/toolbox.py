@@ -84,7 +84,7 @@ class Toolbox:
 
     A tool keeps its own name if it can. If two servers have tools of the same name, each is
     offered as `<server>__<name>`. Characters that names may not contain become `_`, and names that
-    still clash or are too long are numbered. Names are settled once and do not change.
+    still clash get a number. Names are settled once and do not change.
     """
 
     def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
@@ -140,15 +140,15 @@ class Toolbox:
 
         Its server says that it only reads, or its name says so. It does not take such an id itself.
         """
-        found: list[tuple[bool, bool, OfferedTool]] = []
-        for one in self.tools:
+        found: list[tuple[bool, bool, int]] = []
+        for number, one in enumerate(self.tools):
             needed = one.tool.input_schema.get("required") or []
-            named, about = _READS.match(one.tool.name), _is_about(one.tool.name, of)
-            reads = one.says_read_only or named is not None
-            lists = about or (named is not None and named[1] is not None)
+            name, about = _READS.match(one.tool.name), _is_about(one.tool.name, of)
+            reads = one.says_read_only or name is not None
+            lists = about or (name is not None and name[1] is not None)
             if one.server == server and reads and lists and of not in map(stem, needed):
-                found.append((not about, bool(needed), one))
-        return min(found, key=lambda each: each[:2], default=(None, None, None))[2]
+                found.append((not about, bool(needed), number))
+        return self.tools[min(found)[2]] if found else None
 
 
 async def _listed(server: str, client: Client, seconds: float | None) -> list[Tool]:
@@ -166,24 +166,15 @@ def _is_about(name: str, of: str) -> bool:
     return any(len(word) > 3 and of.removesuffix("s").endswith(word) for word in words)
 
 
-def _legal_name(name: str) -> str:
-    """Return `name` in a form that the tool calling of endpoints allows."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
-
-
 def _names(tools: list[tuple[str, str]]) -> list[str]:
     """Return a name for each tool, given as its server and its own name."""
-    own = Counter(_legal_name(name) for _, name in tools)
+    own = Counter(tool for _, tool in tools)
     names: list[str] = []
-    for server, tool in tools:
-        name = _legal_name(tool)
-        if own[name] > 1:
-            name = _legal_name(f"{server}__{tool}")
-        unique, number = name, 2
-        while unique in (REPLY_TO_USER, *names):
-            unique = f"{name[: NAME_LENGTH - 1 - len(str(number))]}_{number}"
-            number += 1
-        names.append(unique)
+    for number, (server, tool) in enumerate(tools, start=1):
+        wanted = tool if own[tool] == 1 else f"{server}__{tool}"
+        legal = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)[:NAME_LENGTH]
+        is_taken = legal in (REPLY_TO_USER, *names)
+        names.append(f"{number}_{legal}"[:NAME_LENGTH] if is_taken else legal)
     return names
 
 

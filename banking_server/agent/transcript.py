@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from banking_server.agent.endpoint import Usage
+from banking_server.agent.endpoint import Completion
 from banking_server.chaining import Step
 
 
@@ -46,8 +46,8 @@ class Run:
     """The model's last reply, for the user; None if there is no answer."""
     transcript: list[Entry] = field(default_factory=list[Entry])
     seconds: float = 0.0
-    replies: list[Usage] = field(default_factory=list[Usage])
-    """What each reply of the model cost."""
+    replies: list[Completion] = field(default_factory=list[Completion])
+    """The model's replies, for what they cost."""
     calling: str | None = None
     """The tool of the last call, if it brought no result."""
 
@@ -73,14 +73,9 @@ class Run:
     def footer(self) -> str:
         """Say who decided on the calls, and what it cost, on one line."""
         mine = sum(called.by == "model" for called in self.calls)
-        asked = sum(usage.prompt_tokens for usage in self.replies)
-        came = sum(usage.completion_tokens for usage in self.replies)
+        asked = sum(reply.prompt_tokens for reply in self.replies)
+        came = sum(reply.completion_tokens for reply in self.replies)
         return (
-            f"[{_many(mine, 'call')} by the model, {_many(len(self.calls) - mine, 'call')} by "
-            f"directive; {_many(len(self.replies), 'reply', 'replies')}, {asked} + {came} tokens, "
-            f"{self.seconds:.1f} s]"
+            f"[Calls: {mine} by the model, {len(self.calls) - mine} by directives. "
+            f"Replies: {len(self.replies)}, {asked} + {came} tokens, {self.seconds:.1f} s]"
         )
-
-
-def _many(number: int, one: str, more: str = "") -> str:
-    return f"{number} {one if number == 1 else more or one + 's'}"

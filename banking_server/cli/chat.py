@@ -76,7 +76,7 @@ def chat(
     from banking_server import agent
     from banking_server.cli.saving import save
     from banking_server.cli.servers import connect_all, from_options
-    from banking_server.host.markdown_stream import MarkdownStream, PlainStream
+    from banking_server.host.markdown import say_markdown, say_plain
     from banking_server.host.printing import console
     from banking_server.host.questions import TerminalQuestions
     from banking_server.host.status_line import StatusLine
@@ -106,7 +106,7 @@ def chat(
             wanted = [chosen_server(ctx, None, None, database, customer)]
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
-            speech=MarkdownStream(out) if seen else PlainStream(out),
+            speak=partial(say_markdown if seen else say_plain, out),
             notes=out if seen else errors,
             person=person,
             waiting=waiting,

@@ -38,12 +38,9 @@ class Consent:
         self.calls: Calls = []
         self.again = 0
 
-    async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+    async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
         self.calls.append((tool.name, arguments))
-        return True
-
-    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        self.again += 1
+        self.again += again
         return True
 
 

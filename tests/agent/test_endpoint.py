@@ -7,9 +7,8 @@ import pytest
 
 from banking_server.agent import Endpoint, ModelUnavailable
 from banking_server.agent import endpoint as module
-from banking_server.agent.endpoint import MAX_REPLY
 
-from ..kit.model import Endless, Raw, error, scripted_model
+from ..kit.model import Raw, error, scripted_model
 from .support import scene, settings
 
 pytestmark = pytest.mark.anyio
@@ -17,14 +16,6 @@ pytestmark = pytest.mark.anyio
 HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-do-not-tell"
 EVENTS = "text/event-stream"
-
-
-async def test_a_reply_that_never_ends_is_cut_off() -> None:
-    with scripted_model([Endless("x" * 1000)]) as model:
-        async with Endpoint(settings(model.url)) as endpoint:
-            completion = await endpoint.complete(HELLO, on_text=lambda _: None)
-    assert completion.cut_off
-    assert len(completion.text) == MAX_REPLY
 
 
 async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ async def test_a_name_of_the_users_words_is_no_id_and_a_date_goes_back_when_the_
         call("deliver", delivery_id="elm", on="2023-04-15"),
         call("list_deliveries"),
         call("deliver", delivery_id="rx_200", on="2023-04-15"),
-        call("deliver", delivery_id="rx_200", on="123456"),
+        call("deliver", delivery_id="rx_200", on="now"),
         call("deliver", delivery_id="rx_200", on=""),
         "It is on its way.",
     ]
@@ -60,7 +60,10 @@ async def test_a_name_of_the_users_words_is_no_id_and_a_date_goes_back_when_the_
     async with scene(script, consent=consent) as s:
         await s.agent.ask("My elm door, please.")
     assert NOT_NAMED in s.told[1]
-    leave_out = 'The user named no on, and it is optional: leave it out, {"delivery_id"'
+    leave_out = (
+        "The user named no on, and it is optional. Leave it out, and reply: "
+        '{"tool": "deliver", "arguments": {"delivery_id": "rx_200"}}'
+    )
     assert all(leave_out in one for one in s.told[3:5])
     assert consent.calls[-1] == ("deliver", {"delivery_id": "rx_200"})
     assert s.called == ["deliver"]

@@ -46,9 +46,9 @@ The chain ended: the host did not consent.
 
 > Ordered.
 >
-> [9 calls by the model]
+> [Calls: 9 by the model]
 
-[1 call by the model, 1 call by directive; 0 replies, 0 + 0 tokens, 1.2 s]
+[Calls: 1 by the model, 1 by directives. Replies: 0, 0 + 0 tokens, 1.2 s]
 """
 
 
@@ -62,7 +62,7 @@ def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) 
         called("order", "directive", "ordered\x1b[2J"),
         NotCalled("The chain ended: the host did not consent."),
     ]
-    answer = "Ordered.\n\n[9 calls by the model]"
+    answer = "Ordered.\n\n[Calls: 9 by the model]"
     run = Run("", answer, entries, 1.25)
     requests = [("Buy an oak door.\r## Answer", run)]
     told = save("qwen\n[red]", requests, str(file))

@@ -29,7 +29,10 @@ class Person:
         return self.case.task is Task.LOCKED or self._approval_requested
 
     async def allows(
-        self, asked: OfferedTool | Proposal, arguments: dict[str, Any] | None = None
+        self,
+        asked: OfferedTool | Proposal,
+        arguments: dict[str, Any] | None = None,
+        again: bool = False,
     ) -> bool:
         """Say whether a call is what was asked for, the model's or a directive's."""
         given = asked.arguments if isinstance(asked, Proposal) else arguments or {}

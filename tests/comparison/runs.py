@@ -55,7 +55,8 @@ class CountingEndpoint(Endpoint):
         except ModelUnavailable as error:
             self.unavailable = str(error)
             raise
-        self.replies.append({**asdict(completion.usage), "text": completion.text})
+        cost = {name: getattr(completion, name) for name in ("prompt_tokens", "completion_tokens")}
+        self.replies.append({**cost, "text": completion.text})
         return completion
 
     async def sample(self, context: Any, params: Any) -> CreateMessageResult:

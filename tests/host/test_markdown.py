@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from banking_server.host.markdown_stream import MAX_RENDERED, MarkdownStream, PlainStream
+from banking_server.host.markdown import MAX_RENDERED, say_markdown, say_plain
 from banking_server.host.printing import console
 
 from ..kit.hostile import STEERS
@@ -17,14 +17,11 @@ class Terminal(io.StringIO):
 
 
 def shown(text: str, *, width: int = 44) -> str:
-    """Return what a terminal shows of an answer that comes in small pieces, without styles."""
+    """Return what a terminal shows of an answer, without styles."""
     out = Terminal()
     screen = console(out)
     screen.width = width
-    speech = MarkdownStream(screen)
-    for at in range(0, len(text), 3):
-        speech.say(text[at : at + 3])
-    speech.end()
+    say_markdown(screen, text)
     return re.sub(r"\x1b\[[\d;]*m", "", out.getvalue()).strip("\n")
 
 
@@ -62,8 +59,5 @@ def test_what_is_long_is_shown_as_it_is() -> None:
 
 def test_a_program_gets_the_words_as_they_are() -> None:
     out = io.StringIO()
-    speech = PlainStream(console(out))
-    for piece in ("**Two**", " words\x1b[2J", "\n\n- one", "\n"):
-        speech.say(piece)
-    speech.end()
+    say_plain(console(out), "**Two** words\x1b[2J\n\n- one")
     assert out.getvalue() == "**Two** words\\x1b[2J\n\n- one\n"
