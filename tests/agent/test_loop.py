@@ -45,7 +45,7 @@ async def test_a_reply_is_held_to_the_tools_and_its_text_is_streamed() -> None:
     assert held["type"] == "json_schema"
     options = held["json_schema"]["schema"]["anyOf"]
     price = next(one for one in options if one["properties"]["tool"] == {"const": "price"})
-    assert price["properties"]["arguments"]["properties"]["currency"] == {"enum": ["EUR", "USD"]}
+    assert price["properties"]["arguments"]["properties"]["currency"]["enum"] == ["EUR", "USD"]
 
 
 async def test_an_endpoint_that_rejects_the_schema_is_asked_without() -> None:
