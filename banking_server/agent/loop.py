@@ -448,7 +448,7 @@ class _Request:
             self.spent[_key(tool, arguments)] = "changed"
         if made.outcome is not Outcome.COMPLETED:
             self.note(NotCalled(f"The chain ended: {made.detail}."))
-        return prompt.chain_for_model(made, {one.tool.name: one.name for one in same_server})
+        return prompt.chain_for_model(tool.name, made)
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made."""

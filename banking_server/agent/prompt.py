@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.chaining import ChainResult, FollowUpStatus, Outcome
+from banking_server.chaining import ChainResult
 from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
 from banking_server.text import cut
 
@@ -133,39 +132,18 @@ def _plain(schema: Any) -> dict[str, Any]:
     return kept | ({"items": _plain(schema["items"])} if "items" in schema else {})
 
 
-def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
+def chain_for_model(name: str, chain: ChainResult) -> str:
     """Return a chain as one text for the model: the answer to the one call that it made (TC-C-32).
 
-    The text has the result of each step, under the name of its tool, and says of each follow-up
-    call what became of it (TC-C-33). The server's own words for a directive are left out, so that
-    this host alone tells the model of it (TC-C-35).
-
-    `names` maps the server's own name of a tool to the name that the model knows it by.
+    `name` is the name by which the model knows the tool that it called.
     """
-    results = [
-        result_for_model(names.get(step.tool, step.tool), step.without_words())
-        for step in chain.steps
-    ]
-    if not results:
+    if not chain.steps:
         return f"No result came: {chain.detail}. Whether it took effect is not known."
-    parts = results[:1]
-    for number, follow_up in enumerate(chain.follow_ups, start=1):
-        told = replace(follow_up, first=names.get(follow_up.first, follow_up.first))
-        parts.append(told.text_for_model(names.get(follow_up.tool, follow_up.tool)))
-        if follow_up.status is FollowUpStatus.MADE:
-            parts.append(results[number])
-    if chain.outcome is Outcome.MALFORMED_DIRECTIVE:
-        parts.append(f"The server named a next step that cannot be read: {chain.detail}.")
-    return "\n".join(parts)
-
-
-def result_for_model(name: str, result: CallToolResult) -> str:
-    """Return one result as text for the model, under the name by which it knows the tool."""
-    seen = visible(result)
-    texts = [in_text(on_the_wire(item), note=": not shown to you") for item in seen.content]
-    if all(text == WITHHELD for text in texts) and seen.structured_content is not None:
+    result = visible(chain.merged())
+    texts = [in_text(on_the_wire(item), note=": not shown to you") for item in result.content]
+    if all(text == WITHHELD for text in texts) and result.structured_content is not None:
         # Text repeats the structured content; the model needs it only if there is no text for it.
-        texts.append(json.dumps(seen.structured_content, ensure_ascii=False))
+        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
     heading = f"{name} failed" if result.is_error else f"Result of {name}"
     return f"{heading}:\n{cut(chr(10).join(texts) or '[no content]', MAX_RESULT)}"
 
