@@ -37,8 +37,9 @@ OURS: Final = (
     "The calls for this request are over",
     "No call was made:",
     "The user declined the call of",
+    "The server named a next step",
 )
-"""What stands in reminders and corrections of this program, and in no answer to a user."""
+"""What the model is told by this program, and what stands in no answer to a user."""
 
 _TAGS: Final = re.compile(r"</?tool_call>")
 """Around the calls of many small models, which were trained to write them so."""

@@ -168,8 +168,7 @@ async def prepare_money_transfer(
     scheduledDate: Annotated[
         str | None,
         Field(
-            description="The day of the transfer, as YYYY-MM-DD, at most a year ahead. Leave it "
-            "out to transfer at once.",
+            description="Only for a later transfer: its day, as YYYY-MM-DD, at most a year ahead.",
             # For clients, which check it and can tell a model. The bank says more of a wrong date.
             json_schema_extra={"pattern": r"^\d{4}-\d{2}-\d{2}$"},
         ),
