@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.chaining import ChainResult
+from banking_server.chaining import ChainResult, Outcome
 from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
 from banking_server.text import cut
 
@@ -135,15 +136,29 @@ def _plain(schema: Any) -> dict[str, Any]:
 def chain_for_model(name: str, chain: ChainResult) -> str:
     """Return a chain as one text for the model: the answer to the one call that it made (TC-C-32).
 
-    `name` is the name by which the model knows the tool that it called.
+    The text has the result of each step, and says of each follow-up call what became of it
+    (TC-C-33). The server's own words for a directive are left out, so that this host alone tells
+    the model of it (TC-C-35). `name` is the name by which the model knows the tool that it called.
     """
     if not chain.steps:
         return f"No result came: {chain.detail}. Whether it took effect is not known."
-    result = visible(chain.merged())
-    texts = [in_text(on_the_wire(item), note=": not shown to you") for item in result.content]
-    if all(text == WITHHELD for text in texts) and result.structured_content is not None:
+    first, *others = [step.without_words() for step in chain.steps]
+    parts = [_result(name, first)]
+    for follow_up, result in zip_longest(chain.follow_ups, others):
+        parts.append(follow_up.text_for_model())
+        if result is not None:
+            parts.append(_result(follow_up.tool, result))
+    if chain.outcome is Outcome.MALFORMED_DIRECTIVE:
+        parts.append(f"The server named a next step that cannot be read: {chain.detail}.")
+    return "\n".join(parts)
+
+
+def _result(name: str, result: CallToolResult) -> str:
+    seen = visible(result)
+    texts = [in_text(on_the_wire(item), note=": not shown to you") for item in seen.content]
+    if all(text == WITHHELD for text in texts) and seen.structured_content is not None:
         # Text repeats the structured content; the model needs it only if there is no text for it.
-        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
+        texts.append(json.dumps(seen.structured_content, ensure_ascii=False))
     heading = f"{name} failed" if result.is_error else f"Result of {name}"
     return f"{heading}:\n{cut(chr(10).join(texts) or '[no content]', MAX_RESULT)}"
 
