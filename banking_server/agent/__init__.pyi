@@ -1,8 +1,6 @@
 from banking_server.agent.conversation import Terminal as Terminal
 from banking_server.agent.conversation import chat as chat
-from banking_server.agent.endpoint import Completion as Completion
 from banking_server.agent.endpoint import Endpoint as Endpoint
-from banking_server.agent.endpoint import Message as Message
 from banking_server.agent.endpoint import ModelUnavailable as ModelUnavailable
 from banking_server.agent.loop import Agent as Agent
 from banking_server.agent.loop import Bounds as Bounds
@@ -19,6 +17,5 @@ from banking_server.agent.toolbox import Toolbox as Toolbox
 from banking_server.agent.toolbox import ToolsUnavailable as ToolsUnavailable
 from banking_server.agent.transcript import Called as Called
 from banking_server.agent.transcript import Entry as Entry
-from banking_server.agent.transcript import NotCalled as NotCalled
+from banking_server.agent.transcript import Note as Note
 from banking_server.agent.transcript import Run as Run
-from banking_server.agent.transcript import Said as Said

@@ -19,7 +19,7 @@ from banking_server.agent.loop import Agent
 from banking_server.agent.prompt import NOBODY_TO_ASK
 from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Called, Entry, Run, Said
+from banking_server.agent.transcript import Called, Entry, Run
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
 from banking_server.host.narrator import Narrator
 from banking_server.host.plain import NAME, SHOWN
@@ -75,10 +75,8 @@ class Terminal:
             if self.person is not None:
                 self.person.names.learn(entry.server, entry.step.result)
             self._narrator.told(entry.step)
-        elif isinstance(entry, Said):
-            self.tell(f"(The model says: {entry.text})")
         else:
-            self.tell(f"({entry.reason})", indent=3)
+            self.tell(f"({entry.text})", indent=3)
         self.waiting.on("Thinking")
 
     def end(self, request: str, run: Run) -> None:
@@ -88,7 +86,6 @@ class Terminal:
             self.tell(run.report())
         else:
             self.speak(run.answer)
-        self.tell(run.footer())
         self.notes.print()
         self.requests.append((request, run))
 

@@ -29,7 +29,7 @@ from banking_server.agent.reply import (
     without_thoughts,
 )
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Called, Entry, NotCalled, Run, Said
+from banking_server.agent.transcript import Called, Entry, Note, Run
 from banking_server.chaining import (
     DEFAULT_CALL_TIMEOUT,
     Outcome,
@@ -72,8 +72,6 @@ class Bounds:
     """Replies of the model at most."""
     seconds: float = 600
     """Seconds that it may take, questions to the user included."""
-    corrections: int = 3
-    """How often in a row the model may put right a call that could not be made."""
     history: int = 24_000
     """Characters of the conversation that go with a request beside the system message, about four
     to a token. The newest message is always whole."""
@@ -149,7 +147,6 @@ class Agent:
         However it ends, even cancelled from outside, the conversation can go on: it says what had
         happened by then. Requests to one agent are made one after the other.
         """
-        began = anyio.current_time()
         request = _Request(self, words)
         run = request.run
         self._now = [{"role": "user", "content": words}]
@@ -164,7 +161,6 @@ class Agent:
             run.detail = str(error)
         finally:
             self._scope = None
-            run.seconds = anyio.current_time() - began
             if run.answer is None:
                 ended = f"[No answer. {run.report()}]"
                 self._now.append({"role": "assistant", "content": ended})
@@ -184,7 +180,7 @@ class Agent:
 
         Raises ModelUnavailable.
         """
-        unusable, good = 0, len(self._now)
+        good = len(self._now)
         for _ in range(self.bounds.turns):
             begin = len(self._now)
             asked = await self._complete(request)
@@ -198,24 +194,24 @@ class Agent:
                 for call in self._now[-1].get("tool_calls", ())
             ] or [{"role": "user", "content": NO_RESULT}]
             self._now += answers
-            unusable += 1
+            made = False
             for meaning, answer in zip(asked, answers, strict=True):
                 try:
                     answer["content"] = await request.make(meaning)
-                    unusable = 0
+                    made = True
                 except Unfit as unfit:
                     wrong = f"No call was made: {unfit}."
-                    request.note(NotCalled(f"{wrong} The model has been told."))
+                    request.note(Note(f"{wrong} The model has been told."))
                     answer["content"] = (
                         f"{wrong} Reply with the call put right, or with your answer to the user "
                         "in plain text."
                     )
-            if not unusable:
+            if made:
                 # A mistake that was put right is an example to nobody.
                 del self._now[good:begin]
                 good = len(self._now)
             if request.repeated:
-                if unusable:
+                if not made:
                     # It tells the model nothing, and would stand before what it asked for.
                     del self._now[begin:]
                 [last, *_] = await self._complete(request, answer=True)
@@ -223,8 +219,6 @@ class Agent:
                     return "The model answered.", last
                 del self._now[-1]  # What `ask` notes of the end stands in its place.
                 return "The model repeated itself, and gave no answer.", None
-            if unusable > self.bounds.corrections:
-                return f"The model's last {unusable} replies in a row could not be used.", None
         return f"The model has replied {self.bounds.turns} times.", None
 
     async def _complete(self, request: "_Request", *, answer: bool = False) -> list[Meaning]:
@@ -237,7 +231,7 @@ class Agent:
         # messages of the user's in a row.
         if answer:
             messages[-1] = _with(messages[-1], prompt.answer_now(request.words))
-        elif not self._native and request.run.replies:
+        elif not self._native and request.replies:
             messages[-1] = _with(messages[-1], prompt.reminder(request.words, [*request.left]))
         hear = self.on_text
         completion = await self.endpoint.complete(
@@ -246,7 +240,7 @@ class Agent:
             schema=prompt.ANSWER if answer and self._schema else self._schema,
             on_text=None if hear is None else lambda text: hear(certain_text(text)),
         )
-        request.run.replies.append(completion)
+        request.replies += 1
         if answer:
             completion.calls.clear()
         meanings, calls = read_completion(completion), completion.calls
@@ -285,6 +279,8 @@ class _Request:
     agent: Agent
     words: str
     run: Run = field(default_factory=Run)
+    replies: int = 0
+    """Of the model."""
     spent: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """The calls that are not made again, and why: what has `changed` something is not to be paid
     twice, what was `read` is the same until something is changed, or the host has `refused`."""
@@ -406,7 +402,7 @@ class _Request:
         arguments = {name: one for name, one in arguments.items() if one != "" or name in required}
         self.check(tool, arguments)
         if asked.said:
-            self.note(Said(asked.said))
+            self.note(Note(f"The model says: {asked.said}"))
         if agent.on_call is not None:
             agent.on_call(tool, arguments)
         self.left.pop(tool.name, None)
@@ -415,7 +411,7 @@ class _Request:
             return await self.call(tool, arguments)
         self.spent[key] = "refused"
         why = "Nobody can be asked here" if agent.consent is None else "The model has been told"
-        self.note(NotCalled(f"Not called: {tool.name}. {why}."))
+        self.note(Note(f"Not called: {tool.name}. {why}."))
         if agent.consent is None:
             return f"{tool.name} was not called. {prompt.NOBODY_TO_ASK} Tell the user so."
         return f"The user declined the call of {tool.name}: do not make it again."
@@ -447,7 +443,7 @@ class _Request:
             # What may have taken effect is not made twice.
             self.spent[_key(tool, arguments)] = "changed"
         if made.outcome is not Outcome.COMPLETED:
-            self.note(NotCalled(f"The chain ended: {made.detail}."))
+            self.note(Note(f"The chain ended: {made.detail}."))
         return prompt.chain_for_model(tool.name, made)
 
     async def allows(self, proposal: Proposal) -> bool:

@@ -3,15 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from banking_server.agent.endpoint import Completion
 from banking_server.chaining import Step
-
-
-@dataclass(frozen=True)
-class Said:
-    """What the model told the user in a reply that also asks for a call."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -25,14 +17,14 @@ class Called:
 
 
 @dataclass(frozen=True)
-class NotCalled:
-    """A call was not made, or a chain was not completed."""
+class Note:
+    """What the model said with a call, or why a call was not made or a chain not completed."""
 
-    reason: str
-    """In a sentence for people."""
+    text: str
+    """For people."""
 
 
-Entry = Said | Called | NotCalled
+Entry = Called | Note
 """One entry of a transcript. `on_entry` is told of each as it happens."""
 
 
@@ -45,9 +37,6 @@ class Run:
     answer: str | None = None
     """The model's last reply, for the user; None if there is no answer."""
     transcript: list[Entry] = field(default_factory=list[Entry])
-    seconds: float = 0.0
-    replies: list[Completion] = field(default_factory=list[Completion])
-    """The model's replies, for what they cost."""
     calling: str | None = None
     """The tool of the last call, if it brought no result."""
 
@@ -69,13 +58,3 @@ class Run:
             return done
         unknown = f"The call of {self.calling} was under way"
         return f"{done} {unknown}: whether it took effect is not known."
-
-    def footer(self) -> str:
-        """Say who decided on the calls, and what it cost, on one line."""
-        mine = sum(called.by == "model" for called in self.calls)
-        asked = sum(reply.prompt_tokens for reply in self.replies)
-        came = sum(reply.completion_tokens for reply in self.replies)
-        return (
-            f"[Calls: {mine} by the model, {len(self.calls) - mine} by directives. "
-            f"Replies: {len(self.replies)}, {asked} + {came} tokens, {self.seconds:.1f} s]"
-        )

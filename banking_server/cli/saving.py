@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from banking_server.agent import Called, NotCalled, Run, Said
+from banking_server.agent import Called, Note, Run
 from banking_server.host.narrator import shown_to_user
 from banking_server.host.plain import LINE, SHOWN
 from banking_server.text import cut, one_line, printable
@@ -45,8 +45,6 @@ def _in_markdown(request: str, run: Run) -> Iterator[str]:
     yield _set_off("> ", request)
     for entry in run.transcript:
         match entry:
-            case Said():
-                yield _set_off("> ", entry.text)
             case Called():
                 whose = "the model" if entry.by == "model" else "a directive of the server"
                 failed = ", which failed" if entry.step.result.is_error else ""
@@ -54,11 +52,10 @@ def _in_markdown(request: str, run: Run) -> Iterator[str]:
                 arguments = json.dumps(entry.step.arguments, ensure_ascii=False)
                 for text in (arguments, *shown_to_user(entry.step.result)):
                     yield _set_off("    ", cut(text, SHOWN))
-            case NotCalled():
-                yield one_line(entry.reason, LINE)
+            case Note():
+                yield one_line(entry.text, LINE)
     yield "## Answer"
     yield run.report() if run.answer is None else _set_off("> ", run.answer)
-    yield run.footer()
 
 
 def _set_off(by: str, text: str) -> str:

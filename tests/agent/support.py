@@ -13,7 +13,7 @@ from banking_server.agent import (
     CallPolicy,
     Endpoint,
     ModelSettings,
-    NotCalled,
+    Note,
     OfferedTool,
     Run,
     Toolbox,
@@ -28,7 +28,7 @@ def settings(url: str, **more: Any) -> ModelSettings:
 
 
 def not_called(run: Run) -> list[str]:
-    return [entry.reason for entry in run.transcript if isinstance(entry, NotCalled)]
+    return [entry.text for entry in run.transcript if isinstance(entry, Note)]
 
 
 class Consent:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.agent import Called, Entry, NotCalled, Run, Said
+from banking_server.agent import Called, Entry, Note, Run
 from banking_server.chaining import Step
 from banking_server.cli.saving import save
 
@@ -25,7 +25,7 @@ FILE = """\
 > Buy an oak door.
 > ## Answer
 
-> I'll see.
+The model says: I'll see. ## Call
 
 Call of reserve, decided by the model, which failed:
 
@@ -46,9 +46,7 @@ The chain ended: the host did not consent.
 
 > Ordered.
 >
-> [Calls: 9 by the model]
-
-[Calls: 1 by the model, 1 by directives. Replies: 0, 0 + 0 tokens, 1.2 s]
+> ## Request
 """
 
 
@@ -57,13 +55,12 @@ def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) 
     with pytest.raises(ValueError, match=r"^There is nothing to save yet\.$"):
         save("qwen", [], str(file))
     entries: list[Entry] = [
-        Said("I'll see."),
+        Note("The model says: I'll see.\n## Call"),
         called("reserve", "model", "Sorry.\n# Not a heading", failed=True),
         called("order", "directive", "ordered\x1b[2J"),
-        NotCalled("The chain ended: the host did not consent."),
+        Note("The chain ended: the host did not consent."),
     ]
-    answer = "Ordered.\n\n[Calls: 9 by the model]"
-    run = Run("", answer, entries, 1.25)
+    run = Run("", "Ordered.\n\n## Request", entries)
     requests = [("Buy an oak door.\r## Answer", run)]
     told = save("qwen\n[red]", requests, str(file))
     assert told == f"Saved to {file}, as Markdown: 1 request."

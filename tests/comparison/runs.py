@@ -15,7 +15,8 @@ from typing import Any
 from mcp import Client
 from mcp.types import CreateMessageResult, TextContent
 
-from banking_server.agent import Completion, Endpoint, Message, ModelSettings, ModelUnavailable
+from banking_server.agent import Endpoint, ModelSettings, ModelUnavailable
+from banking_server.agent.endpoint import Completion, Message
 from banking_server.chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, fill
