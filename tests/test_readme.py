@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.agent.settings import FROM_ENVIRONMENT, PREFIX, ModelSettings
+from banking_server.agent.settings import PREFIX, ModelSettings
 from banking_server.server.settings import Settings
 
 from .kit.command import Cli
@@ -77,9 +77,8 @@ def test_the_result_on_the_first_screen_is_the_one_of_the_demo() -> None:
 
 def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
     rows = ["| variable | default | |", "| --- | --- | --- |"]
-    of_the_model = {name: ModelSettings.model_fields[name] for name in FROM_ENVIRONMENT}
-    for prefix, fields in (("BANKING_", Settings.model_fields), (PREFIX, of_the_model)):
-        for name, field in fields.items():
+    for prefix, settings in (("BANKING_", Settings), (PREFIX, ModelSettings)):
+        for name, field in settings.model_fields.items():
             plain = isinstance(field.default, str | int | float | Decimal | time)
             default = f"`{field.default}`" if plain else ""
             rows.append(f"| `{prefix}{name.upper()}` | {default} | {field.description} |")

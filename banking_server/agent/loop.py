@@ -117,7 +117,7 @@ class Agent:
     """Told of each entry of the transcript as it happens."""
     on_text: OnText | None = None
     """Told what the model says to the user, as far as it is there; with it, replies are streamed.
-    The whole of it comes as an entry `Said`, or as the answer."""
+    The whole of it comes as a `Note`, or as the answer."""
 
     def __post_init__(self) -> None:
         tools, self._native = self.toolbox.tools, self.endpoint.settings.tools == "native"
@@ -370,20 +370,19 @@ class _Request:
             call = json.dumps({"tool": tool.name, "arguments": kept})
             without = f"The user named no {' and no '.join(dict(new))}, and it is optional."
             return f"{without} Leave it out, and reply: {call}"
-        said: dict[str, None] = {}
+        said: list[str] = []
         for name, value in new:
             shown = json.dumps(value)
-            said[f"{name} {shown} is no id that the server or the user has named."] = None
-            said[self.source_of_ids(tool, name)] = None
-        return " ".join(filter(None, said)).rstrip(".")
+            said.append(f"{name} {shown} is no id that the server or the user has named.")
+            said.append(self.source_of_ids(tool, name))
+        return " ".join(dict.fromkeys(filter(None, said))).rstrip(".")
 
     def source_of_ids(self, tool: OfferedTool, argument: str) -> str:
         """Tell the model the ids that an argument can mean, or the tool that lists them."""
         names = self.agent._names
         lists = self.agent.toolbox.lists(tool.server, stem(argument))
         ids = names.returned(tool.server, argument)
-        if lists is None and not ids:
-            ids = names.returned(tool.server, "")
+        ids = ids or (names.returned(tool.server, "") if lists is None else [])
         if ids:
             return f"The ids that the server has returned so far: {', '.join(ids[:IDS_TOLD])}."
         return f"Call {lists.name} first: it lists them." if lists not in (None, tool) else ""

@@ -2,15 +2,15 @@
 
 import importlib.util
 import os
-import re
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml
 from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from banking_server.chaining.bearer import http_url, stays_private
-from banking_server.text import one_line
+from banking_server.text import may_be_a_header, one_line
 
 PREFIX: Final = "BANKING_MODEL_"
 _BOTH: Final = f"{PREFIX}URL (`http://localhost:11434/v1`, say) and {PREFIX}NAME"
@@ -24,8 +24,12 @@ class ConfigurationMistake(Exception):
     """The file cannot be used; the message is one line that names the file and the place."""
 
 
-class ModelSettings(BaseModel, frozen=True):
+class ModelSettings(BaseSettings):
     """Which model to ask, and how: `BANKING_MODEL_NAME=qwen3`, and so on for each field."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, validate_default=False
+    )
 
     url: str = Field(
         description="The base URL of an OpenAI-compatible chat endpoint, such as "
@@ -54,18 +58,15 @@ class ModelSettings(BaseModel, frozen=True):
     @classmethod
     def _stays_private(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse a key, or a URL with a password, that would go to another computer unencrypted."""
-        is_url = info.field_name == "url"
-        if not is_url and not re.fullmatch("[!-~]*", value.get_secret_value()):
-            raise ValueError("holds a character that no key has: a space, say, or a line break")
-        url = value if is_url else info.data.get("url", "https:")
-        secret = http_url(url, "http://localhost:11434/v1").password if is_url else value
+        if info.field_name == "url":
+            url, secret = value, http_url(value, "http://localhost:11434/v1").password
+        else:
+            url, secret = info.data.get("url", "https:"), value.get_secret_value()
+            if not may_be_a_header(secret) or " " in secret:
+                raise ValueError("holds a character that no key has: a space, say, or a line break")
         if secret and not stays_private(url):
             raise ValueError("is a secret, and would go to another computer over http; use https")
         return value
-
-
-FROM_ENVIRONMENT: Final = tuple(ModelSettings.model_fields)
-"""The settings that are variables."""
 
 
 def is_configured() -> bool:
@@ -83,13 +84,13 @@ def load_model_settings() -> ModelSettings:
             "The extra `model` is not installed: in a checkout, pip install '.[model]'. "
             f"A language model also needs {_BOTH}."
         )
-    given = {name: os.environ.get(PREFIX + name.upper()) for name in FROM_ENVIRONMENT}
     try:
-        return ModelSettings.model_validate({name: one for name, one in given.items() if one})
+        return ModelSettings()
     except ValidationError as error:
         name, problem = _first(error)
         # The value is not repeated: a key is a secret, and a URL can hold a password.
-        words = f": {problem}" if given[name] else f" is not set. A model needs {_BOTH}"
+        is_missing = problem == "Field required"
+        words = f" is not set. A model needs {_BOTH}" if is_missing else f": {problem}"
         raise ModelNotConfigured(f"{PREFIX}{name.upper()}{words}.") from None
 
 

@@ -53,7 +53,7 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
 
     yield _settings(settings)
     known = {f"BANKING_{name.upper()}" for name in type(settings).model_fields}
-    known |= {f"{model.PREFIX}{name.upper()}" for name in model.FROM_ENVIRONMENT}
+    known |= {f"{model.PREFIX}{name.upper()}" for name in model.ModelSettings.model_fields}
     for variable in sorted(name for name in os.environ if name.startswith("BANKING_")):
         if variable.upper() not in known:
             yield "warning", "settings", f"{variable} is not a setting, and has no effect"

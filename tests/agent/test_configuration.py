@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from banking_server import agent
-from banking_server.agent.settings import FROM_ENVIRONMENT
 
 pytestmark = pytest.mark.quick
 
@@ -55,7 +54,7 @@ def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_pat
 def test_settings_come_from_the_environment_and_no_key_goes_away_in_the_clear(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], told: str | None
 ) -> None:
-    for name in FROM_ENVIRONMENT:
+    for name in agent.ModelSettings.model_fields:
         monkeypatch.delenv(f"BANKING_MODEL_{name.upper()}", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
