@@ -91,9 +91,7 @@ class Toolbox:
         self.tools = tools
         self.instructions = instructions
         """What each server says about its tools, by the server's name; may be empty."""
-        own = Counter(offered.tool.name for offered in tools)
-        self._known = {one.tool.name: one for one in tools if own[one.tool.name] == 1}
-        self._known |= {offered.name: offered for offered in tools}
+        self._known = {offered.name: offered for offered in tools}
 
     @classmethod
     async def gather(

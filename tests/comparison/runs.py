@@ -39,6 +39,9 @@ STORED = {
 }
 """What of the database is kept."""
 
+MAKING = (":/banking_server", *(f"{name}.py" for name in ("person", "runs", "tasks", "ways")))
+"""The files that decide how a run ends, beside its words."""
+
 
 class CountingEndpoint(Endpoint):
     """A model whose replies are kept, with what they cost."""
@@ -106,13 +109,13 @@ async def make(case: Case, way: Way, endpoint: CountingEndpoint) -> Run:
 def conditions(settings: ModelSettings, about: str) -> Run:
     """Return what all runs of a file are made under. `about` is what the endpoint does not say.
 
-    `commit` is the last one that changed the package; the tree of `agent` is the same in a history
-    that was written anew.
+    `commit` is the last one that changed the package or how a run is made; the tree of `agent` is
+    the same in a history that was written anew.
     """
     return {
-        "commit": _git("log", "-1", "--format=%h", "--", ":/banking_server"),
+        "commit": _git("log", "-1", "--format=%h", "--", *MAKING),
         "tree of banking_server/agent": _git("rev-parse", "--short", "HEAD:banking_server/agent"),
-        "changed since": bool(_git("status", "--porcelain", "--", ":/banking_server")),
+        "changed since": bool(_git("status", "--porcelain", "--", *MAKING)),
         "model": settings.model_dump(mode="json", exclude={"url", "key"}),
         "endpoint": about,
     }

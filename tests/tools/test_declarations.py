@@ -140,6 +140,16 @@ def test_the_tools_that_can_name_a_next_one_declare_it_and_no_others(
     assert declared == {PREPARE, CONFIRM, APPROVAL, "multiplex_tools"}
 
 
+@pytest.mark.parametrize(("day", "fits"), [("now", False), ("2026-03-05", True), (None, True)])
+def test_a_client_can_tell_a_date_from_a_word(
+    tools: dict[str, Tool], day: str | None, fits: bool
+) -> None:
+    """Small models copy a word of the description into it."""
+    arguments = {"amount": 1, "scheduledDate": day}
+    validator = Draft202012Validator(tools[PREPARE].input_schema)
+    assert validator.is_valid(arguments) is fits
+
+
 async def test_a_strange_argument_is_named_printably(world: World) -> None:
     async with world.customer() as customer:
         odd = await customer.call(BALANCE, accountId=EVERYDAY, **{"a\x1b[2J\n\x00\ud800": 1})
