@@ -87,15 +87,15 @@ ROOMS: dict[str, tuple[int, str]] = {
     "chaining": (2_398, "the extension, both halves: what somebody reads, copies or ports"),
     "conformance": (8_499, "the suite that judges others' servers, clients and intermediaries"),
     "bank": (5_542, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
-    "tools": (3_966, "the bank as MCP shows it: one module a capability, multiplex, views"),
+    "tools": (3_970, "the bank as MCP shows it: one module a capability, multiplex, views"),
     "server": (1_571, "the server put together: settings, tokens, scopes, stdio, HTTP"),
     "proxy": (2_772, "any server, with its chains followed for any client"),
     "adapters": (414, "chains in other people's frameworks"),
-    "agent": (1_855, "a language model in the loop, on any server"),
-    "host": (1_482, "being a client, with a person at a terminal"),
-    "cli": (2_123, "the command `banking-server`"),
+    "agent": (1_759, "a language model in the loop, on any server"),
+    "host": (1_455, "being a client, with a person at a terminal"),
+    "cli": (2_120, "the command `banking-server`"),
     "top-level modules": (565, "what several rooms share, and no room of its own"),
-    "tests": (27_948, "the proof of all that, with the scripts that measure"),
+    "tests": (27_929, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 
