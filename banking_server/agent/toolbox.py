@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -112,22 +112,22 @@ class Toolbox:
 
         Raises ToolsUnavailable, also if a tool that is allowed is not there.
         """
-        found: list[tuple[str, Tool, Client, bool]] = []
-        missing = set(allowed or ()) - set(clients)
+        allow = {*(allowed or ())}
+        found: list[OfferedTool] = []
+        missing = allow - {*clients}
         for server, client in clients.items():
             for tool in await _listed(server, client, call_timeout):
-                may = allowed is None or bool({tool.name, server} & {*allowed})
-                if may and not hidden_from_model(tool.meta):
-                    found.append((server, tool, client, server in trusted))
                 missing.discard(tool.name)
+                may = allowed is None or not allow.isdisjoint((tool.name, server))
+                if may and not hidden_from_model(tool.meta):
+                    found.append(OfferedTool(tool.name, server, tool, client, server in trusted))
         if missing:
             raise ToolsUnavailable(
                 "No tool and no server has these names, which are allowed: "
                 f"{', '.join(sorted(missing))[:200]}. The servers are: {', '.join(clients)}"
             )
-        told_apart = _names([(server, tool.name) for server, tool, *_ in found])
-        offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
-        return cls(offered, {name: one.instructions or "" for name, one in clients.items()})
+        said = {name: client.instructions or "" for name, client in clients.items()}
+        return cls(_told_apart(found), said)
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -164,16 +164,17 @@ def _is_about(name: str, of: str) -> bool:
     return any(len(word) > 3 and of.removesuffix("s").endswith(word) for word in words)
 
 
-def _names(tools: list[tuple[str, str]]) -> list[str]:
-    """Return a name for each tool, given as its server and its own name."""
-    own = Counter(tool for _, tool in tools)
-    names: list[str] = []
-    for number, (server, tool) in enumerate(tools, start=1):
-        wanted = tool if own[tool] == 1 else f"{server}__{tool}"
-        legal = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)[:NAME_LENGTH]
-        is_taken = legal in (REPLY_TO_USER, *names)
-        names.append(f"{number}_{legal}"[:NAME_LENGTH] if is_taken else legal)
-    return names
+def _told_apart(tools: list[OfferedTool]) -> list[OfferedTool]:
+    """Return the tools under names that no two of them have."""
+    own = Counter(one.name for one in tools)
+    named: dict[str, OfferedTool] = {}
+    for number, one in enumerate(tools, start=1):
+        name = one.name if own[one.name] == 1 else f"{one.server}__{one.name}"
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH]
+        if name == REPLY_TO_USER or name in named:
+            name = f"{number}_{name}"[:NAME_LENGTH]
+        named[name] = replace(one, name=name)
+    return [*named.values()]
 
 
 def _without_references(part: Any, root: Mapping[str, Any], followed: int = 0) -> Any:
