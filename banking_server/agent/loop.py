@@ -1,4 +1,4 @@
-"""The recursive agent: it goes on for as long as the model's replies ask for tool calls.
+"""The agent: it goes on for as long as the model's replies ask for tool calls.
 
     agent = Agent(endpoint, await Toolbox.gather({"bank": client}))
     run = await agent.ask("What do I have in my savings account?")
@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 import anyio
+from mcp.types import TextContent
 
 from banking_server.agent import prompt
 from banking_server.agent.endpoint import Endpoint, Message, ModelUnavailable, OnText
@@ -473,7 +474,14 @@ class _Request:
             self.spent = {one: why for one, why in self.spent.items() if why != "read"}
             self.spent[key] = "changed"
         self.run.calling = None
-        self.agent._names.learn(tool.server, prompt.visible(step.without_words()))
+        seen = prompt.visible(step.without_words())
+        self.agent._names.learn(tool.server, seen)
+        if seen.is_error:
+            # What the model has made up, an error only repeats.
+            given = {str(value) for value in step.arguments.values()}
+            texts = [one.text for one in seen.content if isinstance(one, TextContent)]
+            told = {id_ for text in texts for id_ in _LIKE_AN_ID.findall(text)}
+            self.agent._names.hear(tool.server, *told - given)
         self.note(Called("model" if step.level == 1 else "directive", tool.server, step))
 
 

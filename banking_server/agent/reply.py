@@ -5,7 +5,8 @@ A reply asks for a **call** if it holds a JSON object of one of these shapes, an
     {"tool": "list_accounts", "arguments": {}}
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
-`{"name", "arguments"}` is read as well: models trained on function calling fall back to it. Words
+`{"name", "arguments"}` and `{"name", "parameters"}` are read as well: models trained on function
+calling fall back to them. Words
 before the object are what the model says to the user with the call. Words after it, or what is not
 valid JSON, make the intent doubtful: the model is asked what it means, and nothing is guessed.
 
@@ -33,10 +34,15 @@ OURS: Final = (
     REPLY_TO_USER,
     "The user's request was:",
     "Not called yet:",
-    "the next call that it needs",
+    "If all of it is done",
+    "nothing that was not asked for",
     "The calls for this request are over",
+    "Answer it now, from the results",
     "No call was made:",
-    "The user declined the call of",
+    "that repeats the",
+    "was not called yet",
+    "Tell the user so",
+    "do not make it again",
     "The server named a next step",
 )
 """What the model is told by this program, and what stands in no answer to a user."""
@@ -49,7 +55,7 @@ _FENCE_BEFORE: Final = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_AFTER: Final = re.compile(r"\A\s*```")
 _MAY_BE_A_CALL: Final = re.compile(
     r"""\A(?:```[\w-]*\s*)?(?P<first>\{)|\{\s*["'“]?(?:tool|mcp|response|arguments)["'”]?\s*:"""
-    r"""|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"arguments"\s*:"""
+    r"""|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters)"\s*:"""
 )
 
 
@@ -174,8 +180,9 @@ def _read_object(value: dict[str, Any], said: str) -> str | CallRequest | None:
     if isinstance(mcp, dict):
         said = response if isinstance(response, str) else said
         name, arguments = mcp.get("tool"), mcp.get("params", {})
-    elif "tool" in value or ("name" in value and "arguments" in value):
-        name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
+    elif "tool" in value or ("name" in value and {"arguments", "parameters"} & value.keys()):
+        name = value.get("tool", value.get("name"))
+        arguments = value.get("arguments", value.get("parameters", {}))
     else:
         return None
     if not isinstance(name, str) or not name:

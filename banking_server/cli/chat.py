@@ -14,7 +14,6 @@ from banking_server.cli.client import (
     CommandArgument,
     InsecureOption,
     TimeoutOption,
-    TrustOption,
     UnadvertisedOption,
     chosen_server,
     silence_libraries,
@@ -41,6 +40,14 @@ PromptOption = Annotated[
         help="Make this one request, and end; - for all of standard input as one request.",
     ),
 ]
+ReadingOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-hints",
+        help="Do not ask before a call that the server marks as read-only. This bank is always "
+        "trusted.",
+    ),
+]
 AgentOption = Annotated[
     str | None,
     typer.Option("--agent", metavar="ID", help="Which agent to use, if the file has several."),
@@ -55,7 +62,7 @@ def chat(
     config: ConfigOption = None,
     agent_id: AgentOption = None,
     follow_unadvertised: UnadvertisedOption = False,
-    trust_hints: TrustOption = False,
+    trust_hints: ReadingOption = False,
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     database: DatabaseOption = None,

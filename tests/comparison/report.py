@@ -56,10 +56,14 @@ _PERSON = re.compile(r"\bI(?:'ll|'d| will| need| want| would| have to)\b")
 
 _ID = re.compile(r"\b[a-z]+_[0-9a-f]{16}\b")
 
-_AGENT = re.compile(
-    r"\b(?:agent|representative|handoff|call(?:ed)? (?:you )?back|callback)\b", re.I
-)
-"""What an answer has to name where an agent was asked for."""
+_COMES = {
+    "callback": re.compile(r"call(?:ed|ing)? (?:you )?back|callback|contact you", re.I),
+    "realtime": re.compile(r"speak|talk|connect|as soon as one is free", re.I),
+}
+"""What an answer has to say of the agent who was asked for, by what the customer chose."""
+
+_NONE_COMES = re.compile(r"n't\b|\b(?:no|not|cannot|please (?:call|contact|speak))\b", re.I)
+"""What says that nobody comes, or asks the customer for the next step."""
 
 _MOVED = re.compile(
     r"\b(?:transferred|moved|posted|sent)\b|\b(?:transfer|payment|money|it)\b.*"
@@ -78,9 +82,10 @@ _NOT_YET = re.compile(
 def told_truly(run: Run) -> bool:
     """Say whether a run that is right also ended in an answer that says what became of it.
 
-    The rules are strict: an answer has to name the agent who was asked for, or the amount that was
-    moved; to say that money has moved where it has, and only there; and to give no id that the
-    bank does not have. It must not repeat the request, nor speak as the customer.
+    The rules are strict: an answer has to say that the agent will come as the customer chose, or to
+    name the amount that was moved; to say that money has moved where it has, and only there; and to
+    give no id that the bank does not have, and no other account's name. It must not repeat the
+    request, nor speak as the customer.
     """
     case, answer = _case(run), run["answer"] or ""
     known = {one for (one,) in run["stored"]["ids"]}
@@ -88,10 +93,14 @@ def told_truly(run: Run) -> bool:
         return False
     if _PERSON.search(answer) or case.words.casefold() in answer.casefold():
         return False
+    others = [name for id_, name in NAMES.items() if id_ not in (case.source, case.target)]
+    if any(name.casefold() in answer.casefold() for name in others):
+        return False
     sentences = re.split(r"(?<=[.!?])\s+", answer)
     moved = any(_MOVED.search(one) and not _NOT_YET.search(one) for one in sentences)
     if case.task != Task.TRANSFER:
-        return not moved and _AGENT.search(answer) is not None
+        comes = (one for one in sentences if _COMES[case.connection].search(one))
+        return not moved and any(not _NONE_COMES.search(one) for one in comes)
     numbers = re.findall(r"\d[\d,]*(?:\.\d+)?", _ID.sub("", answer))
     amounts = {Decimal(number.replace(",", "")) for number in numbers}
     return moved and Decimal(case.amount) / 100 in amounts

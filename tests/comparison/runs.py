@@ -39,7 +39,10 @@ STORED = {
 }
 """What of the database is kept."""
 
-MAKING = (":/banking_server", *(f"{name}.py" for name in ("person", "runs", "tasks", "ways")))
+MAKING = (
+    *(":/banking_server", ":/data", ":(top,exclude)banking_server/**.md"),
+    *(f"{name}.py" for name in ("person", "runs", "tasks", "ways")),
+)
 """The files that decide how a run ends, beside its words."""
 
 
@@ -127,10 +130,8 @@ def _git(*arguments: str) -> str:
 
 
 def read(path: Path) -> list[Run]:
-    """Return the runs of a file. A last line that was not written to its end is cut off."""
-    *lines, torn = path.read_text(encoding="utf-8").split("\n")
-    if torn:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    """Return the runs of a file, without a last line that was not written to its end."""
+    *lines, _torn = path.read_text(encoding="utf-8").split("\n")
     return [json.loads(line) for line in lines]
 
 
@@ -164,6 +165,8 @@ async def make_all(
     would be no comparison.
     """
     path.touch()  # If it cannot be written, before the first run.
+    whole, end, _torn = path.read_text(encoding="utf-8").rpartition("\n")
+    path.write_text(whole + end, encoding="utf-8")
     kept = read(path)
     here = conditions(settings, about)
     for run in kept:

@@ -6,14 +6,14 @@ means a text with such values in it.
 
 JMESPath is widely known (the AWS and Azure command lines use it), has a written grammar, and is one
 small package. The caller writes the expression, so its cost must be limited. The cost of the whole
-language is not: each `[@, @][]` doubles a list. So only a part is supported, in which no list is
-longer than its source: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`, `!`, literals and
-seven functions. A text grows only by the literal of `join`, and by what `to_string` escapes. The
-separator of `join` must be a literal, since a long one from the results would be repeated. In this
-part each node of an expression visits each value at most once. So the cost is about the length of
-the expression times the size of the results. `Results` adds up these products for one call, before
-it evaluates an expression. A process with a deadline would allow the whole language. But each call
-would cost a process and a copy of the results, and a slow machine would refuse more of them.
+language is not: each `[@, @][]` doubles a list. So only a part is supported, which makes no list of
+more values than its source: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`, `!`,
+literals and seven functions. A text grows only by the literal of `join`, and by what `to_string`
+escapes. The separator of `join` must be a literal, since a long one from the results would be
+repeated. In this part each node of an expression visits each value at most once. So the cost is
+about the length of the expression times the size of the results. `Results` adds up these products
+for one call, before it evaluates an expression. A process with a deadline would allow the whole
+language. But each call would cost a process and a copy of the results.
 """
 
 import json
@@ -38,7 +38,7 @@ MAX_EXPRESSION: Final = 500
 """The most characters of one expression."""
 
 MAX_WORK: Final = 100_000_000
-"""The most work of one call: characters of expressions times those of results; some 0.3 s."""
+"""The most work of one call: the length of each expression plus 10, times that of the results."""
 
 _FUNCTIONS: Final = {
     **dict.fromkeys(("contains", "join"), 2),
@@ -78,7 +78,7 @@ class Results:
 
         Raises `ArgumentNotFound` if it cannot be evaluated, or would take too much work.
         """
-        self._left -= len(expression) * len(json.dumps(self.list))
+        self._left -= (10 + len(expression)) * len(json.dumps(self.list))
         why = "the expressions of this call take too much work. Make several calls"
         try:
             if self._left >= 0:
