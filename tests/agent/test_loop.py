@@ -10,7 +10,7 @@ from banking_server.agent.prompt import answer_now
 
 from ..kit.model import Reply, call, error, native
 from .shop import SECRET, TITLE
-from .support import Consent, not_called, scene
+from .support import not_called, scene
 
 pytestmark = pytest.mark.anyio
 
@@ -36,11 +36,12 @@ async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
     assert (oak["role"], oak["content"]) == ("tool", "Result of price:\noak costs 80 EUR")
 
 
-async def test_a_reply_is_held_to_the_tools_and_its_text_is_streamed() -> None:
-    async with scene([call("price", door="oak"), ANSWER], stream=True) as s:
+async def test_a_reply_is_held_to_the_tools_unless_refused_and_its_text_is_streamed() -> None:
+    async with scene([error(400, "no such type"), call("price", door="oak"), ANSWER]) as s:
         assert (await s.agent.ask("What is oak?")).answer == "80 EUR."
     assert s.shown[-1] == "80 EUR."
     assert all("80 EUR.".startswith(text) for text in s.shown), "nothing of a call is shown"
+    assert ["response_format" in request for request in s.model.requests] == [True, False, False]
     held = s.model.requests[0]["response_format"]
     assert held["type"] == "json_schema"
     options = held["json_schema"]["schema"]["anyOf"]
@@ -48,29 +49,20 @@ async def test_a_reply_is_held_to_the_tools_and_its_text_is_streamed() -> None:
     assert price["properties"]["arguments"]["properties"]["currency"]["enum"] == ["EUR", "USD"]
 
 
-async def test_an_endpoint_that_rejects_the_schema_is_asked_without() -> None:
-    async with scene([error(400, "no such type"), "One.", "Two."]) as s:
-        first, second = await s.agent.ask("1"), await s.agent.ask("2")
-    assert (first.answer, second.answer) == ("One.", "Two.")
-    assert ["response_format" in request for request in s.model.requests] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("reply", "told"),
-    [
-        (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
-        (call("for_the_app"), "no tool 'for_the_app'"),
-        (call("buy"), "'door' is a required property"),
-        (call("buy", door="a") + call("buy", door="b"), "goes on after"),
-    ],
-)
-async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: str) -> None:
-    async with scene([reply, call("buy", door="oak"), "Bought."]) as s:
+async def test_a_bad_call_is_never_made_and_the_model_is_told() -> None:
+    bad = {
+        call("sell", door="oak"): "no tool 'sell'; the tools are: price",
+        call("for_the_app"): "no tool 'for_the_app'",
+        call("buy"): "'door' is a required property",
+        call("buy", door="a") + call("buy", door="b"): "goes on after",
+    }
+    async with scene([*bad, call("buy", door="oak"), "Bought."]) as s:
         run = await s.agent.ask("Buy an oak door.")
     assert run.answer == "Bought."
     assert s.calls == [("buy", {"door": "oak"})]
-    assert told in s.told[1]
-    assert told in not_called(run)[0]
+    for problem, told, noted in zip(bad.values(), s.told[1:5], not_called(run), strict=True):
+        assert problem in told
+        assert problem in noted
 
 
 # --- directives and consent -----------------------------------------------------------------------
@@ -82,6 +74,7 @@ async def test_a_directive_is_followed_without_asking_the_model() -> None:
     assert run.answer == "It is ordered."
     ordered = {"door": "oak", "reason": "out of stock"}
     assert s.calls == [("reserve", {"door": "oak"}), ("order", ordered)]
+    assert s.consent.asked == [("order", ordered)]
     assert [(c.by, c.step.tool, c.step.level) for c in run.calls] == [
         ("model", "reserve", 1),
         ("directive", "order", 2),
@@ -106,48 +99,51 @@ async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None
     assert "was not made" in s.told[-1]
 
 
-async def test_hints_that_are_not_trusted_decide_nothing() -> None:
-    consent = Consent()
-    script = [call("price", door="oak"), call("reserve", door="oak"), "Ordered."]
-    async with scene(script, consent=consent, trust=False) as s:
-        await s.agent.ask("Reserve oak.")
-    assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
-
-
-@pytest.mark.parametrize(("trust", "called"), [(False, []), (True, ["price", "reserve"])])
+@pytest.mark.parametrize(
+    ("trust", "can_ask", "called"),
+    [
+        (False, True, ["price", "reserve", "order"]),
+        (False, False, []),
+        (True, False, ["price", "reserve"]),
+    ],
+)
 async def test_where_nobody_can_be_asked_only_what_reads_is_called(
-    trust: bool, called: list[str]
+    trust: bool, can_ask: bool, called: list[str]
 ) -> None:
-    """Though an order is annotated as harmless: a directive's call is asked for all the same."""
-    script = [call("price", door="oak"), call("reserve", door="oak"), "I cannot."]
-    async with scene(script, consent=None, trust=trust) as s:
+    """What a server says of a tool counts only if it is trusted."""
+    script = [call("price", door="oak"), call("reserve", door="oak"), "Done."]
+    async with scene(script, can_ask=can_ask, trust=trust) as s:
         run = await s.agent.ask("Reserve oak.")
     assert s.called == called
-    assert "Nobody can be asked for consent here" in s.model.requests[0]["messages"][0]["content"]
-    if not trust:
+    assert [tool for tool, _ in s.consent.asked] == (called if can_ask else [])
+    system = s.model.requests[0]["messages"][0]["content"]
+    assert ("Nobody can be asked for consent here" in system) is not can_ask
+    if not called:
         assert "price was not called. Nobody can be asked" in s.told[1]
         assert not_called(run)[0] == "Not called: price. Nobody can be asked here."
 
 
 async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unasked() -> None:
     """Nor by a chain (TC-C-55)."""
-    consent = Consent()
     script = [call("pay", amount=80), call("pay", amount=80), "?", call("pay", amount=80), "Paid."]
-    async with scene(script, consent=consent) as s:
+    async with scene(script) as s:
         s.agent.call_timeout = 0.3
         assert (await s.agent.ask("Pay.")).answer == "?"
-        assert (s.called, consent.again) == (["pay"], 0)
+        assert (s.called, s.consent.again) == (["pay"], 0)
         assert (await s.agent.ask("Pay all the same.")).answer == "Paid."
-    assert (s.called, consent.again) == (["pay", "pay"], 1)
+    assert (s.called, s.consent.again) == (["pay", "pay"], 1)
 
 
 async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
-    async with scene([call("code"), "You have your code."]) as s:
+    """Also where the model is told the ids that it could have meant."""
+    script = [call("code"), call("deliver", delivery_id="o_1"), "You have your code."]
+    async with scene(script) as s:
         run = await s.agent.ask("Give me a code.")
     assert SECRET in str(run.calls[0].step.result)
     assert "431" not in s.model.told
     assert "[shown to the user, and not to you]" in s.told[1]
     assert '"made": true' in s.told[1]
+    assert "is no id that the server or the user has named" in s.told[2]
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -155,7 +151,8 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
 
 async def test_turns_are_bounded() -> None:
     script = [call("price", door="oak"), call("sell"), "Never asked for."]
-    async with scene(script, bounds=Bounds(turns=2)) as s:
+    async with scene(script) as s:
+        s.agent.bounds = Bounds(turns=2)
         run = await s.agent.ask("Go on.")
     assert (run.answer, len(s.model.requests)) == (None, 2)
     assert run.report() == "The model has replied 2 times. Done so far: price (by the model)."
@@ -163,7 +160,8 @@ async def test_turns_are_bounded() -> None:
 
 async def test_time_is_bounded_while_a_tool_is_called() -> None:
     pay = native("pay", amount=1)
-    async with scene([pay, "I am back."], bounds=Bounds(seconds=0.5), tools="native") as s:
+    async with scene([pay, "I am back."], tools="native") as s:
+        s.agent.bounds = Bounds(seconds=0.5)
         run = await s.agent.ask("Wait.")
         again = await s.agent.ask("Are you there?")
     assert "The 0.5 seconds for this request are over." in run.report()
@@ -198,7 +196,8 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
 async def test_the_oldest_requests_are_left_out_and_old_messages_are_cut() -> None:
     long = "oak " * 500
     script = ["One.", *[call("buy", door=long + each) for each in "ab"], "Two.", "Three."]
-    async with scene(script, bounds=Bounds(history=6_000)) as s:
+    async with scene(script) as s:
+        s.agent.bounds = Bounds(history=6_000)
         for request in ("First", "Second", "Third"):
             assert (await s.agent.ask(request)).answer is not None
     sent = [[one["content"] for one in request["messages"]] for request in s.model.requests]

@@ -11,7 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from banking_server.agent import Agent, Endpoint, Toolbox, load_agent
 
 from ..kit.model import scripted_model
-from .support import CONSENTS, settings
+from .support import Consent, settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -69,7 +69,7 @@ async def test_the_seeds_agent_makes_its_calls_until_a_reply_has_none(tmp_path: 
         async with Endpoint(settings(model.url)) as endpoint, Client(mcp) as client:
             toolbox = await Toolbox.gather({"smart_filesystem": client}, allowed=told.tools)
             prompt = told.system_prompt
-            agent = Agent(endpoint, toolbox, consent=CONSENTS, system_prompt=prompt)
+            agent = Agent(endpoint, toolbox, consent=Consent(), system_prompt=prompt)
             run = await agent.ask("Create a report with my tasks")
     assert run.answer == json.loads(REPLIES[-1])["response"]
     assert written == {"~/workspace/report.json": "..."}

@@ -44,14 +44,7 @@ class Silence:
     """No response before the test is over."""
 
 
-@dataclass(frozen=True)
-class Endless:
-    """A streamed reply that never stops."""
-
-    piece: str
-
-
-Action = str | Reply | Raw | Silence | Endless
+Action = str | Reply | Raw | Silence
 Script = Sequence[Action] | Callable[[dict[str, Any]], Action]
 
 
@@ -138,10 +131,6 @@ class _Handler(Handler):
                     self.model.silent.set()
                     self.model.over.wait(30)
                     self.close_connection = True
-                case Endless():
-                    self.begin_stream()
-                    while not self.model.over.is_set():
-                        self._event(_chunk({"content": action.piece}))
                 case Reply() if path in EVENTS:
                     self.begin_stream()
                     for event in EVENTS[path](request, action):
