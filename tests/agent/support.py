@@ -7,22 +7,10 @@ from typing import Any
 
 from mcp import Client
 
-from banking_server.agent import (
-    Agent,
-    Endpoint,
-    ModelSettings,
-    Note,
-    OfferedTool,
-    Run,
-    Toolbox,
-)
+from banking_server.agent import Agent, Endpoint, ModelSettings, Note, OfferedTool, Run, Toolbox
 
 from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop import Calls, shop
-
-
-def settings(url: str, **more: Any) -> ModelSettings:
-    return ModelSettings(**{"url": url, "name": "scripted", "tools": "prompt"} | more)
 
 
 def not_called(run: Run) -> list[str]:
@@ -81,10 +69,8 @@ async def scene(
     server, calls = shop()
     calls.clear()
     with scripted_model(script) as model:
-        async with (
-            Endpoint(settings(model.url, **more)) as endpoint,
-            Client(server) as client,
-        ):
+        settings = ModelSettings(url=model.url, name="scripted", **more)
+        async with Endpoint(settings) as endpoint, Client(server) as client:
             trusted = ["shop"] if trust else ()
             toolbox = await Toolbox.gather({"shop": client}, trusted=trusted, allowed=allowed)
             consent, shown = Consent(), list[str]()

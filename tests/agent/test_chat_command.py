@@ -9,17 +9,9 @@ from pathlib import Path
 import pytest
 
 from ..kit.command import PATIENCE, Cli, Ended, command
-from ..kit.model import (
-    Action,
-    Reply,
-    Script,
-    ScriptedModel,
-    Silence,
-    error,
-    native,
-    scripted_model,
-)
+from ..kit.model import Reply, Script, ScriptedModel, Silence, error, native, scripted_model
 from ..kit.terminal import Terminal
+from ..kit.words import FROM_LOCKED, LOCKED, PREPARE
 
 
 def settings(model: ScriptedModel) -> dict[str, str]:
@@ -51,13 +43,8 @@ def piped(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Piped:
 def test_the_banks_story_in_a_terminal(tmp_path: Path, database: Path) -> None:
     """One call by the model, the directive does the rest; then Ctrl-C, `/save`, and the end."""
     script: Script = [
-        "**Today.**\n\n- [x](http://a.example)",
-        native(
-            "prepare_money_transfer",
-            fromAccountId="acc_checking_001",
-            toAccountId="acc_savings_001",
-            amount=100,
-        ),
+        "**Today.**",
+        native(PREPARE, **FROM_LOCKED),
         "An agent will call you.",
         Silence(),
         "Still here.",
@@ -70,10 +57,9 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path, database: Path) -> None:
             terminal.wait_for("you> ")
             terminal.type("Hi")
             terminal.wait_for("   \x1b[1mToday.\x1b[0m\n")
-            terminal.wait_for("\x1b[94mx\x1b[0m (\x1b[4;34mhttp://a.example\x1b[0m)\n")
 
             terminal.wait_for("you> ")
-            terminal.type("Move 100 from acc_checking_001 to acc_savings_001.")
+            terminal.type(f"Move 250 dollars from {LOCKED}.")
             terminal.wait_for("1. prepare_money_transfer")
             terminal.wait_for("because  the model asked for it")
             terminal.wait_for('"prepare_money_transfer" may change something. Call it? [y/N] ')
@@ -114,7 +100,6 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path, database: Path) -> None:
     assert "I'm sorry" not in model.told
     assert "A customer service agent will call you back." in model.told
     assert model.last_message() == "Think for ever."
-    assert "half a line" not in model.told
     assert "Traceback" not in terminal.screen
 
 
@@ -145,26 +130,17 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
         assert noise not in ended.out + ended.err
     # What is no text is no end, and commands are not for the model.
     assert model.last_message() == "\ufffd?"
-    saved = file.read_text("utf-8")
-    assert saved.count("## Request") == 2
-    assert "Call of list_accounts, decided by the model:" in saved
+    assert "Call of list_accounts, decided by the model:" in file.read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("prompt", "stdin", "reply", "code", "out"),
-    [
-        ("Hello?", "never read", "Hi.", 0, "Hi.\n"),
-        ("-", " Hello?\nAnd:\nthis. \n", "Hi.", 0, "Hi.\n"),
-        ("Hello?", "", error(404), 1, ""),
-    ],
-)
-def test_one_request(
-    piped: Piped, prompt: str, stdin: str, reply: Action, code: int, out: str
-) -> None:
-    with scripted_model([reply]) as model:
-        ended = piped(model, "--prompt", prompt, stdin=stdin)
-    assert (ended.code, ended.out) == (code, out)
-    assert model.last_message() == (stdin.strip() if prompt == "-" else prompt)
+def test_one_request(piped: Piped) -> None:
+    with scripted_model(["Hi.", error(404)]) as model:
+        ended = piped(model, "--prompt", "-", stdin=" Hello?\nAnd:\nthis. \n")
+        assert (ended.code, ended.out) == (0, "Hi.\n")
+        assert model.last_message() == "Hello?\nAnd:\nthis."
+        ended = piped(model, "--prompt", "Hello?", stdin="never read")
+        assert (ended.code, ended.out) == (1, "")
+        assert model.last_message() == "Hello?"
 
 
 def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: str) -> None:

@@ -1,7 +1,5 @@
 """An id that nobody has named goes back to the model once; then a person is asked."""
 
-from typing import Any
-
 import pytest
 
 from banking_server.agent.prompt import reminder
@@ -14,7 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 NAMED, DATED = {"delivery_id": "rx_200"}, {"delivery_id": "rx_200", "on": "2030-01-02"}
 
 
-async def test_what_nobody_named_goes_back_with_the_tool_that_lists_it() -> None:
+async def test_what_nobody_named_goes_back_once_and_then_the_person_is_asked() -> None:
     """A name in the user's words is no id. A date goes back when the ids are right."""
     script = [
         call("deliver", delivery_id="elm", on="2030-01-02"),
@@ -24,9 +22,13 @@ async def test_what_nobody_named_goes_back_with_the_tool_that_lists_it() -> None
         call("deliver", **NAMED, on="now"),
         call("deliver", **NAMED, on=""),
         "It is on its way.",
+        call("deliver", delivery_id="rx_20"),
+        call("deliver", delivery_id="rx_20"),
+        "No.",
     ]
     async with scene(script) as s:
         run = await s.agent.ask("My elm door, please.")
+        again = await s.agent.ask("And the other one.")
     assert "is no id that the server or the user has named" in s.told[1]
     assert "Call list_deliveries first: it lists them." in s.told[1]
     # A call that was sent back is not forgotten.
@@ -38,40 +40,32 @@ async def test_what_nobody_named_goes_back_with_the_tool_that_lists_it() -> None
     )
     assert all(leave_out in one for one in s.told[4:6])
     assert run.answer == "It is on its way."
-    # Nobody was asked about what was invented, and what stood in plain text is known.
-    assert s.calls == [("deliver", NAMED)]
-    assert s.consent.asked == [("list_deliveries", {}), ("deliver", NAMED)]
-
-
-async def test_it_goes_back_once_with_the_ids_and_then_the_person_is_asked() -> None:
-    wrong = call("deliver", delivery_id="rx_20")
-    async with scene([call("list_deliveries"), wrong, wrong, "No."]) as s:
-        run = await s.agent.ask("Deliver.")
-    assert "The ids that the server has returned so far: rx_100 (an oak door)" in s.told[2]
-    assert s.consent.asked[-1] == ("deliver", {"delivery_id": "rx_20"})
-    assert s.called == ["deliver"]
-    assert len(not_called(run)) == 1
+    assert "The ids that the server has returned so far: rx_100 (an oak door)" in s.told[8]
+    assert (again.answer, len(not_called(again))) == ("No.", 1)
+    # What stood in plain text is known. Nobody was asked about the rest before the model was.
+    asked = [NAMED, {"delivery_id": "rx_20"}]
+    assert s.calls == [("deliver", arguments) for arguments in asked]
+    assert s.consent.asked == [("list_deliveries", {}), *s.calls]
 
 
 @pytest.mark.parametrize(
-    ("words", "arguments", "sent_back"),
+    ("words", "wanted", "sent_back"),
     [
-        ("rx_200. From Everyday Checking, please.", DATED, True),
-        ("rx_200. On Friday.", DATED, False),
-        ("rx_200, 2030-01-02!", DATED, False),
-        ("INV/2024/7.", {"delivery_id": "INV/2024/7"}, False),
-        ("88.213.", {"delivery_id": "88.213"}, False),
-        ("ada@example.org.", {"delivery_id": "ada@example.org"}, False),
+        ("rx_200. From Everyday Checking.", call("deliver", **DATED), True),
+        ("rx_200. On Friday.", call("deliver", **DATED), False),
+        ("Oak, since it is Broken.", call("order", door="Oak", reason="broken"), False),
+        ("INV/2024/7.", call("deliver", delivery_id="INV/2024/7"), False),
+        ("88.213.", call("deliver", delivery_id="88.213"), False),
+        ("ada@example.org.", call("deliver", delivery_id="ada@example.org"), False),
     ],
 )
 async def test_what_the_user_names_does_not_go_back(
-    words: str, arguments: dict[str, Any], sent_back: bool
+    words: str, wanted: str, sent_back: bool
 ) -> None:
-    wanted = call("deliver", **arguments)
     async with scene([wanted, *[wanted] * sent_back, "Done."]) as s:
         run = await s.agent.ask(f"Deliver {words}")
     assert bool(not_called(run)) is sent_back
-    assert (s.called, run.answer) == (["deliver"], "Done.")
+    assert (len(s.calls), run.answer) == (1, "Done.")
 
 
 @pytest.mark.parametrize(

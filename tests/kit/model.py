@@ -34,9 +34,8 @@ class Reply:
 class Raw:
     """Any HTTP response at all."""
 
-    body: bytes | str
+    body: str
     status: int = 200
-    content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -144,8 +143,8 @@ class _Handler(Handler):
             self.close_connection = True
 
     def _send(self, raw: Raw) -> None:
-        body = raw.body.encode() if isinstance(raw.body, str) else raw.body
-        self.answer(raw.status, body, {"content-type": raw.content_type, **raw.headers})
+        headers = {"content-type": "application/json", **raw.headers}
+        self.answer(raw.status, raw.body.encode(), headers)
 
     def _event(self, data: dict[str, Any] | str) -> None:
         text = data if isinstance(data, str) else json.dumps(data)
