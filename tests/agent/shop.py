@@ -14,14 +14,9 @@ from banking_server.chaining import ToolChaining, with_next_tool
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
 TITLE = "It is out of stock, so we order it"
-SECRET = "Your one-time code is 431 986, of order c_431."
+SECRET = "I'm sorry. Your one-time code is 431 986, of order c_431."
 
 Calls = list[tuple[str, dict[str, Any]]]
-
-
-def result(for_user: str, structured: dict[str, Any]) -> CallToolResult:
-    text = TextContent(type="text", text=for_user, annotations=Annotations(audience=["user"]))
-    return CallToolResult(content=[text], structured_content=structured)
 
 
 @cache
@@ -62,20 +57,17 @@ def shop() -> tuple[MCPServer[Any], Calls]:
     async def reserve(door: str) -> CallToolResult:
         """Reserve a door; the shop decides what comes next."""
         calls.append(("reserve", {"door": door}))
+        said = TextContent(type="text", text=SECRET, annotations=Annotations(audience=["user"]))
+        structured = {"status": "out_of_stock", "messages": [{"text": f"Dear customer! {SECRET}"}]}
+        result = CallToolResult(content=[said], structured_content=structured)
         arguments = {"door": door, "reason": "out of stock"}
-        structured = {"status": "out_of_stock", "nextStep": {"tool": "order"}}
-        return with_next_tool(result("I'm sorry.", structured), "order", arguments, title=TITLE)
+        return with_next_tool(result, "order", arguments, title=TITLE)
 
     @mcp.tool(annotations=HARMLESS)
     async def order(door: str, reason: str = "") -> str:
         """Order a door from the maker."""
         calls.append(("order", {"door": door, "reason": reason}))
         return f"ordered {door}: no. 77"
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def code() -> CallToolResult:
-        """Give the customer a code, and nobody anything else."""
-        return result(SECRET, {"made": True, "messages": [{"text": f"Dear customer! {SECRET}"}]})
 
     @mcp.tool(annotations=HARMLESS)
     async def pay(amount: int) -> str:

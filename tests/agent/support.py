@@ -2,49 +2,33 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp import Client
 
-from banking_server.agent import (
-    Agent,
-    Bounds,
-    CallPolicy,
-    Endpoint,
-    ModelSettings,
-    Note,
-    OfferedTool,
-    Run,
-    Toolbox,
-)
+from banking_server.agent import Agent, Endpoint, ModelSettings, Note, OfferedTool, Run, Toolbox
 
 from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop import Calls, shop
-
-
-def settings(url: str, **more: Any) -> ModelSettings:
-    return ModelSettings(**{"url": url, "name": "scripted", "tools": "prompt"} | more)
 
 
 def not_called(run: Run) -> list[str]:
     return [entry.text for entry in run.transcript if isinstance(entry, Note)]
 
 
+@dataclass
 class Consent:
-    """A host that consents, and can also be asked about a call whose effect is unknown."""
+    """A host that consents, and keeps what it was asked."""
 
-    def __init__(self) -> None:
-        self.calls: Calls = []
-        self.again = 0
+    asked: Calls = field(default_factory=Calls)
+    again: int = 0
+    """How often it was asked about a call whose effect is unknown."""
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
-        self.calls.append((tool.name, arguments))
+        self.asked.append((tool.name, arguments))
         self.again += again
         return True
-
-
-BOUNDS, CONSENTS = Bounds(), Consent()
 
 
 @dataclass
@@ -53,6 +37,7 @@ class Scene:
 
     model: ScriptedModel
     agent: Agent
+    consent: Consent
     calls: Calls
     shown: list[str]
 
@@ -71,28 +56,24 @@ class Scene:
 async def scene(
     script: Script,
     *,
-    bounds: Bounds = BOUNDS,
-    consent: CallPolicy | None = CONSENTS,
+    can_ask: bool = True,
     trust: bool = True,
     allowed: Collection[str] | None = None,
-    stream: bool = False,
     **more: Any,
 ) -> AsyncIterator[Scene]:
     """Connect a scripted model with the shop, in memory. `more` are settings of the model.
 
     What the shop says of its tools counts if `trust` is set. The model is offered the `allowed`
-    tools.
+    tools. Unless `can_ask` is set, nobody can be asked for consent.
     """
     server, calls = shop()
     calls.clear()
     with scripted_model(script) as model:
-        async with (
-            Endpoint(settings(model.url, **more)) as endpoint,
-            Client(server) as client,
-        ):
+        settings = ModelSettings(url=model.url, name="scripted", **more)
+        async with Endpoint(settings) as endpoint, Client(server) as client:
             trusted = ["shop"] if trust else ()
             toolbox = await Toolbox.gather({"shop": client}, trusted=trusted, allowed=allowed)
-            shown: list[str] = []
-            on_text = shown.append if stream else None
-            agent = Agent(endpoint, toolbox, bounds=bounds, consent=consent, on_text=on_text)
-            yield Scene(model, agent, calls, shown)
+            consent, shown = Consent(), list[str]()
+            asked = consent if can_ask else None
+            agent = Agent(endpoint, toolbox, consent=asked, on_text=shown.append)
+            yield Scene(model, agent, consent, calls, shown)

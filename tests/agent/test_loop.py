@@ -1,23 +1,26 @@
 """The agent: what it does with the model's replies, and what the model gets to see."""
 
+import re
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.server import Server
+from mcp.types import ListToolsResult, Tool
 
-from banking_server.agent import Bounds
+from banking_server.agent import Bounds, Toolbox, ToolsUnavailable
 from banking_server.agent.prompt import answer_now
 
 from ..kit.model import Reply, call, error, native
 from .shop import SECRET, TITLE
-from .support import Consent, not_called, scene
+from .support import not_called, scene
 
 pytestmark = pytest.mark.anyio
 
 ANSWER = call("reply_to_user", message="80 EUR.")
-
-
-# --- answers and calls ----------------------------------------------------------------------------
+PART = {"type": "object", "properties": {"part": {"$ref": "#/$defs/Part"}}}
+SCHEMA = {**PART, "$defs": {"Part": {**PART, "description": "A part."}}}
 
 
 async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
@@ -36,58 +39,76 @@ async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
     assert (oak["role"], oak["content"]) == ("tool", "Result of price:\noak costs 80 EUR")
 
 
-async def test_a_reply_is_held_to_the_tools_and_its_text_is_streamed() -> None:
-    async with scene([call("price", door="oak"), ANSWER], stream=True) as s:
+async def test_names_are_those_that_endpoints_allow_and_references_are_no_circles() -> None:
+    own = ["a.b", "a/b", "a_b", "x" * 128, "x" * 127 + "y", "grüß"]
+
+    async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[Tool(name=name, input_schema=SCHEMA) for name in own])
+
+    async with Client(Server("s", on_list_tools=list_tools)) as client:
+        toolbox = await Toolbox.gather({"se rv": client})
+        with pytest.raises(ToolsUnavailable, match="No tool and no server has these"):
+            await Toolbox.gather({"se rv": client}, allowed=["none"])
+    made = [offered.name for offered in toolbox.tools]
+    assert len(set(made)) == len(own)
+    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", name) for name in made)
+    assert [offered.tool.name for offered in toolbox.tools] == own
+    words = toolbox.tools[0].in_words()
+    assert "Arguments:\n- part (object, optional): A part.\n  - part (object" in words
+
+
+async def test_the_tools_are_described_and_a_streamed_reply_is_held_to_them_if_it_can_be() -> None:
+    async with scene([error(400, "no such type"), call("price", door="oak"), ANSWER]) as s:
         assert (await s.agent.ask("What is oak?")).answer == "80 EUR."
     assert s.shown[-1] == "80 EUR."
     assert all("80 EUR.".startswith(text) for text in s.shown), "nothing of a call is shown"
+    price = (
+        "Tool: price\n"
+        "Title: Price of a Door\n"
+        "Description: Look up the price of a door.\n"
+        "Arguments:\n"
+        "- door (string, required): The door's name.\n"
+        '- currency (one of "EUR", "USD", optional, default "EUR"): What to pay in.\n'
+        "- pieces (integer, at least 1, at most 9, optional, default 1): Pieces\n\n"
+    )
+    assert price in s.model.requests[0]["messages"][0]["content"]
+    assert ["response_format" in request for request in s.model.requests] == [True, False, False]
     held = s.model.requests[0]["response_format"]
     assert held["type"] == "json_schema"
     options = held["json_schema"]["schema"]["anyOf"]
-    price = next(one for one in options if one["properties"]["tool"] == {"const": "price"})
-    assert price["properties"]["arguments"]["properties"]["currency"]["enum"] == ["EUR", "USD"]
+    schema = next(one for one in options if one["properties"]["tool"] == {"const": "price"})
+    assert schema["properties"]["arguments"]["properties"]["currency"]["enum"] == ["EUR", "USD"]
 
 
-async def test_an_endpoint_that_rejects_the_schema_is_asked_without() -> None:
-    async with scene([error(400, "no such type"), "One.", "Two."]) as s:
-        first, second = await s.agent.ask("1"), await s.agent.ask("2")
-    assert (first.answer, second.answer) == ("One.", "Two.")
-    assert ["response_format" in request for request in s.model.requests] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("reply", "told"),
-    [
-        (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
-        (call("for_the_app"), "no tool 'for_the_app'"),
-        (call("buy"), "'door' is a required property"),
-        (call("buy", door="a") + call("buy", door="b"), "goes on after"),
-    ],
-)
-async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: str) -> None:
-    async with scene([reply, call("buy", door="oak"), "Bought."]) as s:
+async def test_a_bad_call_is_never_made_and_the_model_is_told() -> None:
+    bad = {
+        call("sell", door="oak"): "no tool 'sell'; the tools are: price",
+        call("buy"): "'door' is a required property",
+        call("buy", door="a") + call("buy", door="b"): "goes on after",
+    }
+    async with scene([*bad, call("buy", door="oak"), "Bought."]) as s:
         run = await s.agent.ask("Buy an oak door.")
     assert run.answer == "Bought."
     assert s.calls == [("buy", {"door": "oak"})]
-    assert told in s.told[1]
-    assert told in not_called(run)[0]
+    for problem, told, noted in zip(bad.values(), s.told[1:4], not_called(run), strict=True):
+        assert problem in told
+        assert problem in noted
 
 
-# --- directives and consent -----------------------------------------------------------------------
-
-
-async def test_a_directive_is_followed_without_asking_the_model() -> None:
-    async with scene([call("reserve", door="oak"), "It is ordered."]) as s:
+async def test_a_directive_is_followed_and_kept_from_the_model_as_is_what_is_for_users() -> None:
+    reserve, unknown = call("reserve", door="oak"), call("deliver", delivery_id="o_1")
+    async with scene([reserve, unknown, "Ordered. Which delivery?"]) as s:
         run = await s.agent.ask("Reserve oak.")
-    assert run.answer == "It is ordered."
+    assert run.answer == "Ordered. Which delivery?"
     ordered = {"door": "oak", "reason": "out of stock"}
     assert s.calls == [("reserve", {"door": "oak"}), ("order", ordered)]
+    assert s.consent.asked == [("order", ordered)]
     assert [(c.by, c.step.tool, c.step.level) for c in run.calls] == [
         ("model", "reserve", 1),
         ("directive", "order", 2),
     ]
     # One answer to the one call that the model made, with the fate of the other.
-    [_, told] = s.told
+    told, unnamed = s.told[1:]
     assert "ordered oak: no. 77" in told
     assert '"status": "out_of_stock"' in told
     assert "That call was made for you: do not make it again." in told
@@ -95,6 +116,10 @@ async def test_a_directive_is_followed_without_asking_the_model() -> None:
     assert "Next step" in str(run.calls[0].step.result)
     for directive in ("nextStep", "nextTool", "Next step", TITLE):
         assert directive not in s.model.told
+    assert "[shown to the user, and not to you]" in told
+    assert "is no id that the server or the user has named" in unnamed
+    assert SECRET in str(run.calls[0].step.result)
+    assert "431" not in s.model.told
 
 
 async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None:
@@ -106,56 +131,44 @@ async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None
     assert "was not made" in s.told[-1]
 
 
-async def test_hints_that_are_not_trusted_decide_nothing() -> None:
-    consent = Consent()
-    script = [call("price", door="oak"), call("reserve", door="oak"), "Ordered."]
-    async with scene(script, consent=consent, trust=False) as s:
-        await s.agent.ask("Reserve oak.")
-    assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
-
-
-@pytest.mark.parametrize(("trust", "called"), [(False, []), (True, ["price", "reserve"])])
+@pytest.mark.parametrize(
+    ("trust", "can_ask", "called"),
+    [
+        (False, True, ["price", "reserve", "order"]),
+        (False, False, []),
+        (True, False, ["price", "reserve"]),
+    ],
+)
 async def test_where_nobody_can_be_asked_only_what_reads_is_called(
-    trust: bool, called: list[str]
+    trust: bool, can_ask: bool, called: list[str]
 ) -> None:
-    """Though an order is annotated as harmless: a directive's call is asked for all the same."""
-    script = [call("price", door="oak"), call("reserve", door="oak"), "I cannot."]
-    async with scene(script, consent=None, trust=trust) as s:
-        run = await s.agent.ask("Reserve oak.")
+    """What a server says of a tool counts only if it is trusted."""
+    script = [call("price", door="oak"), call("reserve", door="oak"), "Done."]
+    async with scene(script, can_ask=can_ask, trust=trust) as s:
+        await s.agent.ask("Reserve oak.")
     assert s.called == called
-    assert "Nobody can be asked for consent here" in s.model.requests[0]["messages"][0]["content"]
-    if not trust:
+    assert [tool for tool, _ in s.consent.asked] == (called if can_ask else [])
+    system = s.model.requests[0]["messages"][0]["content"]
+    assert ("Nobody can be asked for consent here" in system) is not can_ask
+    if not called:
         assert "price was not called. Nobody can be asked" in s.told[1]
-        assert not_called(run)[0] == "Not called: price. Nobody can be asked here."
 
 
 async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unasked() -> None:
     """Nor by a chain (TC-C-55)."""
-    consent = Consent()
     script = [call("pay", amount=80), call("pay", amount=80), "?", call("pay", amount=80), "Paid."]
-    async with scene(script, consent=consent) as s:
+    async with scene(script) as s:
         s.agent.call_timeout = 0.3
         assert (await s.agent.ask("Pay.")).answer == "?"
-        assert (s.called, consent.again) == (["pay"], 0)
+        assert (s.called, s.consent.again) == (["pay"], 0)
         assert (await s.agent.ask("Pay all the same.")).answer == "Paid."
-    assert (s.called, consent.again) == (["pay", "pay"], 1)
-
-
-async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
-    async with scene([call("code"), "You have your code."]) as s:
-        run = await s.agent.ask("Give me a code.")
-    assert SECRET in str(run.calls[0].step.result)
-    assert "431" not in s.model.told
-    assert "[shown to the user, and not to you]" in s.told[1]
-    assert '"made": true' in s.told[1]
-
-
-# --- bounds ---------------------------------------------------------------------------------------
+    assert (s.called, s.consent.again) == (["pay", "pay"], 1)
 
 
 async def test_turns_are_bounded() -> None:
     script = [call("price", door="oak"), call("sell"), "Never asked for."]
-    async with scene(script, bounds=Bounds(turns=2)) as s:
+    async with scene(script) as s:
+        s.agent.bounds = Bounds(turns=2)
         run = await s.agent.ask("Go on.")
     assert (run.answer, len(s.model.requests)) == (None, 2)
     assert run.report() == "The model has replied 2 times. Done so far: price (by the model)."
@@ -163,7 +176,8 @@ async def test_turns_are_bounded() -> None:
 
 async def test_time_is_bounded_while_a_tool_is_called() -> None:
     pay = native("pay", amount=1)
-    async with scene([pay, "I am back."], bounds=Bounds(seconds=0.5), tools="native") as s:
+    async with scene([pay, "I am back."], tools="native") as s:
+        s.agent.bounds = Bounds(seconds=0.5)
         run = await s.agent.ask("Wait.")
         again = await s.agent.ask("Are you there?")
     assert "The 0.5 seconds for this request are over." in run.report()
@@ -198,7 +212,8 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
 async def test_the_oldest_requests_are_left_out_and_old_messages_are_cut() -> None:
     long = "oak " * 500
     script = ["One.", *[call("buy", door=long + each) for each in "ab"], "Two.", "Three."]
-    async with scene(script, bounds=Bounds(history=6_000)) as s:
+    async with scene(script) as s:
+        s.agent.bounds = Bounds(history=6_000)
         for request in ("First", "Second", "Third"):
             assert (await s.agent.ask(request)).answer is not None
     sent = [[one["content"] for one in request["messages"]] for request in s.model.requests]

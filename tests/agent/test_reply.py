@@ -11,7 +11,6 @@ from banking_server.agent.reply import CallRequest, Unfit, certain_text, read_re
 
 BALANCE = CallRequest(("get_balance",), {"accountId": "a {1}", "deep": {"x": [1, None]}})
 BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments})
-ANSWER = '{"tool": "reply_to_user", "arguments": {"message": "Two.'
 
 
 @pytest.mark.parametrize(
@@ -19,7 +18,6 @@ ANSWER = '{"tool": "reply_to_user", "arguments": {"message": "Two.'
     [
         (" Your balance is 5.00.\n", "Your balance is 5.00."),
         ('{"name": "Alice", "age": 3}', '{"name": "Alice", "age": 3}'),
-        (f'{ANSWER}"}}}}', "Two."),
         (BALANCE_JSON, BALANCE),
         (f"```json\n{BALANCE_JSON}\n```", BALANCE),
         (BALANCE_JSON.replace('"tool"', '"name"'), BALANCE),
@@ -59,9 +57,5 @@ def test_any_text_can_be_read(text: str) -> None:
         assert isinstance(read_reply(text), str | CallRequest)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [(ANSWER, "Two."), ("Hello <thi", "Hello"), (BALANCE_JSON[:-2], ""), ('{"tool": "rep', "")],
-)
-def test_of_an_unfinished_reply_no_more_is_shown_than_is_certain(text: str, shown: str) -> None:
-    assert certain_text(text) == shown
+def test_of_an_unfinished_reply_no_more_is_shown_than_is_certain() -> None:
+    assert certain_text("Hello <thi") == "Hello"

@@ -8,10 +8,10 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from banking_server.agent import Agent, Endpoint, Toolbox, load_agent
+from banking_server.agent import Agent, Endpoint, ModelSettings, Toolbox, load_agent
 
 from ..kit.model import scripted_model
-from .support import CONSENTS, settings
+from .support import Consent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -66,15 +66,15 @@ async def test_the_seeds_agent_makes_its_calls_until_a_reply_has_none(tmp_path: 
     file.write_text(AGENTS)
     told = load_agent(file)
     with scripted_model(REPLIES) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Client(mcp) as client:
+        settings = ModelSettings(url=model.url, name="scripted")
+        async with Endpoint(settings) as endpoint, Client(mcp) as client:
             toolbox = await Toolbox.gather({"smart_filesystem": client}, allowed=told.tools)
-            prompt = told.system_prompt
-            agent = Agent(endpoint, toolbox, consent=CONSENTS, system_prompt=prompt)
+            agent = Agent(endpoint, toolbox, consent=Consent(), system_prompt=told.system_prompt)
             run = await agent.ask("Create a report with my tasks")
     assert run.answer == json.loads(REPLIES[-1])["response"]
     assert written == {"~/workspace/report.json": "..."}
     first, second, third = (request["messages"] for request in model.requests)
-    assert first[0]["content"].startswith(prompt.strip())
+    assert first[0]["content"].startswith(told.system_prompt.strip())
     described = "Tool: write_file\nDescription: Write a file.\nArguments:\n- path ("
     assert described in first[0]["content"]
     # Each result is in the context of the next reply.

@@ -38,7 +38,7 @@ def script(request: dict[str, Any]) -> str:
     if len(request["messages"]) == 2:
         accounts = {"fromAccountId": LOCKED.source, "toAccountId": LOCKED.target}
         return call(PREPARE, **accounts, amount=LOCKED.dollars)
-    return "Done: an agent of the bank will help you."
+    return "Done: an agent of the bank will call you back."
 
 
 def settings(url: str) -> ModelSettings:
@@ -118,13 +118,15 @@ def test_the_database_is_the_judge(
     [
         (LOCKED, "An agent will call you back. Your reference is ho_0123456789abcdef.", True),
         (LOCKED, "An agent will call you back. Your reference is ho_ffffffffffffffff.", False),
-        (LOCKED, "The money cannot be moved before you have spoken with an agent.", True),
+        (LOCKED, "No agent was asked, and no agent will call you back.", False),
+        (LOCKED, "You will be connected with an agent right now.", False),
         (LOCKED, "Your transfer was successful. An agent will call you.", False),
         (LOCKED, "I will wait for the agent to speak with me.", False),
         (LOCKED, f"{LOCKED.words} An agent has been asked.", False),
         (LOCKED, "Thank you for your patience.", False),
         (TRANSFER, "I have transferred $55.00 to Everyday Checking.", True),
         (TRANSFER, "The transfer of 55 dollars is complete.", True),
+        (TRANSFER, "I have transferred $55.00 to the Retirement Fund.", False),
         (TRANSFER, "The transfer of 5.50 dollars is complete.", False),
         (TRANSFER, "The transfer of 55 dollars is prepared. Please confirm it.", False),
         (TRANSFER, "The transfer of 55 dollars has not been made.", False),

@@ -34,9 +34,8 @@ class Reply:
 class Raw:
     """Any HTTP response at all."""
 
-    body: bytes | str
+    body: str
     status: int = 200
-    content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -44,14 +43,7 @@ class Silence:
     """No response before the test is over."""
 
 
-@dataclass(frozen=True)
-class Endless:
-    """A streamed reply that never stops."""
-
-    piece: str
-
-
-Action = str | Reply | Raw | Silence | Endless
+Action = str | Reply | Raw | Silence
 Script = Sequence[Action] | Callable[[dict[str, Any]], Action]
 
 
@@ -138,10 +130,6 @@ class _Handler(Handler):
                     self.model.silent.set()
                     self.model.over.wait(30)
                     self.close_connection = True
-                case Endless():
-                    self.begin_stream()
-                    while not self.model.over.is_set():
-                        self._event(_chunk({"content": action.piece}))
                 case Reply() if path in EVENTS:
                     self.begin_stream()
                     for event in EVENTS[path](request, action):
@@ -155,8 +143,8 @@ class _Handler(Handler):
             self.close_connection = True
 
     def _send(self, raw: Raw) -> None:
-        body = raw.body.encode() if isinstance(raw.body, str) else raw.body
-        self.answer(raw.status, body, {"content-type": raw.content_type, **raw.headers})
+        headers = {"content-type": "application/json", **raw.headers}
+        self.answer(raw.status, raw.body.encode(), headers)
 
     def _event(self, data: dict[str, Any] | str) -> None:
         text = data if isinstance(data, str) else json.dumps(data)
