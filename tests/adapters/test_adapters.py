@@ -85,8 +85,8 @@ async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
 async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, policy: Any) -> None:
     """And that it may not is the reason that is told, whatever the server lists."""
     allowed = {"chaining": {"consent": Always()}}
-    said = await FRAMEWORKS["OpenAI Agents"](elsewhere, ("steer", {}), **allowed, **policy)
-    assert "gone" in said
+    said = await FRAMEWORKS["OpenAI Agents"](elsewhere, ("order", {}), **allowed, **policy)
+    assert "It is ordered." in said
     async with agents_server(elsewhere, **allowed, **policy) as server:
         result = await server.call_tool("tidy_up", {})
     assert "That call was not made: the host did not consent" in result.content[-1].text

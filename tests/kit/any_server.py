@@ -54,11 +54,6 @@ async def count(number: int = 1) -> CallToolResult:
 
 
 @mcp.tool()
-async def steer() -> CallToolResult:
-    return said("gone")
-
-
-@mcp.tool()
 async def begin(ctx: Context[Any, Any]) -> CallToolResult:
     await ctx.report_progress(1)
     return with_next_tool(said("It has begun."), "break_off", {})

@@ -129,8 +129,6 @@ def authorization_server(
     """Run an authorization server until the end of the block."""
 
     class Answering(Handler):
-        protocol_version = "HTTP/1.0"
-
         def do_GET(self) -> None:
             made.respond(self)
 

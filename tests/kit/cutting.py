@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .hostile import tool, usual
 from .serving import Handler, serving
 
 _SUPPORT = {"com.example/tool-chaining": {}}
@@ -55,20 +56,10 @@ def _result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
                 "cacheScope": "public",
             }
         case "initialize":
-            return {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}, "experimental": _SUPPORT},
-                "serverInfo": {"name": "cutting", "version": "1"},
-            }
+            capabilities = {"tools": {}, "experimental": _SUPPORT}
+            return {**usual({"method": method}), "capabilities": capabilities}
         case "tools/list":
-            tools = [
-                {
-                    "name": name,
-                    "inputSchema": {"type": "object"},
-                    "annotations": {"readOnlyHint": True},
-                }
-                for name in _NAMES
-            ]
+            tools = [tool(name, annotations={"readOnlyHint": True}) for name in _NAMES]
             return {"ttlMs": 0, "cacheScope": "private", "tools": tools}
         case "tools/call":
             done: dict[str, Any] = {"type": "text", "text": f"{params['name']} was done."}

@@ -166,12 +166,6 @@ def no_list(message: Json) -> Json | None:
 
 
 @mode
-def silent(message: Json) -> Sent | None:
-    """Do not answer a call at all."""
-    return nothing() if message["method"] == "tools/call" else None
-
-
-@mode
 def mute(message: Json) -> Sent | None:
     """Do not answer anything."""
     return nothing()

@@ -16,7 +16,6 @@ import psycopg
 from sqlalchemy.engine import URL, make_url
 
 from banking_server.bank.file_watch import FileLock
-from banking_server.bank.models import TABLES
 from banking_server.bank.postgresql import connect
 
 FOLDER = "FOLDER_OF_POSTGRESQL_FOR_TESTS"
@@ -67,9 +66,10 @@ class PostgresServer:
     def url(self, database: str = "postgres") -> URL:
         return make_url(self._server.get_uri(database=database))
 
-    def create(self, database: str) -> URL:
+    def create(self, database: str, like: str = "template1") -> URL:
+        """Make a database as a copy of another one, to which nobody is connected."""
         with connect(self.url()) as connection:
-            connection.execute(f"CREATE DATABASE {database}")
+            connection.execute(f"CREATE DATABASE {database} TEMPLATE {like}")
         return self.url(database)
 
 
@@ -116,43 +116,17 @@ def empty_database() -> Iterator[URL]:
 
 
 class Resettable:
-    """A database of the run's server that can be set back to how it was filled, quickly."""
+    """A database of the run's server that is made anew, each time as it was filled once."""
 
     def __init__(self, name: str, fill: Callable[[URL], Awaitable[None]]) -> None:
         self._name = f"{name}_{WORKER}"
-        self._fill = fill
-        self.url = server_of_run().url(self._name)
-        self._reset = ";".join(self._statements()).encode()
-        self._make()
+        self._filled = f"{self._name}_filled"
+        anyio.run(fill, server_of_run().create(self._filled))
 
     def reset(self) -> URL:
-        done = connection_to(self.url).pgconn.exec_(self._reset)
-        if done.error_message:  # The test has dropped a table, or the like.
-            self._make()
-        return self.url
-
-    def _make(self) -> None:
         connection_to.cache_clear()
         run(server_of_run().url(), f"DROP DATABASE IF EXISTS {self._name} WITH (FORCE)")
-        server_of_run().create(self._name)
-        anyio.run(self._fill, self.url)
-        run(self.url, "CREATE SCHEMA seed")
-        for table in TABLES.values():
-            run(self.url, f"CREATE TABLE seed.{table.name} AS TABLE {table.name}")
-
-    def _statements(self) -> Iterator[str]:
-        yield "BEGIN"
-        yield "SET LOCAL session_replication_role = replica"
-        for table in TABLES.values():
-            yield f"DELETE FROM {table.name}"
-            yield f"INSERT INTO {table.name} SELECT * FROM seed.{table.name}"
-            (key,) = table.primary_key.columns
-            if key.type.python_type is int:
-                yield (
-                    f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key.name}'), "
-                    f"coalesce(max({key.name}), 0) + 1, false) FROM {table.name}"
-                )
-        yield "COMMIT"
+        return server_of_run().create(self._name, like=self._filled)
 
 
 @cache

@@ -19,7 +19,6 @@ from mcp import Client
 from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from pydantic import SecretStr
 
 from banking_server.chaining import CLIENT_EXTENSION
 from banking_server.server.build import utc_now
@@ -66,11 +65,6 @@ class HttpServer:
     def logged(self) -> str:
         return self.log.read_text(encoding="utf-8")
 
-    def interrupt(self) -> int:
-        """Press Ctrl-C and return the exit code."""
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE)
-
 
 @contextmanager
 def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[HttpServer]:
@@ -79,12 +73,8 @@ def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[Htt
     chosen = {"BANKING_DATABASE": str(folder / "bank.db"), **variables}
     log = folder / f"server-{port}.log"
     secret = chosen.get("BANKING_SECRET")
-    settings = Settings(
-        database=chosen["BANKING_DATABASE"],
-        secret=None if secret is None else SecretStr(secret),
-        port=port,
-        resource_url=chosen.get("BANKING_RESOURCE_URL"),
-    )
+    database = chosen["BANKING_DATABASE"]
+    settings = Settings(database=database, secret=secret, port=port, resource_url=None)
     serve = command("serve", "--http", "--port", str(port), *arguments)
     with serving_process(serve, port, log, **chosen) as process:
         yield HttpServer(settings, port, log, process)

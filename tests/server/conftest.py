@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from banking_server.cli import main
 
 from ..kit.bank import copy_of
-from ..kit.command import ANY_SERVER, Cli, Ended
+from ..kit.command import ANY_SERVER, PATIENCE, Cli, Ended
 from ..kit.servers import HttpServer, http_server, served_by
 
 
@@ -64,5 +65,6 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """An HTTP server as it is by default, but for its log: it says as much as it can."""
     with http_server(tmp_path_factory.mktemp("bank"), BANKING_LOG_LEVEL="DEBUG") as server:
         yield server
-        assert server.interrupt() == 0, "Ctrl-C ends it"
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(PATIENCE) == 0, "Ctrl-C ends it"
         assert "Traceback" not in server.logged()

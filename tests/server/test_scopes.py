@@ -82,11 +82,10 @@ async def test_a_header_that_names_another_tool_gets_nothing_past_the_scopes(ban
     assert events == [refused(PREPARE)]
 
 
-async def test_in_a_session_the_tool_asks_for_its_scope(full: Path) -> None:
-    async with bank_in_memory(full) as bank:
-        talk = Talk(bank, "CUST001", "bank:read")
-        await talk.open()
-        with bank.events() as events:
-            answer = await talk.send(tool_call(PREPARE))
-            assert "needs a token with the scope bank:transfer" in answer.text
-        assert events == [refused(PREPARE)]
+async def test_in_a_session_the_tool_asks_for_its_scope(bank: Bank) -> None:
+    talk = Talk(bank, "CUST001", "bank:read")
+    await talk.open()
+    with bank.events() as events:
+        answer = await talk.send(tool_call(PREPARE))
+    assert "needs a token with the scope bank:transfer" in answer.text
+    assert events == [refused(PREPARE)]

@@ -1,7 +1,6 @@
 """The secret, how it is changed, the keys made of it, and the tokens for a trial."""
 
 import base64
-import json
 import multiprocessing
 import os
 import stat
@@ -11,11 +10,14 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx2
 import jwt
 import pytest
+from mcp.types import CallToolResult, InputRequiredResult
 
+from banking_server.server.build import utc_now
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import (
     LOCAL,
@@ -27,7 +29,7 @@ from banking_server.server.tokens import (
     load_keys,
 )
 
-from ..kit.bank import Customer, code_of, structured
+from ..kit.bank import Customer, code_of, one_round, structured
 from ..kit.servers import http_client, request_of
 from ..kit.words import HANDOFF
 from .in_memory import LIST_TOOLS, METADATA, URL, Bank, bank_in_memory
@@ -107,17 +109,13 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 # --- tokens ---------------------------------------------------------------------------------------
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
 def claims(**changes: Any) -> dict[str, Any]:
     """Return the claims of a good token, changed; None leaves a claim out."""
     good = {
         "iss": LOCAL,
         "sub": "CUST001",
         "aud": URL,
-        "exp": now() + timedelta(minutes=5),
+        "exp": utc_now() + timedelta(minutes=5),
         "scope": "bank:read",
     }
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
@@ -127,18 +125,12 @@ def signed(key: bytes = KEY, **changes: Any) -> str:
     return jwt.encode(claims(**changes), key, "HS256")
 
 
-def unsigned() -> str:
-    header, payload, _ = signed().split(".")
-    header = base64.urlsafe_b64encode(json.dumps({"alg": "none"}).encode()).decode().rstrip("=")
-    return f"{header}.{payload}."
-
-
 @pytest.mark.anyio
 async def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installation_only() -> None:
     here, on_another_port = (
         Tokens(KEY, f"http://127.0.0.1:{port}/mcp", local=True) for port in (8000, 8001)
     )
-    token = here.mint("CUST002", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
+    token = here.mint("CUST002", ["bank:read"], now=utc_now(), lifetime=timedelta(seconds=9))
     access = await on_another_port.verify_token(token)
     assert access is not None
     assert (access.subject, access.resource) == ("CUST002", "http://127.0.0.1:8001/mcp")
@@ -153,7 +145,7 @@ REASONS: dict[str, tuple[str, Callable[[], str]]] = {
     "garbage": (NO_KEY, lambda: "garbage"),
     "deep": (NO_KEY, lambda: base64.urlsafe_b64encode(b"[" * 9_000).decode() + ".e30.e30"),
     "another key": (NO_KEY, lambda: signed(b"o" * 32)),
-    "no signature": (NO_KEY, unsigned),
+    "no signature": (NO_KEY, lambda: jwt.encode(claims(), None, "none")),
     "expired": ("it has expired", lambda: signed(exp=datetime(2020, 1, 1, tzinfo=UTC))),
     "no expiry": ("it lacks the claim exp", lambda: signed(exp=None)),
     "not yet": (
@@ -172,7 +164,8 @@ REASONS: dict[str, tuple[str, Callable[[], str]]] = {
 async def test_any_other_token_is_refused_and_the_log_says_why_and_not_what_it_says(
     why: str, made: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    verifier, token = CustomerTokens(TOKENS, Customers()), made()
+    is_customer = AsyncMock(side_effect={"CUST001"}.__contains__)
+    verifier, token = CustomerTokens(TOKENS, is_customer), made()
     assert await verifier.verify_token(signed()) is not None
     assert await verifier.verify_token(token) is None
     assert [line.getMessage() for line in caplog.records] == [f"Refused a token: {why}"]
@@ -180,36 +173,24 @@ async def test_any_other_token_is_refused_and_the_log_says_why_and_not_what_it_s
     assert "S3CRET" not in caplog.text
 
 
-class Customers:
-    """Knows one customer, and counts how often it is asked."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.known = {"CUST001"}
-
-    async def __call__(self, subject: str) -> bool:
-        self.asked += 1
-        return subject in self.known
-
-
 @pytest.mark.anyio
 async def test_what_was_accepted_is_remembered_for_seconds() -> None:
-    customers, seconds = Customers(), [float(int(time.time()))]
-    verifier = CustomerTokens(TOKENS, customers, lambda: seconds[0])
+    is_customer, seconds = AsyncMock(return_value=True), [float(int(time.time()))]
+    verifier = CustomerTokens(TOKENS, is_customer, lambda: seconds[0])
     token = signed(exp=datetime.fromtimestamp(seconds[0] + 2 * REMEMBERED_SECONDS, UTC))
     first = await verifier.verify_token(token)
     seconds[0] += REMEMBERED_SECONDS - 0.1
     assert first is not None
     assert await verifier.verify_token(token) is first
-    assert customers.asked == 1
+    assert is_customer.await_count == 1
     # It is remembered anew, but not beyond its expiry.
     for later, accepted in ((1, True), (REMEMBERED_SECONDS - 0.8, False)):
         seconds[0] += later
         assert (await verifier.verify_token(token) is not None) == accepted
-    customers.known.clear()
+    is_customer.return_value = False
     for asked in (3, 4):
         assert await verifier.verify_token(signed()) is None
-        assert customers.asked == asked, "a refusal is not remembered"
+        assert is_customer.await_count == asked, "a refusal is not remembered"
 
 
 # --- how a token is sent --------------------------------------------------------------------------
@@ -257,18 +238,6 @@ async def test_a_token_is_sent_once_and_in_the_header(full: Path) -> None:
 OLD, NEW = "o" * 32, "n" * 32
 
 
-class OneAfterAnother(httpx2.AsyncBaseTransport):
-    """Sends each round of a call to the next of several servers, and stays at the last."""
-
-    def __init__(self, *banks: Bank) -> None:
-        self._left = [httpx2.ASGITransport(bank.app) for bank in banks]
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        is_call = request.headers.get("Mcp-Method") == "tools/call"
-        to = self._left.pop(0) if is_call and len(self._left) > 1 else self._left[0]
-        return await to.handle_async_request(request)
-
-
 @pytest.mark.anyio
 async def test_what_began_under_the_old_secret_goes_on_under_both(full: Path) -> None:
     customer = Customer("auto")
@@ -278,23 +247,29 @@ async def test_what_began_under_the_old_secret_goes_on_under_both(full: Path) ->
             for secret in (OLD, f"{NEW}\n{OLD}", NEW)
         ]
 
-        def client(*through: Bank, answer: Any = None) -> Any:
-            transport = OneAfterAnother(*through)
-            return http_client(URL, through[0].token(), "auto", answer, transport)
+        def client(bank: Bank, token: str, answer: Any = None) -> Any:
+            return http_client(URL, token, "auto", answer, httpx2.ASGITransport(bank.app))
 
-        # A question is asked before, and answered during the change.
-        customer.answers = [{"picked": "callback"}]
-        async with client(before, during, answer=customer.on_question) as customer.client:
-            result = await customer.call(HANDOFF, reason="A question")
+        # A question is asked before, and answered during the change, with the same token.
+        old = before.token(), customer.on_question
+        handoff = HANDOFF, {"reason": "A question"}
+        async with client(before, *old) as customer.client:
+            asked = await one_round(customer, *handoff)
+        assert isinstance(asked, InputRequiredResult)
+        (key,) = asked.input_requests or {}
+        picked = {key: {"action": "accept", "content": {"picked": "callback"}}}
+        answer: dict[str, Any] = {"input_responses": picked, "request_state": asked.request_state}
+        async with client(during, *old) as customer.client:
+            result = await one_round(customer, *handoff, **answer)
+        assert isinstance(result, CallToolResult)
         assert structured(result)["choice"] == "callback"
-        assert len(customer.asked) == 1
 
         # A code that was given before is good while there are both secrets.
-        async with client(before) as customer.client:
+        async with client(before, before.token()) as customer.client:
             prepared = [await customer.prepare(amount=amount) for amount in (5, 6)]
         for server, each, posted in ((during, prepared[0], True), (after, prepared[1], False)):
             transfer, code = structured(each)["transferId"], code_of(each)
-            async with client(server) as customer.client:
+            async with client(server, server.token()) as customer.client:
                 result = await customer.confirm(transfer, confirmationCode=code)
             assert (structured(result).get("status") == "posted") is posted
             assert result.is_error is not posted
