@@ -168,11 +168,6 @@ async def lead(ctx: Any, params: JSON) -> JSON:
     return leading("One.", to)
 
 
-@tool("destroy", annotations={"destructiveHint": True})
-async def destroy(ctx: Any, params: JSON) -> JSON:
-    return said("All is gone.")
-
-
 @tool("form")
 async def ask_form(ctx: Any, params: JSON) -> JSON:
     answers = await ask(ctx, params, colour=form("Which colour?"))
@@ -330,7 +325,7 @@ OLD_ONLY = {
     "resources/subscribe": subscribe,
     "logging/setLevel": set_level,
 }
-CACHED = (*(name for name in METHODS if name.endswith("/list")), "resources/read")
+CACHED = ("tools/list", "resources/read")
 
 
 async def answer(ctx: Any, call_next: Any) -> Any:

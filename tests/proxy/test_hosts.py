@@ -8,7 +8,8 @@ environment with the rest, by
     frameworks/bin/pip install -r tests/proxy/requirements-frameworks.txt
 
 named to these tests by `FRAMEWORKS_PYTHON=frameworks/bin/python`. Those that have an adapter are
-tested in `tests/adapters`, the Inspector in `tests/views`.
+tested in `tests/adapters`, the Inspector in `tests/views`. That all entries name the same command
+is tested in `tests/cli/test_install.py`.
 """
 
 import json
@@ -23,7 +24,6 @@ from typing import Any
 
 import anyio
 import pytest
-import yaml
 from mcp import Client, StdioServerParameters
 from openai import AsyncOpenAI
 
@@ -113,17 +113,6 @@ def most_hosts(home: Path, url: str) -> None:
     chat(home, url, *command)
 
 
-def vs_code(home: Path, url: str) -> None:
-    """Play VS Code with the server that the printed command adds to it."""
-    server = json.loads(shlex.split(entry("vscode"))[-1])
-    chat(home, url, server["command"], *server["args"])
-
-
-def goose(home: Path, url: str) -> None:
-    server = yaml.safe_load(entry("goose"))["extensions"]["bank"]
-    chat(home, url, server["cmd"], *server["args"])
-
-
 def claude_code(home: Path, url: str) -> None:
     claude = (str(node()), str(HOSTS / "node_modules" / CLAUDE / "cli-wrapper.cjs"))
     execute(home, *claude, *shlex.split(entry("claude-code"))[1:])
@@ -162,8 +151,6 @@ def nightly(play: Any, name: str, lacking: str | None) -> Any:
     "play",
     [
         most_hosts,
-        nightly(vs_code, "VS Code", None),
-        nightly(goose, "Goose", None),
         nightly(claude_code, "Claude Code", missing(CLAUDE, HOSTS)),
         nightly(codex, "Codex", missing(CODEX, HOSTS)),
         *[

@@ -74,7 +74,6 @@ class Wire:
     authorization: str | None = None
     capabilities: JSON = field(default_factory=lambda: dict(CAPABILITIES))
     answers: dict[str, JSON] = field(default_factory=lambda: dict(ANSWERS))
-    headers: dict[str, str] = field(default_factory=dict)
     heard: list[JSON] = field(default_factory=list)
     """What came besides answers, in order: notifications and questions."""
     greeting: JSON = field(default_factory=dict)
@@ -217,7 +216,7 @@ class Wire:
         }
 
     def _headers(self, message: JSON) -> dict[str, str]:
-        headers = {"Accept": "application/json, text/event-stream", **self.headers}
+        headers = {"Accept": "application/json, text/event-stream"}
         headers["Content-Type"] = "application/json"
         if self.authorization is not None:
             headers["Authorization"] = self.authorization
