@@ -6,8 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCRequest
+from mcp import Client, MCPError
 from typer.testing import CliRunner
 
 from banking_server.proxy.cli import app
@@ -16,14 +15,7 @@ from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 from ..kit.command import PATIENCE, environment
 from ..kit.stdio import Lines, lines_of
 from .proxied_client import proxy
-from .wire import (
-    CLIENT,
-    JSON,
-    META,
-    NEW,
-    PROXY,
-    STRANGE,
-)
+from .wire import JSON, PROXY, STRANGE
 
 pytestmark = pytest.mark.anyio
 
@@ -86,20 +78,6 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
         assert "needs --http" in refused("--port", "1", *allowed)
 
 
-async def greeting(server: Server, **options: Any) -> str:
-    """Return the error that greets a client of 2026-07-28, of a proxy in this process."""
-    declared = {f"{META}protocolVersion": NEW, f"{META}clientInfo": CLIENT}
-    declared[f"{META}clientCapabilities"] = {}
-    async with proxy(ProxyOptions(server=server, **options)) as (read, write):
-        hello = JSONRPCRequest(
-            jsonrpc="2.0", id=1, method="server/discover", params={"_meta": declared}
-        )
-        await write.send(SessionMessage(hello))
-        with anyio.fail_after(PATIENCE):
-            answer = await read.receive()
-    return str(answer.message.error.message)
-
-
 @pytest.mark.parametrize(
     ("behind", "words"),
     [
@@ -113,7 +91,15 @@ async def greeting(server: Server, **options: Any) -> str:
 )
 async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words: str) -> None:
     patience = {"start_timeout": 0.2} if "0.2" in words else {}
-    message = await greeting(behind, **patience)
+    options = ProxyOptions(server=behind, **patience)
+    with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as refused:
+        async with Client(proxy(options)):
+            raise AssertionError("It was reached.")
+    error: BaseException = refused.value
+    while isinstance(error, BaseExceptionGroup):
+        (error,) = error.exceptions
+    assert isinstance(error, MCPError)
+    message = error.message
     assert message.startswith("Cannot talk to ")
     assert words in message.lower()
     assert "\n" not in message
