@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ..kit.bank import SECRET
 from ..kit.command import Cli
 from .support import at_the_bank, one_line, wait_for_an_agent
 
-SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
 NOBODY = "No customer is waiting for an agent.\n"
 
 

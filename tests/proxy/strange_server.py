@@ -203,7 +203,9 @@ async def asks_all(ctx: Any, params: JSON) -> JSON:
 @tool("work")
 async def work(ctx: Any, params: JSON) -> JSON:
     notify = ctx.session._request_outbound.notify
-    wanted = meta_of(params).get(f"{META}logLevel") if is_new(ctx) else level_of(ctx)
+    wanted = ctx.session._connection.state.get("level", "warning")
+    if is_new(ctx):
+        wanted = meta_of(params).get(f"{META}logLevel")
     token = meta_of(params).get("progressToken")
     for step in (1, 2, 3):
         if token is not None:
@@ -213,10 +215,6 @@ async def work(ctx: Any, params: JSON) -> JSON:
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             await notify("notifications/message", {"level": level, "data": {"step": step}})
     return said("Worked.")
-
-
-def level_of(ctx: Any) -> str:
-    return str(ctx.session._connection.state.get("level", "warning"))
 
 
 @tool("slow")

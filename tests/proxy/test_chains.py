@@ -138,6 +138,8 @@ async def test_a_state_is_good_for_one_answer_to_one_call_of_its_caller(
         assert len(texts(await again.ask("tools/call", later))) == 3
         await refused_anew(again, later)
     assert notes.lines[before:] == ["lead form_twice"]
+    # One question is still open when the proxy ends, and does not keep it.
+    await client.ask("tools/call", {"name": "form", "arguments": {}})
 
 
 async def refused_anew(client: Wire, params: JSON) -> None:
