@@ -14,6 +14,7 @@ from ..kit.hostile import hostile_server
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
+from ..proxy import wrong_server
 
 WORDS = json.dumps(FROM_LOCKED)
 
@@ -99,36 +100,16 @@ def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...], wh
         assert why in line
 
 
-DIES = """
-import json, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    answer = {"jsonrpc": "2.0", "id": request.get("id")}
-    if request["method"] == "initialize":
-        info = {"name": "dies", "version": "1"}
-        answer["result"] = {
-            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info
-        }
-    elif request["method"] == "tools/call" and request["params"]["name"] == "odd":
-        answer["result"] = {"content": [{"type": "text"}]}
-    elif request["method"] == "tools/call":
-        sys.exit("The door fell.")
-    else:
-        answer["error"] = {"code": -32601, "message": "no"}
-    if "id" in request:
-        print(json.dumps(answer), flush=True)
-"""
-
-
 def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli) -> None:
-    failed = cli("call", "order", "--", sys.executable, "-c", DIES)
+    server = ("--", sys.executable, wrong_server.__file__, "2025-11-25")
+    failed = cli("call", "ends", *server)
     assert failed.code == 1
     assert failed.out.splitlines()[-2:] == [
-        'Chain failed after 0 calls: the call of "order" (call 1) failed: "Connection closed".',
+        'Chain failed after 0 calls: the call of "ends" (call 1) failed: "Connection closed".',
         "The server ended instead of answering; what it wrote last to its standard error: "
-        "The door fell.",
+        f"{wrong_server.LAST_WORDS}",
     ]
-    odd = cli("call", "odd", "--", sys.executable, "-c", DIES).out.splitlines()[-1]
+    odd = cli("call", "no words", *server).out.splitlines()[-1]
     assert 'failed: what the server sent is not valid MCP, at "content.0.' in odd
 
 
@@ -148,16 +129,15 @@ def test_a_tool_that_the_server_lacks_has_one_like_it(cli: Cli, elsewhere: str) 
     assert 'The server has no tool "xyz". It has ' in far
 
 
-@pytest.mark.parametrize(("silent", "why"), [(True, "the time allowed"), (False, "")])
-def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, silent: bool, why: str) -> None:
-    with cutting_server(silent=silent) as (url, _):
+def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli) -> None:
+    with cutting_server(silent=True) as (url, _):
         failed = cli(
             *("call", "begin", "--consent", "all", "--json", "--timeout", "1", "--url", url)
         )
     assert failed.code == 1
     chain = json.loads(failed.out)
     assert chain["outcome"] == "failed"
-    assert why in chain["detail"]
+    assert "the time allowed" in chain["detail"]
     assert [step["tool"] for step in chain["steps"]] == ["begin"]
     assert chain["started"] == {"tool": "cut", "arguments": {}, "title": "Cut it"}
     assert "nextTool" not in str(chain["steps"])

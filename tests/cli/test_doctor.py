@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ..kit.bank import SECRET
 from ..kit.command import Cli
 from ..kit.servers import free_port
-
-SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
 
 
 @pytest.fixture(autouse=True)

@@ -45,23 +45,6 @@ def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
     assert not STEERS.search(ended.err)
 
 
-@pytest.mark.parametrize(
-    ("does", "code", "told"),
-    [
-        ("mute", 2, "it did not answer within 1 s"),
-        ("listless", 1, "the time allowed for it ran out"),
-    ],
-)
-def test_a_server_that_does_not_answer_is_left(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
-) -> None:
-    if does == "mute":
-        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=1))
-    ended = cli("call", "first", "--timeout", "1", "--url", f"{origin}/{does}")
-    assert ended.code == code
-    assert told in ended.out + ended.err
-
-
 @pytest.mark.parametrize("command", [("call", "first"), ("chat",)])
 @pytest.mark.parametrize("url", ["http://192.0.2.1/mcp", "http://user:in-the-url@192.0.2.1/mcp"])
 def test_no_token_goes_to_another_computer_in_the_clear(
@@ -132,13 +115,14 @@ def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cl
         ("no_list", 2, "The server's list of tools is not valid MCP: see tools in it."),
         ("pages", 2, "the server's tools have more than 4,000,000 characters."),
         ("listless", 2, "The server did not list its tools within 0.5 s."),
+        ("mute", 2, "it did not answer within 1 s"),
     ],
 )
 def test_without_a_list(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
 ) -> None:
-    if does == "listless":
-        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(call=0.5))
+    if does in ("listless", "mute"):
+        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=1, call=0.5))
     ended = cli("tools", "--url", f"{origin}/{does}")
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)

@@ -23,7 +23,6 @@ HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "st
         ("serve", "--http", "--customer", "CUST001"),
         ("call", "tool", "--url", "http://127.0.0.1:1/mcp", "--", "some-server"),
         ("call", "tool", "--customer", "CUST001", "--", "some-server"),
-        ("call",),
         ("settle", "--as-of", "tomorrow"),
         ("no-such-command",),
     ],

@@ -8,10 +8,10 @@ import pytest
 from banking_server.bank.location import in_full
 
 from ..kit import postgres
+from ..kit.bank import SECRET
 from ..kit.command import Cli, run
 from .support import at_the_bank, one_line, wait_for_an_agent
 
-SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
 PASSWORD = "hunter2"
 NOWHERE = f"postgresql://me:{PASSWORD}@127.0.0.1:1/bank"
 

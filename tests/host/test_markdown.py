@@ -8,8 +8,6 @@ import pytest
 from banking_server.host.markdown import MAX_RENDERED, say_markdown, say_plain
 from banking_server.host.printing import console
 
-from ..kit.hostile import STEERS
-
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
@@ -45,11 +43,6 @@ def shown(text: str, *, width: int = 44) -> str:
 )
 def test_markdown_is_rendered_and_nothing_in_it_is_hidden(said: str, seen: str) -> None:
     assert shown(said) == seen.removesuffix("\n")
-
-
-def test_styles_are_the_only_escapes() -> None:
-    said = "**b** [l](http://a.example) `c`\n\n```x\ncode\n```\x1b]8;;http://a\x07"
-    assert not STEERS.search(shown(said))
 
 
 def test_what_is_long_is_shown_as_it_is() -> None:

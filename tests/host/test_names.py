@@ -15,10 +15,11 @@ def result(structured: Any = None, *texts: str, is_error: bool = False) -> CallT
     return CallToolResult(content=content, structured_content=structured, is_error=is_error)
 
 
-def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
+def learnt(said: Any) -> Names:
+    """Return the names that are known after this result, or this structured content."""
     names = Names()
     names.learn("one", said if isinstance(said, CallToolResult) else result(said))
-    return names.id_lines("one", arguments)
+    return names
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
 def test_names_are_learnt_from_what_a_server_returns(
     said: Any, arguments: dict[str, Any], lines: list[str]
 ) -> None:
-    assert shown(said, arguments) == lines
+    assert learnt(said).id_lines("one", arguments) == lines
 
 
 def test_what_is_remembered_and_shown_is_bounded() -> None:
@@ -92,21 +93,18 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
         ({"text": "Oak Door"}, {"doorId": "Oak Door"}, [("doorId", "Oak Door")]),
         ({}, {"what": "d1", "words": "two words", "note": "d2"}, [("what", "d1")]),
         ({}, {"order_number": "A7", "number": 3, "steps": [{"id": 1}]}, [("order_number", "A7")]),
+        # An id of another kind of thing is none of this kind.
+        (
+            {"accountId": "acc_1", "id": "x_1"},
+            {"transferId": "acc_1", "fromAccountId": "acc_1", "payeeId": "x_1"},
+            [("transferId", "acc_1")],
+        ),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_an_id_is_known_by_what_the_server_said(
     said: Any, arguments: dict[str, Any], unnamed: list[tuple[str, str]]
 ) -> None:
-    names = Names()
-    names.learn("one", said if isinstance(said, CallToolResult) else result(said))
     described = {"description": "The id of it."}
     schema = {"properties": {"what": described, "words": described}}
-    assert names.unnamed("one", arguments, schema) == unnamed
-
-
-def test_an_id_of_another_kind_of_thing_is_not_named() -> None:
-    names = Names()
-    names.learn("bank", result({"accountId": "acc_1", "id": "x_1"}))
-    call = {"transferId": "acc_1", "fromAccountId": "acc_1", "payeeId": "x_1"}
-    assert names.unnamed("bank", call, {}) == [("transferId", "acc_1")]
+    assert learnt(said).unnamed("one", arguments, schema) == unnamed

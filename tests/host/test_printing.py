@@ -21,15 +21,10 @@ def text(words: str, *audience: Any) -> TextContent:
 
 
 def test_what_is_for_the_model_alone_is_not_shown() -> None:
-    result = CallToolResult(
-        content=[
-            text("everybody"),
-            text("user", "user"),
-            text("assistant", "assistant"),
-            text("both", "user", "assistant"),
-        ],
-        structured_content={"hidden": True},
-    )
+    content = [text("everybody"), text("user", "user"), text("both", "user", "assistant")]
+    for_the_model = text("assistant", "assistant")
+    hidden = {"hidden": True}
+    result = CallToolResult(content=[for_the_model, *content], structured_content=hidden)
     assert shown_to_user(result) == ["everybody", "user", "both"]
-    only_the_model = CallToolResult(content=[text("x", "assistant")], structured_content={"a": 1})
-    assert shown_to_user(only_the_model) == []
+    result = CallToolResult(content=[for_the_model], structured_content=hidden)
+    assert shown_to_user(result) == []

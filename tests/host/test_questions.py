@@ -16,7 +16,6 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.host.printing import console
 from banking_server.host.questions import TerminalQuestions, what_it_may_do
 from banking_server.host.tool_list import ANYTHING
@@ -120,18 +119,8 @@ async def test_consent_takes_a_yes(
     )
 
 
-@pytest.mark.parametrize(
-    ("hints", "meta", "trusted", "may"),
-    [
-        (None, None, True, ANYTHING),
-        ({"destructive_hint": False}, None, True, "may change something"),
-        ({"destructive_hint": True}, {MOVES_MONEY: True}, True, "may move money"),
-        ({"read_only_hint": True}, None, False, f"{ANYTHING} (its server says: only reads)"),
-    ],
-)
-def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed(
-    hints: dict[str, bool] | None, meta: dict[str, Any] | None, trusted: bool, may: str
-) -> None:
-    annotations = None if hints is None else ToolAnnotations(**hints)
-    tool = Tool(name="x", input_schema={}, annotations=annotations, _meta=meta)
-    assert what_it_may_do(tool, trust_hints=trusted) == may
+def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed() -> None:
+    """What its hints mean is in `tests/cli/test_hostile.py`."""
+    tool = Tool(name="x", input_schema={}, annotations=ToolAnnotations(read_only_hint=True))
+    assert what_it_may_do(tool, trust_hints=True) == "only reads"
+    assert what_it_may_do(tool, trust_hints=False) == f"{ANYTHING} (its server says: only reads)"

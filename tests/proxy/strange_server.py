@@ -168,11 +168,6 @@ async def lead(ctx: Any, params: JSON) -> JSON:
     return leading("One.", to)
 
 
-@tool("destroy", annotations={"destructiveHint": True})
-async def destroy(ctx: Any, params: JSON) -> JSON:
-    return said("All is gone.")
-
-
 @tool("form")
 async def ask_form(ctx: Any, params: JSON) -> JSON:
     answers = await ask(ctx, params, colour=form("Which colour?"))
@@ -208,7 +203,9 @@ async def asks_all(ctx: Any, params: JSON) -> JSON:
 @tool("work")
 async def work(ctx: Any, params: JSON) -> JSON:
     notify = ctx.session._request_outbound.notify
-    wanted = meta_of(params).get(f"{META}logLevel") if is_new(ctx) else level_of(ctx)
+    wanted = ctx.session._connection.state.get("level", "warning")
+    if is_new(ctx):
+        wanted = meta_of(params).get(f"{META}logLevel")
     token = meta_of(params).get("progressToken")
     for step in (1, 2, 3):
         if token is not None:
@@ -218,10 +215,6 @@ async def work(ctx: Any, params: JSON) -> JSON:
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             await notify("notifications/message", {"level": level, "data": {"step": step}})
     return said("Worked.")
-
-
-def level_of(ctx: Any) -> str:
-    return str(ctx.session._connection.state.get("level", "warning"))
 
 
 @tool("slow")
@@ -330,7 +323,7 @@ OLD_ONLY = {
     "resources/subscribe": subscribe,
     "logging/setLevel": set_level,
 }
-CACHED = (*(name for name in METHODS if name.endswith("/list")), "resources/read")
+CACHED = ("tools/list", "resources/read")
 
 
 async def answer(ctx: Any, call_next: Any) -> Any:

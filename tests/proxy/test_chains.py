@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 def proxy(strange_url: str, folder: Path) -> Iterator[str]:
     """The proxy in front of the strange server."""
     rules = folder / "rules"
-    rules.write_text("# Who would not?\nask destroy\nallow *\n")
+    rules.write_text("# Who would not?\nask who\nallow *\n")
     options = ProxyOptions(server=Address(strange_url), consent=consent_of(str(rules)))
     with proxy_in_a_thread(options) as url:
         yield url
@@ -79,7 +79,7 @@ async def test_a_tool_that_is_not_listed_is_named_nowhere(client: Wire) -> None:
 
 async def test_who_cannot_be_asked_is_not(proxy: str) -> None:
     async with wire(proxy, NEW, capabilities={"elicitation": {"url": {}}}) as client:
-        assert followed(await client.call("lead", {"to": "destroy"}))["outcome"] == "declined"
+        assert followed(await client.call("lead", {"to": "who"}))["outcome"] == "declined"
         assert not client.heard
     async with wire(proxy, NEW, capabilities={}) as client:
         with pytest.raises(Refused) as refused:
@@ -114,9 +114,9 @@ async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: 
 async def test_a_state_is_good_for_one_answer_to_one_call_of_its_caller(
     client: Wire, proxy: str, notes: Noted
 ) -> None:
-    asks: JSON = {"name": "lead", "arguments": {"to": "form"}}
-    interim = await client.ask("tools/call", asks)
-    answers = client.answering(interim)
+    before = len(notes.lines)
+    asks: JSON = {"name": "lead", "arguments": {"to": "form_twice"}}
+    answers = client.answering(await client.ask("tools/call", asks))
     state = answers["requestState"]
     for wrong in (
         # As it would be if the proxy had been started anew meanwhile.
@@ -130,18 +130,16 @@ async def test_a_state_is_good_for_one_answer_to_one_call_of_its_caller(
             await refused_anew(other, {**asks, **answers})
     # It comes on any connection of its caller.
     async with wire(proxy, NEW, authorization=client.authorization) as again:
-        assert len(texts(await again.ask("tools/call", {**asks, **answers}))) == 3
-        done = len(notes.lines)
+        interim = await again.ask("tools/call", {**asks, **answers})
+        assert interim["resultType"] == "input_required"
+        # The answer to one question is not taken for that to a later one, nor for a further call.
         await refused_anew(again, {**asks, **answers})
-    assert notes.lines[done:] == []
-
-
-@pytest.mark.parametrize("client", [NEW], indirect=True)
-async def test_an_answer_is_not_taken_for_a_later_question(client: Wire) -> None:
-    asks: JSON = {"name": "form_twice", "arguments": {}}
-    answered = {**asks, **client.answering(await client.ask("tools/call", asks))}
-    assert (await client.ask("tools/call", answered))["resultType"] == "input_required"
-    await refused_anew(client, answered)
+        later = {**asks, **again.answering(interim)}
+        assert len(texts(await again.ask("tools/call", later))) == 3
+        await refused_anew(again, later)
+    assert notes.lines[before:] == ["lead form_twice"]
+    # One question is still open when the proxy ends, and does not keep it.
+    await client.ask("tools/call", {"name": "form", "arguments": {}})
 
 
 async def refused_anew(client: Wire, params: JSON) -> None:

@@ -2,13 +2,11 @@
 
 import os
 import signal
-import sys
 from typing import Any
 
 import anyio
 import pytest
-from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCRequest
+from mcp import Client, MCPError
 from typer.testing import CliRunner
 
 from banking_server.proxy.cli import app
@@ -17,14 +15,7 @@ from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 from ..kit.command import PATIENCE, environment
 from ..kit.stdio import Lines, lines_of
 from .proxied_client import proxy
-from .wire import (
-    CLIENT,
-    JSON,
-    META,
-    NEW,
-    PROXY,
-    STRANGE,
-)
+from .wire import JSON, PROXY, STRANGE
 
 pytestmark = pytest.mark.anyio
 
@@ -45,9 +36,7 @@ def refused(*arguments: str) -> str:
         (("--url", "http://localhost/mcp", "--", "true"), "not both"),
         (("--url", "localhost:80"), "http or https"),
         (("--", "nosuchprog"), "There is no command 'nosuchprog'"),
-        (("--http", "--", "nosuchprog"), "There is no command 'nosuchprog'"),
         (("--consent", "/missing/rules", "--", "true"), "--consent"),
-        (("--port", "1", "--", "true"), "--port needs --http"),
         (("--allow-host", "x", "--", "true"), "--allow-host needs --http"),
         (("--http", "--forward-authorization", "--", "true"), "needs --url"),
         (("--http", "--host", "0.0.0.0", "--", "true"), "--allow-host"),
@@ -89,20 +78,6 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
         assert "needs --http" in refused("--port", "1", *allowed)
 
 
-async def greeting(server: Server, **options: Any) -> str:
-    """Return the error that greets a client of 2026-07-28, of a proxy in this process."""
-    declared = {f"{META}protocolVersion": NEW, f"{META}clientInfo": CLIENT}
-    declared[f"{META}clientCapabilities"] = {}
-    async with proxy(ProxyOptions(server=server, **options)) as (read, write):
-        hello = JSONRPCRequest(
-            jsonrpc="2.0", id=1, method="server/discover", params={"_meta": declared}
-        )
-        await write.send(SessionMessage(hello))
-        with anyio.fail_after(PATIENCE):
-            answer = await read.receive()
-    return str(answer.message.error.message)
-
-
 @pytest.mark.parametrize(
     ("behind", "words"),
     [
@@ -116,7 +91,15 @@ async def greeting(server: Server, **options: Any) -> str:
 )
 async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words: str) -> None:
     patience = {"start_timeout": 0.2} if "0.2" in words else {}
-    message = await greeting(behind, **patience)
+    options = ProxyOptions(server=behind, **patience)
+    with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as refused:
+        async with Client(proxy(options)):
+            raise AssertionError("It was reached.")
+    error: BaseException = refused.value
+    while isinstance(error, BaseExceptionGroup):
+        (error,) = error.exceptions
+    assert isinstance(error, MCPError)
+    message = error.message
     assert message.startswith("Cannot talk to ")
     assert words in message.lower()
     assert "\n" not in message
@@ -164,25 +147,3 @@ def test_it_ends_with_its_client() -> None:
     with started() as proxy:
         proxy.open()
         proxy.end()
-
-
-DIES = """
-import json, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    if request["method"] == "initialize":
-        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
-        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": told}), flush=True)
-    elif "id" in request:
-        sys.exit("The door fell.")
-"""
-
-
-def test_a_server_that_ends_in_a_call_is_told_with_what_it_wrote_last() -> None:
-    with lines_of([*PROXY, "--", sys.executable, "-c", DIES]) as proxy:
-        proxy.open()
-        assert proxy.call(2, "order", {})["error"]["message"] == (
-            "The server ended instead of answering; what it wrote last to its standard error: "
-            "The door fell. Whether the request took effect is not known. The next request starts "
-            "the server again."
-        )

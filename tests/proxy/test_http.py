@@ -1,7 +1,6 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
 import contextlib
-import hashlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,11 +42,6 @@ async def who(client: Wire) -> JSON:
     return dict((await client.call("who"))["structuredContent"])
 
 
-async def process_of(client: Wire) -> int:
-    """Return which process of the server behind answers this caller."""
-    return int((await who(client))["pid"])
-
-
 @pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_two_callers_never_share(proxy: str, revision: str) -> None:
     async with (
@@ -57,22 +51,15 @@ async def test_two_callers_never_share(proxy: str, revision: str) -> None:
         wire(proxy, revision, authorization="Bearer 2") as fourth,
     ):
         callers = (first, second, third, fourth)
-        processes = [await process_of(client) for client in callers]
-        assert [await process_of(client) for client in callers] == processes
+        processes = [(await who(client))["pid"] for client in callers]
+        assert [(await who(client))["pid"] for client in callers] == processes
     # On 2025-11-25 each session is a caller. Later ones are known by their credentials alone.
     assert len(set(processes)) == (4 if revision == OLD else 3)
 
 
-async def test_nobody_is_known_by_the_hash_of_a_token(proxy: str) -> None:
-    token = "Bearer 4"
-    digest = hashlib.sha256(token.encode()).hexdigest()
-    async with wire(proxy, NEW, authorization=token) as owner:
-        process = await process_of(owner)
-        for shown in ({"Cookie": f"tool-chaining-proxy={digest}"}, {"Authorization": digest}):
-            async with wire(proxy, NEW, headers=shown) as thief:
-                assert await process_of(thief) != process
+async def test_nobody_is_two_callers(proxy: str) -> None:
     async with httpx2.AsyncClient() as http:
-        twice = [("Authorization", token), ("Authorization", "Bearer 5")]
+        twice = [("Authorization", "Bearer 4"), ("Authorization", "Bearer 5")]
         response = await http.post(proxy, headers=twice, json={})
         assert (response.status_code, "More than one" in response.text) == (400, True)
 
@@ -122,8 +109,8 @@ async def test_a_call_that_nobody_waits_for_is_cancelled(
 
 @pytest.fixture(scope="module")
 def bounded(strange_url: str) -> Iterator[str]:
-    """A proxy for two callers who are quick, and for names of its own."""
-    options = ProxyOptions(server=Address(strange_url), parked_for=0.3)
+    """A proxy for two callers, and for names of its own."""
+    options = ProxyOptions(server=Address(strange_url))
     chosen = {"allow_hosts": ("bank.example",), "max_callers": 2, "idle": 1}
     with proxy_in_a_thread(options, **chosen) as url:
         yield url
@@ -217,6 +204,7 @@ async def refused_like_upstream(url: str, revision: str) -> None:
         assert f'error="{error}"' in (refused.value.challenge or "")
         assert 'resource_metadata="https://strange.example/' in (refused.value.challenge or "")
         assert f"HTTP {status}" in refused.value.error["message"]
+        assert token not in refused.value.error["message"], "though the server repeats it"
         assert client.session is None
         await client.http.aclose()
 
@@ -224,28 +212,19 @@ async def refused_like_upstream(url: str, revision: str) -> None:
 # --- the process ----------------------------------------------------------------------------------
 
 
-async def test_each_caller_has_a_process_that_ends_with_the_proxy(folder: Path) -> None:
-    noted = Noted(folder / "notes of processes")
-    given = {"STRANGE_SETTING": "set", "MCP_TOKEN": "own"}
-    given["STRANGE_NOTES"] = str(noted.path)
-    with proxy_over_http(folder, "--", *STRANGE, **given) as proxy:
+async def test_what_runs_is_given_up_when_the_proxy_ends(notes: Noted, folder: Path) -> None:
+    with proxy_over_http(folder, "--", *STRANGE) as proxy:
         async with wire(proxy.url, OLD) as session, wire(proxy.url, NEW) as caller:
-            pids = {}
-            for client in (session, caller):
-                told = await who(client)
-                assert (told["environment"], told["secret"]) == ("set", None)
-                pids[client.revision] = told["pid"]
-            assert pids[OLD] != pids[NEW]
 
             async def given_up(client: Wire) -> None:
                 with pytest.raises(Refused) as refused:
-                    await client.call("slow", {"text": client.revision})
+                    await client.call("slow", {"text": f"{client.revision} at the end"})
                 assert "took effect is not known" in refused.value.error["message"]
 
             async with anyio.create_task_group() as calls:
                 for client in (session, caller):
                     calls.start_soon(given_up, client)
-                    await noted.until(f"slow {client.revision}")
+                    await notes.until(f"slow {client.revision} at the end")
                 proxy.process.send_signal(signal.SIGTERM)
             assert proxy.process.wait(PATIENCE) == 0
         (line,) = proxy.logged().splitlines()

@@ -4,8 +4,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from http.server import ThreadingHTTPServer
-from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -16,24 +14,50 @@ from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
-from ..kit.serving import running
+from ..kit.serving import Handler, serving
+from . import wrong_server
 from .proxied_client import proxy
 from .wire import CHAINING, NEW, OLD
-from .wrong_server import LOST, MALFORMED, OWN, REFUSALS, UNREADABLE, Wrong
+from .wrong_server import LAST_WORDS, MALFORMED, OWN, REFUSALS, UNREADABLE
 
 pytestmark = pytest.mark.anyio
+
+LOST = ("stream nothing", "stream cut", "cut")
+"""After which tool's call the answer does not come."""
+
+
+class Wrong(Handler):
+    """The wrong server over HTTP: as JSON, or in a stream. The path says which revision."""
+
+    def do_POST(self) -> None:
+        message = self.message()
+        if "id" not in message:
+            return self.answer(202)
+        body = wrong_server.answer(message, self.path.strip("/")).encode()
+        headers = {"content-type": "application/json"}
+        name = message.get("params", {}).get("name", "")
+        if name.startswith("stream "):
+            body, headers["content-type"] = b"data: " + body + b"\n\n", "text/event-stream"
+        if REFUSALS.get(name, 200) > 400:
+            body, headers["content-type"] = b"No.", "text/plain"
+        if name in LOST:
+            if "cut" in name:
+                headers["content-length"] = str(len(body))
+            body = b": nothing\n\n" if name == "stream nothing" else body[:5]
+            self.close_connection = True
+        return self.answer(REFUSALS.get(name, 200), body, headers)
 
 
 @pytest.fixture(scope="module")
 def wrong() -> Iterator[str]:
     """The address of the wrong server."""
-    with running(ThreadingHTTPServer(("127.0.0.1", 0), Wrong)) as origin:
+    with serving(Wrong) as origin:
         yield origin
 
 
 def over_stdio(revision: str) -> Command:
-    script = str(Path(__file__).with_name("wrong_server.py"))
-    return Command((sys.executable, "-I", "-S", script, revision), environment())
+    command = (sys.executable, "-I", "-S", wrong_server.__file__, revision)
+    return Command(command, environment())
 
 
 @asynccontextmanager
@@ -104,6 +128,16 @@ async def test_an_answer_that_is_lost_is_told_as_such_and_the_server_s_own_error
             for tool in (*OWN, "stream -32000", "stream -32603"):
                 assert await refusal(client, tool) == "No.", tool
             assert not (await client.call_tool("good")).is_error
+
+
+async def test_a_server_that_ends_in_a_call_is_told_with_what_it_wrote_last() -> None:
+    async with through(over_stdio(OLD), OLD) as client:
+        assert await refusal(client, "ends") == (
+            "The server ended instead of answering; what it wrote last to its standard error: "
+            f"{LAST_WORDS} Whether the request took effect is not known. The next request starts "
+            "the server again."
+        )
+        assert not (await client.call_tool("good")).is_error
 
 
 async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:

@@ -75,10 +75,9 @@ async def test_the_calls_of_a_chain_are_one_trace(monkeypatch: pytest.MonkeyPatc
     with served(server.streamable_http_app()) as url:
         options = ProxyOptions(server=Address(url), consent=consent_of("all"))
         async with Client(proxy(options), mode="auto") as agent:
-            with tracer.start_as_current_span("turn", kind=SpanKind.INTERNAL):
+            with tracer.start_as_current_span("turn", kind=SpanKind.INTERNAL) as turn:
                 await agent.call_tool("cancel")
 
-    turn = next(span for span in tracer.spans if span.title == "INTERNAL turn")
     trace = turn.get_span_context().trace_id
     told = [
         (span.title, {k.partition(".")[2]: v for k, v in span.attributes.items()})

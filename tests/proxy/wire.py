@@ -73,8 +73,6 @@ class Wire:
     revision: str
     authorization: str | None = None
     capabilities: JSON = field(default_factory=lambda: dict(CAPABILITIES))
-    answers: dict[str, JSON] = field(default_factory=lambda: dict(ANSWERS))
-    headers: dict[str, str] = field(default_factory=dict)
     heard: list[JSON] = field(default_factory=list)
     """What came besides answers, in order: notifications and questions."""
     greeting: JSON = field(default_factory=dict)
@@ -133,7 +131,7 @@ class Wire:
         """Return what the next round of a request says besides the request itself."""
         questions = interim.get("inputRequests", {})
         self.heard += questions.values()
-        answers = {key: self.answers[one["method"]] for key, one in questions.items()}
+        answers = {key: ANSWERS[one["method"]] for key, one in questions.items()}
         return {"inputResponses": answers, "requestState": interim.get("requestState")}
 
     async def tell(self, method: str, params: JSON | None = None) -> None:
@@ -194,31 +192,23 @@ class Wire:
     async def _hear(self, message: JSON) -> None:
         self.heard.append(message)
         if "id" in message:
-            answer = self.answers.get(message["method"])
-            problem = {"error": {"code": -32601, "message": "Not by me", "data": {"x": 1}}}
-            reply = {"jsonrpc": "2.0", "id": message["id"]}
-            reply |= problem if answer is None else {"result": answer}
-            # Written like this, half a character can be sent too.
-            body = json.dumps(reply).encode()
-            response = await self.http.post(self.url, headers=self._headers({}), content=body)
+            answer = ANSWERS[message["method"]]
+            reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
+            response = await self.http.post(self.url, headers=self._headers({}), json=reply)
             assert response.status_code == 202, response.text
 
     def _message(self, method: str, params: JSON | None, meta: JSON) -> JSON:
-        if self.revision == NEW and method.count("/") != 0 and "notifications" not in method:
-            own = {"protocolVersion": NEW, "clientCapabilities": self.capabilities}
+        if self.revision == NEW:
+            own = {"clientCapabilities": self.capabilities, "clientInfo": CLIENT}
             meta = {**{f"{META}{key}": value for key, value in own.items()}, **meta}
-            meta[f"{META}clientInfo"] = CLIENT
+            meta[f"{META}protocolVersion"] = NEW
         if meta:
             params = {**(params or {}), "_meta": meta}
-        return {
-            "jsonrpc": "2.0",
-            "method": method,
-            **({} if params is None else {"params": params}),
-        }
+        message = {"jsonrpc": "2.0", "method": method}
+        return message if params is None else {**message, "params": params}
 
     def _headers(self, message: JSON) -> dict[str, str]:
-        headers = {"Accept": "application/json, text/event-stream", **self.headers}
-        headers["Content-Type"] = "application/json"
+        headers = {"Accept": "application/json, text/event-stream"}
         if self.authorization is not None:
             headers["Authorization"] = self.authorization
         if self.session is not None:

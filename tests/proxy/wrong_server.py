@@ -2,7 +2,6 @@
 
 import json
 import sys
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 JSON = dict[str, Any]
@@ -23,10 +22,10 @@ REFUSALS = {"-32602": 200, "-32020": 400, "401": 401, "502": 502}
 OWN = ("-32000", "-32603", "-32700")
 """Which tool is answered with an error of the server's own, by a code that the SDK uses too."""
 
-LOST = ("stream nothing", "stream cut", "cut")
-"""After which tool's call the answer does not come."""
+LAST_WORDS = "The door fell."
 FOLLOWED = [
-    {"name": name, "inputSchema": {"type": "object"}} for name in (*REFUSALS, "asks of the weather")
+    {"name": name, "inputSchema": {"type": "object"}}
+    for name in (*REFUSALS, "asks of the weather", "ends", "no words")
 ]
 
 ASKS: JSON = {"sure": {"method": "weather/ask"}}
@@ -61,6 +60,10 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**own, **said(LARGE)})
     if kind == "half a character":
         return json.dumps({**own, **said("\ud800")})
+    if kind == "ends":
+        sys.exit(LAST_WORDS)
+    if kind == "no words":
+        return json.dumps({**own, "result": {"content": [{"type": "text"}]}})
     if kind == "a batch":
         return json.dumps([{**own, **said("Good.")}])
     if kind.startswith("to "):
@@ -76,46 +79,6 @@ def answer(message: JSON, revision: str) -> str:
     # A request of its own that nobody can read is no answer, whatever its number.
     request = json.dumps({"jsonrpc": "2.0", "method": "x", "params": "\ud800", "id": own["id"]})
     return "\n".join(["Starting ...", "[]", request, line] if kind == "noise" else [line])
-
-
-class Wrong(BaseHTTPRequestHandler):
-    """The same over HTTP: as JSON, or in a stream. The path says which revision."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if "id" not in message:
-            self.send_response(202)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        body = answer(message, self.path.strip("/")).encode()
-        headers = {"Content-Type": "application/json"}
-        name = message.get("params", {}).get("name", "")
-        if name.startswith("stream "):
-            body, headers["Content-Type"] = b"data: " + body + b"\n\n", "text/event-stream"
-        self.send_response(REFUSALS.get(name, 200))
-        if REFUSALS.get(name, 200) > 400:
-            body, headers["Content-Type"] = b"No.", "text/plain"
-        length = len(body)
-        if name in LOST:
-            body = b": nothing\n\n" if name == "stream nothing" else body[:5]
-            length = length if "cut" in name else len(body)
-            self.close_connection = True
-        for name, value in {**headers, "Content-Length": str(length)}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        try:
-            self.wfile.write(body)
-        except ConnectionError:
-            self.close_connection = True
-
-    def do_GET(self) -> None:
-        self.send_error(405)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 if __name__ == "__main__":
