@@ -355,7 +355,7 @@ class _Request:
         others = [
             (name, value)
             for name, value in arguments.items()
-            if name not in schema.get("required", [])
+            if name not in tool.needed
             and isinstance(value, str)
             and not re.search(r"\s", value)
             and value.casefold() not in self.words.casefold()
@@ -386,6 +386,8 @@ class _Request:
         ids = ids or (names.returned(tool.server, "") if lists is None else [])
         if ids:
             return f"The ids that the server has returned so far: {', '.join(ids[:IDS_TOLD])}."
+        if lists is None and (maybe := self.agent.toolbox.may_list(tool.server)):
+            return f"Call {maybe.name} first: it may list them."
         return f"Call {lists.name} first: it lists them." if lists not in (None, tool) else ""
 
     async def make(self, asked: Meaning) -> str:
@@ -398,8 +400,8 @@ class _Request:
             names = ", ".join(offered.name for offered in agent.toolbox.tools) or "none"
             raise Unfit(f"there is no tool {asked.names[0][:80]!r}; the tools are: {names}")
         # Small models fill in every argument of a schema, and mean nothing by an empty text.
-        required = tool.tool.input_schema.get("required", [])
-        arguments = {name: one for name, one in arguments.items() if one != "" or name in required}
+        needed = tool.needed
+        arguments = {name: one for name, one in arguments.items() if one != "" or name in needed}
         self.check(tool, arguments)
         if asked.said:
             self.note(Note(f"The model says: {asked.said}"))

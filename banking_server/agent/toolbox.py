@@ -58,6 +58,16 @@ class OfferedTool:
         return getattr(self.tool.annotations, "read_only_hint", None) is True
 
     @property
+    def reads(self) -> bool:
+        """Whether it most likely only reads: its server says so, or its name."""
+        return self.says_read_only or _READS.match(self.tool.name) is not None
+
+    @property
+    def needed(self) -> list[str]:
+        """The names of the arguments that every call must have."""
+        return self.tool.input_schema.get("required") or []
+
+    @property
     def schema(self) -> Any:
         """The schema of its arguments, without references."""
         return _without_references(self.tool.input_schema, self.tool.input_schema)
@@ -140,13 +150,16 @@ class Toolbox:
         """
         found: list[tuple[bool, bool, int]] = []
         for number, one in enumerate(self.tools):
-            needed = one.tool.input_schema.get("required") or []
             name, about = _READS.match(one.tool.name), _is_about(one.tool.name, of)
-            reads = one.says_read_only or name is not None
             lists = about or (name is not None and name[1] is not None)
-            if one.server == server and reads and lists and of not in map(stem, needed):
-                found.append((not about, bool(needed), number))
+            if one.server == server and one.reads and lists and of not in map(stem, one.needed):
+                found.append((not about, bool(one.needed), number))
         return self.tools[min(found)[2]] if found else None
+
+    def may_list(self, server: str) -> OfferedTool | None:
+        """Return the first tool of a server that only reads and needs no argument, or None."""
+        every = (one for one in self.tools if one.server == server)
+        return next((one for one in every if one.reads and not one.needed), None)
 
 
 async def _listed(server: str, client: Client, seconds: float | None) -> list[Tool]:

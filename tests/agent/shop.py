@@ -47,6 +47,11 @@ def shop() -> tuple[MCPServer[Any], Calls]:
         """List them."""
         return "rx_100: an oak door.\nrx_200 (elm door), two pieces."
 
+    @mcp.tool(annotations=READ_ONLY)
+    async def on_their_way() -> str:
+        """What is on its way."""
+        return "rx_300, a pine door."
+
     @mcp.tool()
     async def deliver(delivery_id: str, on: date | None = None) -> str:
         """Deliver a door."""

@@ -48,6 +48,13 @@ async def test_what_nobody_named_goes_back_once_and_then_the_person_is_asked() -
     assert s.consent.asked == [("list_deliveries", {}), *s.calls]
 
 
+async def test_a_tool_that_reads_may_list_ids_if_none_says_that_it_does() -> None:
+    tools = ("deliver", "on_their_way")
+    async with scene([call("deliver", delivery_id="elm"), "Which one?"], allowed=tools) as s:
+        await s.agent.ask("My elm door, please.")
+    assert "Call on_their_way first: it may list them." in s.told[1]
+
+
 @pytest.mark.parametrize(
     ("words", "wanted", "sent_back"),
     [
