@@ -91,7 +91,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "server": (1_571, "the server put together: settings, tokens, scopes, stdio, HTTP"),
     "proxy": (2_772, "any server, with its chains followed for any client"),
     "adapters": (414, "chains in other people's frameworks"),
-    "agent": (1_793, "a language model in the loop, on any server"),
+    "agent": (1_794, "a language model in the loop, on any server"),
     "host": (1_455, "being a client, with a person at a terminal"),
     "cli": (2_127, "the command `banking-server`"),
     "top-level modules": (565, "what several rooms share, and no room of its own"),

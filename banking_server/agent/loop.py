@@ -386,9 +386,10 @@ class _Request:
         ids = ids or (names.returned(tool.server, "") if lists is None else [])
         if ids:
             return f"The ids that the server has returned so far: {', '.join(ids[:IDS_TOLD])}."
-        if lists is None and (maybe := self.agent.toolbox.may_list(tool.server)):
-            return f"Call {maybe.name} first: it may list them."
-        return f"Call {lists.name} first: it lists them." if lists not in (None, tool) else ""
+        if lists is not None:
+            return f"Call {lists.name} first: it lists them." if lists is not tool else ""
+        maybe = self.agent.toolbox.may_list(tool.server)
+        return f"Call {maybe.name} first: it may list them." if maybe else ""
 
     async def make(self, asked: Meaning) -> str:
         """Make a call; return what to tell the model. Raises Unfit if it cannot be made."""

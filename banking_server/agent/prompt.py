@@ -63,8 +63,8 @@ def instructions(toolbox: Toolbox, system_prompt: str, *, described: bool, nobod
         task = "You are a helpful assistant. You have no tools."
     elif described:
         task = TASK.replace("{tools}", "\n\n".join(tool.in_words() for tool in toolbox.tools))
-    parts = [system_prompt.strip(), task, RULES if toolbox.tools else ""]
-    parts.append(NOBODY_TO_ASK if nobody else "")
+    rules = RULES if toolbox.tools else ""
+    parts = [system_prompt.strip(), task, rules, NOBODY_TO_ASK if nobody else ""]
     for server, words in toolbox.instructions.items():
         parts.append(f"The server {server!r} says about its tools: {words}" if words else "")
     return "\n\n".join(filter(None, parts))

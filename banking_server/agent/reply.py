@@ -6,9 +6,9 @@ A reply asks for a **call** if it holds a JSON object of one of these shapes, an
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
 `{"name", "arguments"}` and `{"name", "parameters"}` are read as well: models trained on function
-calling fall back to them. Words
-before the object are what the model says to the user with the call. Words after it, or what is not
-valid JSON, make the intent doubtful: the model is asked what it means, and nothing is guessed.
+calling fall back to them. Words before the object are what the model says to the user with the
+call. Words after it, or what is not valid JSON, make the intent doubtful: the model is asked what
+it means, and nothing is guessed.
 
 `{"response": "..."}` without `mcp` is for the user. So is every other reply, word for word.
 """

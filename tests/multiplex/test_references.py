@@ -147,13 +147,13 @@ async def test_the_expressions_of_a_call_share_what_they_may_cost(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cost is their length plus 10, times the size of the results, whatever they say."""
-    cost_of_one = 11 * len(json.dumps(RESULTS))
-    monkeypatch.setattr("banking_server.tools.multiplex.references.MAX_WORK", cost_of_one)
+    most = "banking_server.tools.multiplex.references.MAX_WORK"
+    monkeypatch.setattr(most, 11 * len(json.dumps(RESULTS)))
     looked_at = Results(RESULTS)
     assert looked_at.evaluate("@") == RESULTS
     with pytest.raises(ArgumentNotFound, match="take too much work"):
         looked_at.evaluate("@")
-    monkeypatch.setattr("banking_server.tools.multiplex.references.MAX_WORK", 50_000)
+    monkeypatch.setattr(most, 50_000)
     when = {**take("[0].status"), "exists": True}
     async with world.customer() as me:
         result = await multiplex(
