@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import anyio
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
@@ -56,6 +57,8 @@ def shop() -> tuple[MCPServer[Any], Calls]:
     async def deliver(delivery_id: str, on: date | None = None) -> str:
         """Deliver a door."""
         calls.append(("deliver", {"delivery_id": delivery_id}))
+        if delivery_id == "rx_9":
+            raise ToolError("There is no rx_9, but rx_400.")
         return "It is on its way."
 
     @mcp.tool(annotations=READ_ONLY)

@@ -49,10 +49,19 @@ async def test_what_nobody_named_goes_back_once_and_then_the_person_is_asked() -
 
 
 async def test_a_tool_that_reads_may_list_ids_if_none_says_that_it_does() -> None:
-    tools = ("deliver", "on_their_way")
+    tools = ("price", "deliver", "on_their_way")
     async with scene([call("deliver", delivery_id="elm"), "Which one?"], allowed=tools) as s:
         await s.agent.ask("My elm door, please.")
     assert "Call on_their_way first: it may list them." in s.told[1]
+
+
+async def test_an_error_names_ids_but_not_those_that_it_repeats() -> None:
+    wrong, right = (call("deliver", delivery_id=id_) for id_ in ("rx_9", "rx_400"))
+    async with scene([wrong, wrong, right, "Done.", wrong, wrong, "No."]) as s:
+        run = await s.agent.ask("My door, please.")
+        again = await s.agent.ask("And the other one.")
+    assert [len(not_called(one)) for one in (run, again)] == [1, 1]
+    assert [given["delivery_id"] for _, given in s.calls] == ["rx_9", "rx_400", "rx_9"]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +89,14 @@ async def test_what_the_user_names_does_not_go_back(
     [
         f"All right.{reminder('Price?')}",
         call("reply_to_user", message=f"All right.{reminder('Price?')}"),
-        call("reply_to_user", message="No call was made: that repeats the request."),
+        call("reply_to_user", message="No call was made: there is no such tool."),
+        "You must know that repeats the request.",
+        "The user declined the call: do not make it again.",
+        "Door: if all of it is done, stop.",
+        "Do nothing that was not asked for.",
+        "It failed. Tell the user so.",
+        "buy was not called yet.",
+        "Answer it now, from the results above.",
         "OK. the user's\nrequest was: ...",
         "Price?",
     ],

@@ -21,6 +21,7 @@ BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments
         (BALANCE_JSON, BALANCE),
         (f"```json\n{BALANCE_JSON}\n```", BALANCE),
         (BALANCE_JSON.replace('"tool"', '"name"'), BALANCE),
+        (BALANCE_JSON.replace('"tool"', '"name"').replace('"arguments"', '"parameters"'), BALANCE),
         (f"<think>I buy it.</think>{BALANCE_JSON}", BALANCE),
     ],
 )
