@@ -11,6 +11,7 @@ from banking_server.agent.reply import CallRequest, Unfit, certain_text, read_re
 
 BALANCE = CallRequest(("get_balance",), {"accountId": "a {1}", "deep": {"x": [1, None]}})
 BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments})
+PARAMETERS_JSON = json.dumps({"name": "get_balance", "parameters": BALANCE.arguments})
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments
         (BALANCE_JSON, BALANCE),
         (f"```json\n{BALANCE_JSON}\n```", BALANCE),
         (BALANCE_JSON.replace('"tool"', '"name"'), BALANCE),
-        (BALANCE_JSON.replace('"tool"', '"name"').replace('"arguments"', '"parameters"'), BALANCE),
+        (PARAMETERS_JSON, BALANCE),
         (f"<think>I buy it.</think>{BALANCE_JSON}", BALANCE),
     ],
 )
@@ -33,6 +34,7 @@ def test_an_answer_is_taken_word_for_word_and_a_call_is_read(text: str, meaning:
     ("text", "problem"),
     [
         (f"You could send {BALANCE_JSON}\n\nThe balance is 500.", "goes on after"),
+        (f"You could send {PARAMETERS_JSON}\n\nThe balance is 500.", "goes on after"),
         (f'```json\n{BALANCE_JSON}\n```\n```json\n{{"tool": "b"}}\n```', "goes on after"),
         ('{"tool": "a", "arguments": {}', "not valid"),
         ('{"tool": "a", "arguments": {"x": NaN}}', "not valid"),
