@@ -89,7 +89,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "bank": (5_542, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
     "tools": (3_970, "the bank as MCP shows it: one module a capability, multiplex, views"),
     "server": (1_571, "the server put together: settings, tokens, scopes, stdio, HTTP"),
-    "proxy": (2_772, "any server, with its chains followed for any client"),
+    "proxy": (2_776, "any server, with its chains followed for any client"),
     "adapters": (414, "chains in other people's frameworks"),
     "agent": (1_794, "a language model in the loop, on any server"),
     "host": (1_455, "being a client, with a person at a terminal"),

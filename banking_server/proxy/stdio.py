@@ -19,6 +19,9 @@ AHEAD: Final = 100
 LAST_WORDS: Final = 1.0
 """Seconds in which a client that closed its output can still get an answer."""
 
+WRITING: Final = 0.3
+"""Seconds after a signal in which the requests that it ends are answered."""
+
 
 async def serve_stdio(options: ProxyOptions) -> None:
     """Serve the client on stdin and stdout, until the connection ends or a signal arrives."""
@@ -71,5 +74,6 @@ async def _end_on_signal(links: OneUser) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             await links.close()
+            await anyio.sleep(WRITING)
             # A thread waits for the next line on stdin, and cannot be interrupted.
             os._exit(0)
