@@ -1,3 +1,3 @@
-"""Deterministic tool chaining for MCP: the extension, a bank that uses it, and its suite."""
+"""A personal-banking MCP server that uses deterministic tool chaining (`tool_chaining`)."""
 
 __version__ = "0.1.0"

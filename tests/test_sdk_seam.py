@@ -14,7 +14,12 @@ import pytest
 
 pytestmark = pytest.mark.quick
 
-PACKAGE = Path(__file__).parents[1] / "banking_server"
+ROOT = Path(__file__).parents[1]
+ROOMS = {
+    "tools": ROOT / "banking_server" / "tools",
+    "server": ROOT / "banking_server" / "server",
+    "proxy": ROOT / "specs" / "implementations" / "python" / "tool_chaining" / "proxy",
+}
 
 DOCUMENTED: dict[str, set[str]] = {
     "mcp.client.stdio": {"StdioServerParameters", "stdio_client"},
@@ -56,12 +61,12 @@ def inside(path: Path) -> set[tuple[str, str | None]]:
     }
 
 
-@pytest.mark.parametrize("room", ["tools", "server", "proxy"])
+@pytest.mark.parametrize("room", ROOMS)
 def test_only_the_seam_imports_the_inside_of_the_sdk(room: str) -> None:
-    seam = PACKAGE / room / "sdk.py"
+    seam = ROOMS[room] / "sdk.py"
     assert inside(seam)
-    others = [path for path in sorted((PACKAGE / room).rglob("*.py")) if path != seam]
-    wrong = {str(path.relative_to(PACKAGE)): inside(path) for path in others if inside(path)}
+    others = [path for path in sorted(ROOMS[room].rglob("*.py")) if path != seam]
+    wrong = {str(path.relative_to(ROOT)): inside(path) for path in others if inside(path)}
     assert wrong == {}, f"borrow these in {room}/sdk.py, or do without"
 
 

@@ -18,8 +18,8 @@ import pytest
 import typer
 
 from banking_server import cli
-from banking_server.conformance import cli as suite
-from banking_server.proxy import cli as proxy
+from tool_chaining.proxy import cli as proxy
+from tool_chaining_conformance import cli as suite
 
 from .kit.command import environment
 from .kit.pages import PAGES, ROOT, Block
@@ -61,7 +61,7 @@ ELSEWHERE = {
     ),
     "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
     (
-        "pytest -p banking_server.conformance.pytest_plugin "
+        "pytest -p tool_chaining_conformance.pytest_plugin "
         '--chaining-server "python orders.py" --chaining-scenario orders.yaml'
     ): "tests/conformance/test_pytest_plugin.py",
     "tool-chaining-conformance client -- node client_under_test.js": (

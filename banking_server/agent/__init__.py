@@ -8,6 +8,6 @@ client. `loop` is the agent; begin there.
 so that a server without a model does not wait for it.
 """
 
-from banking_server.lazily import attach_stub
+from tool_chaining.lazily import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

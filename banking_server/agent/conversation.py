@@ -20,14 +20,14 @@ from banking_server.agent.prompt import NOBODY_TO_ASK
 from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Run
-from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal
 from banking_server.host.narrator import Narrator
 from banking_server.host.plain import NAME, SHOWN
 from banking_server.host.printing import say
 from banking_server.host.questions import TerminalQuestions
 from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
-from banking_server.text import cut, one_line
+from tool_chaining import DEFAULT_CALL_TIMEOUT, Proposal
+from tool_chaining.text import cut, one_line
 
 COMMANDS: Final = {
     "/help": "show this",

@@ -31,18 +31,18 @@ from banking_server.agent.reply import (
 )
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Note, Run
-from banking_server.chaining import (
+from banking_server.host.names import Names, stem
+from tool_chaining import (
     DEFAULT_CALL_TIMEOUT,
     Outcome,
     Proposal,
     Step,
     call_tool_with_chaining,
 )
-from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.doubt import calls_in_doubt
-from banking_server.chaining.values import canonical
-from banking_server.host.names import Names, stem
-from banking_server.text import cut
+from tool_chaining.arguments import argument_problem
+from tool_chaining.doubt import calls_in_doubt
+from tool_chaining.text import cut
+from tool_chaining.values import canonical
 
 IDS_TOLD: Final = 20
 """Ids that a model which invented one is told."""

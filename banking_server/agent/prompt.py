@@ -9,9 +9,9 @@ from mcp.types import CallToolResult, TextContent
 
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.chaining import ChainResult, Outcome
-from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
-from banking_server.text import cut
+from tool_chaining import ChainResult, Outcome
+from tool_chaining.content import for_user_alone, in_text, on_the_wire
+from tool_chaining.text import cut
 
 MAX_RESULT: Final = 20_000
 """Characters of one result that the model is told."""

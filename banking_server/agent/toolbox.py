@@ -13,10 +13,10 @@ from mcp import Client, MCPError
 from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
-from banking_server.chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
-from banking_server.chaining.values import follow, pointer_parts
 from banking_server.host.names import stem
-from banking_server.text import one_line
+from tool_chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
+from tool_chaining.text import one_line
+from tool_chaining.values import follow, pointer_parts
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""

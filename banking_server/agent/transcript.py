@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from banking_server.chaining import Step
+from tool_chaining import Step
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
-    from banking_server.chaining import ChainResult
     from banking_server.host.connect import Failures
     from banking_server.host.timeouts import Timeouts
+    from tool_chaining import ChainResult
 
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
     """Connects to a server; takes the options of `connected` that a command adds."""
@@ -205,7 +205,7 @@ def connecting(
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
     from banking_server.host.connect import connected
-    from banking_server.text import may_be_a_header
+    from tool_chaining.hosting.urls import may_be_a_header
 
     # A file that a token was read from often ends in a line break.
     token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
@@ -238,7 +238,11 @@ async def _call(
 ) -> int:
     from mcp import MCPError
 
-    from banking_server.chaining import (
+    from banking_server.host.narrator import Narrator
+    from banking_server.host.printing import console, say
+    from banking_server.host.questions import TerminalQuestions
+    from banking_server.host.status_line import StatusLine
+    from tool_chaining import (
         DEFAULT_LIMIT,
         ChainStop,
         Outcome,
@@ -246,11 +250,7 @@ async def _call(
         Step,
         call_tool_with_chaining,
     )
-    from banking_server.chaining.client import NOT_ADVERTISED
-    from banking_server.host.narrator import Narrator
-    from banking_server.host.printing import console, say
-    from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.status_line import StatusLine
+    from tool_chaining.client import NOT_ADVERTISED
 
     waiting = StatusLine(sys.stderr)
     # With --json the steps are shown on standard error, beside the questions.
@@ -316,8 +316,8 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
     import anyio
     from mcp import MCPError
 
-    from banking_server.chaining.caller import list_all_tools
     from banking_server.host.plain import quoted_name
+    from tool_chaining.caller import list_all_tools
 
     names: list[str] = []
     with suppress(MCPError, TimeoutError, ValueError), anyio.fail_after(_LIST):

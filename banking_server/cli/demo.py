@@ -16,7 +16,6 @@ from rich.console import Console
 
 from banking_server.bank.audit import list_events
 from banking_server.bank.handoffs import list_open_handoffs
-from banking_server.chaining import call_tool_with_chaining
 from banking_server.cli.listings import show_events, show_handoffs
 from banking_server.host.connect import connected, this_server
 from banking_server.host.narrator import Narrator
@@ -24,6 +23,7 @@ from banking_server.host.printing import say
 from banking_server.host.questions import choices
 from banking_server.server.build import open_bank, utc_now
 from banking_server.server.settings import Settings
+from tool_chaining import call_tool_with_chaining
 
 _ARGUMENTS: Final = {
     "fromAccountId": "acc_checking_001",

@@ -30,7 +30,7 @@ def doctor(ctx: typer.Context) -> None:
     """
     from banking_server.host.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError
-    from banking_server.text import one_line
+    from tool_chaining.text import one_line
 
     out = console(sys.stdout)
     problems = False
@@ -48,8 +48,8 @@ def doctor(ctx: typer.Context) -> None:
 
 def _findings(settings: "Settings") -> Iterator[Finding]:
     from banking_server.agent import settings as model
+    from banking_server.server.serving import CannotListen, listen
     from banking_server.server.tokens import SecretUnavailable, load_keys
-    from banking_server.serving import CannotListen, listen
 
     yield _settings(settings)
     known = {f"BANKING_{name.upper()}" for name in type(settings).model_fields}

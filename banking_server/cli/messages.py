@@ -4,7 +4,7 @@ import errno
 import sys
 from typing import TYPE_CHECKING, Final
 
-from banking_server.text import one_line
+from tool_chaining.text import one_line
 
 if TYPE_CHECKING:
     from banking_server.bank.rules import Rules
@@ -24,7 +24,7 @@ def for_people(error: Exception) -> str | None:
         from banking_server.server.settings import SettingsError
         from banking_server.server.tokens import SecretUnavailable
     except ImportError as missing:
-        from banking_server.chaining.needed_sdk import upgrade_message
+        from tool_chaining.needed_sdk import upgrade_message
 
         return upgrade_message(missing)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:

@@ -13,7 +13,7 @@ from pathlib import Path
 from banking_server.agent import Called, Note, Run
 from banking_server.host.narrator import shown_to_user
 from banking_server.host.plain import LINE, SHOWN
-from banking_server.text import cut, one_line, printable
+from tool_chaining.text import cut, one_line, printable
 
 
 def save(model: str, requests: Sequence[tuple[str, Run]], file: str) -> str:

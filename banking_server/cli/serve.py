@@ -100,7 +100,13 @@ def _serve_http(settings: "Settings") -> None:
 
     from banking_server.server.build import check_before_serving, configure_logging
     from banking_server.server.http import http_app_from_environment
-    from banking_server.serving import GIVEN_UP, CannotListen, listen, serve, serve_in_workers
+    from banking_server.server.serving import (
+        GIVEN_UP,
+        CannotListen,
+        listen,
+        serve,
+        serve_in_workers,
+    )
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)

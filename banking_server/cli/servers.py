@@ -10,7 +10,7 @@ import typer
 
 from banking_server.cli.client import TOKEN_VARIABLE, connecting, started_by
 from banking_server.host.connect import ConnectionFailed
-from banking_server.text import one_line
+from tool_chaining.text import one_line
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -17,13 +17,13 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
-from banking_server.chaining import CLIENT_EXTENSION, ResilientHttpClient
-from banking_server.chaining.bearer import http_url, stays_private, without_user
-from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES
 from banking_server.host.plain import LINE
 from banking_server.host.timeouts import DEFAULT, CallTimer, TimeoutClient, Timeouts
-from banking_server.server_errors import ServerErrors
-from banking_server.text import http_failure, one_line, printable, server_ended
+from tool_chaining import CLIENT_EXTENSION
+from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
+from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
+from tool_chaining.hosting.urls import http_url, stays_private, without_user
+from tool_chaining.text import one_line, printable
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from banking_server.host.printing import say, write
-from banking_server.text import printable
+from tool_chaining.text import printable
 
 INDENT: Final = 3
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from mcp.types import CallToolResult
 
-from banking_server.chaining.content import in_text, on_the_wire
 from banking_server.host.plain import quoted_name
+from tool_chaining.content import in_text, on_the_wire
 
 MAX_IDS: Final = 2_000
 """Ids of one server that are remembered, the latest."""

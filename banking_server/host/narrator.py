@@ -7,7 +7,10 @@ from typing import Any, Final, Literal
 from mcp.types import CallToolResult
 from rich.console import Console
 
-from banking_server.chaining import (
+from banking_server.host.plain import LINE, NAME, SHOWN
+from banking_server.host.printing import compact, say
+from banking_server.host.questions import TerminalQuestions
+from tool_chaining import (
     META_KEY,
     ChainResult,
     FollowNonDestructive,
@@ -16,11 +19,8 @@ from banking_server.chaining import (
     Proposal,
     Step,
 )
-from banking_server.chaining.content import for_user, in_text, on_the_wire
-from banking_server.host.plain import LINE, NAME, SHOWN
-from banking_server.host.printing import compact, say
-from banking_server.host.questions import TerminalQuestions
-from banking_server.text import cut, one_line
+from tool_chaining.content import for_user, in_text, on_the_wire
+from tool_chaining.text import cut, one_line
 
 NOBODY_ASKED: Final = (
     "Nobody could be asked, because this is not a terminal. --trust-hints makes the calls that the "

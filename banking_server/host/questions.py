@@ -12,13 +12,13 @@ from mcp.client.session import ElicitationFnT
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, Tool
 from rich.console import Console
 
-from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.content import on_the_wire
 from banking_server.host.names import Names
 from banking_server.host.plain import LINE, quoted_name
 from banking_server.host.printing import Hidden, compact, say
 from banking_server.host.tool_list import ANYTHING, may_do
-from banking_server.text import cut, one_line, printable
+from tool_chaining.arguments import argument_problem
+from tool_chaining.content import on_the_wire
+from tool_chaining.text import cut, one_line, printable
 
 if sys.platform != "win32":
     import termios

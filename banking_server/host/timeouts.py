@@ -13,7 +13,7 @@ from mcp.client.session import ElicitationFnT
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
 
-from banking_server.chaining import DEFAULT_CALL_TIMEOUT
+from tool_chaining import DEFAULT_CALL_TIMEOUT
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from mcp.types import METHOD_NOT_FOUND, Tool
 from pydantic import ValidationError
 from rich.console import Console
 
-from banking_server.chaining.caller import list_all_tools
-from banking_server.chaining.consent import MOVES_MONEY
-from banking_server.chaining.content import has_next_step, on_the_wire
-from banking_server.chaining.negotiation import has_declared
 from banking_server.host.connect import ConnectionFailed, Failures
 from banking_server.host.plain import LINE, NAME
 from banking_server.host.printing import compact, say, say_in_parts
-from banking_server.text import one_line
+from tool_chaining.caller import list_all_tools
+from tool_chaining.consent import MOVES_MONEY
+from tool_chaining.content import has_next_step, on_the_wire
+from tool_chaining.negotiation import has_declared
+from tool_chaining.text import one_line
 
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?= +[^a-z])")
 """The first sentence of a description, if another one follows; `--json` has the rest."""

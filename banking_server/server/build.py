@@ -25,9 +25,7 @@ from banking_server.bank import opening
 from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank, BankBusy
 from banking_server.bank.transfers.settle import settle
-from banking_server.chaining import ToolChaining
-from banking_server.log import log_to_standard_error
-from banking_server.packaged import demo_data
+from banking_server.server.log import log_to_standard_error
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.server.tokens import Keys, load_keys
 from banking_server.tools import (
@@ -41,12 +39,18 @@ from banking_server.tools import (
     serving_resource,
 )
 from banking_server.tools.views import only_for_clients_with_views, views
+from tool_chaining import ToolChaining
 
 logger = logging.getLogger(__name__)
 
 NAME: Final = "banking-server"
 
 SETTLE_EVERY_SECONDS: Final = 60
+
+_DATA: Final = Path(__file__).parents[1] / "data"
+
+DEMO_DATA: Final = _DATA if _DATA.is_dir() else Path(__file__).parents[2] / "data"
+"""The folder of the demo data: in the package if it is installed, else beside it."""
 
 TOOLS_FRESH_MS: Final = 60_000
 """How long a client may cache the list of tools. It changes only with the program."""
@@ -98,7 +102,7 @@ async def open_bank(
         rules=settings.rules(over_stdio=over_stdio),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
         other_code_keys=() if keys is None else [other.confirmation_codes for other in keys.others],
-        demo_data=demo_data(),
+        demo_data=DEMO_DATA,
         now=now,
         may_create=may_create,
     )
@@ -209,7 +213,9 @@ def _model(*, show_problem: bool) -> Callable[[], AbstractAsyncContextManager[In
 async def _end_when_lost(bank: Bank) -> None:
     """End the process, with a line that says why, when its database is lost."""
     lost = await bank.store.until_lost()
-    from banking_server.serving import GIVEN_UP  # Imports Granian, which stdio does not need.
+    from banking_server.server.serving import (
+        GIVEN_UP,  # Imports Granian, which stdio does not need.
+    )
 
     print(f"banking-server: {lost}", file=sys.stderr, flush=True)
     await anyio.sleep(LAST_WORDS_SECONDS)

@@ -26,8 +26,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
 from pydantic import AnyHttpUrl
 
-from banking_server.stdio import client_on_stdio
 from banking_server.tools import App
+from tool_chaining.hosting.stdio import client_on_stdio
 
 __all__ = [
     "MCP_METHOD_HEADER",

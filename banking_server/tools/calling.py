@@ -25,8 +25,6 @@ from mcp.types import (
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank, BankBusy
-from banking_server.chaining import read_provenance
-from banking_server.chaining.content import hidden_from_model
 from banking_server.tools.asking import can_ask
 from banking_server.tools.declaration import BankTool
 from banking_server.tools.limits import MOST_OPEN, OpenCalls, RateLimiter
@@ -42,6 +40,8 @@ from banking_server.tools.results import (
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
 from banking_server.tools.sdk import CallNext, HandlerResult, can_send_request, find_tool
 from banking_server.tools.views import accepts_views
+from tool_chaining import read_provenance
+from tool_chaining.content import hidden_from_model
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """The tool name in the audit trail for a call of a tool that does not exist."""

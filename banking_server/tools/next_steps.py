@@ -20,8 +20,8 @@ from banking_server.bank.transfers.outcomes import (
     Posted,
     TransferView,
 )
-from banking_server.chaining import Directive
 from banking_server.tools.amounts import json_amount
+from tool_chaining import Directive
 
 
 def _speak_to_an_agent(locked: AccountLocked) -> Directive:

@@ -16,9 +16,9 @@ from pydantic.alias_generators import to_camel
 from banking_server.bank.file_watch import DatabaseLost
 from banking_server.bank.rules import Argument, NotFound, Refused, TooMany
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone
-from banking_server.chaining import META_KEY, Directive, NextStep
-from banking_server.chaining.content import NEXT_STEP, for_user_alone, on_the_wire
 from banking_server.tools.titles import READABLE
+from tool_chaining import META_KEY, Directive, NextStep
+from tool_chaining.content import NEXT_STEP, for_user_alone, on_the_wire
 
 logger = logging.getLogger(__name__)
 

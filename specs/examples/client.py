@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
-from banking_server.chaining import CLIENT_EXTENSION, FollowNonDestructive, call_tool_with_chaining
+from tool_chaining import CLIENT_EXTENSION, FollowNonDestructive, call_tool_with_chaining
 
 ORDERS = str(Path(__file__).with_name("orders.py"))
 

@@ -3,7 +3,7 @@
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, ToolAnnotations
 
-from banking_server.chaining import ToolChaining, with_next_tool
+from tool_chaining import ToolChaining, with_next_tool
 
 mcp = MCPServer("orders", extensions=[ToolChaining()])
 

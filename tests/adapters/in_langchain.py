@@ -16,8 +16,8 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 from langchain_openai import ChatOpenAI
 from mcp import types
 
-from banking_server.adapters.langchain import ChainInterceptor
-from banking_server.chaining import FollowNonDestructive
+from tool_chaining import FollowNonDestructive
+from tool_chaining.adapters.langchain import ChainInterceptor
 
 
 class Always:

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from banking_server.chaining import FollowNonDestructive
+from tool_chaining import FollowNonDestructive
 
 from ..kit.command import command, environment
 from ..kit.model import Reply, scripted_model
 
-PAGE = "banking_server/adapters/README.md"
+PAGE = "specs/implementations/python/tool_chaining/adapters/README.md"
 
 Server = str | Path | tuple[str, ...]
 """A server's URL, the command that starts one over stdio, or the database of a bank for one."""
@@ -48,7 +48,7 @@ async def be_called_back(*question: Any) -> Any:
 def fastmcp_client(server: Server, **options: Any) -> Any:
     from fastmcp.client.transports import StdioTransport
 
-    from banking_server.adapters.fastmcp import ChainingClient
+    from tool_chaining.adapters.fastmcp import ChainingClient
 
     options.setdefault("chaining", TRUSTED)
     target = server if isinstance(server, str) else StdioTransport(**stdio(server))
@@ -64,7 +64,7 @@ async def with_fastmcp(server: Server, call: Call, **options: Any) -> str:
 
 @asynccontextmanager
 async def agents_server(server: Server, **options: Any) -> AsyncIterator[Any]:
-    from banking_server.adapters.openai_agents import ChainingStdio, ChainingStreamableHttp
+    from tool_chaining.adapters.openai_agents import ChainingStdio, ChainingStreamableHttp
 
     options.setdefault("chaining", TRUSTED)
     options.setdefault("client_session_timeout_seconds", 60)

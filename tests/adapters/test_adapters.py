@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.chaining import Proposal
+from tool_chaining import Proposal
 
 from ..kit.bank import World
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
@@ -93,8 +93,8 @@ async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, p
 
 
 def test_what_cannot_consent_is_refused_at_once() -> None:
-    from banking_server.adapters.fastmcp import ChainingClient
-    from banking_server.adapters.openai_agents import ChainingStdio
+    from tool_chaining.adapters.fastmcp import ChainingClient
+    from tool_chaining.adapters.openai_agents import ChainingStdio
 
     wrong: Any = {"consent": lambda proposal: True}
     for make, server in (

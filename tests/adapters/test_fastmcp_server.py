@@ -23,7 +23,7 @@ def client() -> Any:
     from fastmcp.server.middleware import Middleware
     from fastmcp.tools import ToolResult
 
-    from banking_server.adapters.fastmcp_server import ToolChainingMiddleware
+    from tool_chaining.adapters.fastmcp_server import ToolChainingMiddleware
 
     class Hiding(Middleware):
         """Keeps a tool out of the list, though it could be called."""

@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from banking_server.chaining import ToolChaining, with_next_tool
+from tool_chaining import ToolChaining, with_next_tool
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)

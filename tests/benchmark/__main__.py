@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 
 from mcp import Client, StdioServerParameters
 
-from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
 from banking_server.server.build import utc_now
+from tool_chaining import FollowNonDestructive, call_tool_with_chaining
 
 from ..kit import servers
 from ..kit.command import command, environment
@@ -236,9 +236,9 @@ async def at_scale(bench: Bench) -> Fell:
 async def proxy(bench: Bench) -> Fell:
     server = bench.bank()
     token, arguments = caller(server).token, ["--url", server.url, "--http", "--port"]
-    port = bench.start("banking_server.proxy", *arguments, MCP_TOKEN=token)
+    port = bench.start("tool_chaining.proxy", *arguments, MCP_TOKEN=token)
     database = bench.folder / "piped.db"
-    args = ["-m", "banking_server.proxy", "--", *command("--database", str(database))]
+    args = ["-m", "tool_chaining.proxy", "--", *command("--database", str(database))]
     through = StdioServerParameters(command=sys.executable, args=args, env=environment())
 
     async def balance(client: Client) -> None:

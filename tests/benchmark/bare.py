@@ -24,7 +24,10 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         mcp.run("stdio")
     else:
-        from banking_server.serving import listen, serve  # Granian, which stdio does without.
+        from banking_server.server.serving import (  # Granian, which stdio does without.
+            listen,
+            serve,
+        )
 
         app = mcp.streamable_http_app(stateless_http=True, json_response=True)
         serve(app, listen("127.0.0.1", int(sys.argv[1])))

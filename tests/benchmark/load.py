@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from banking_server.chaining import CLIENT_EXTENSION
+from tool_chaining import CLIENT_EXTENSION
 
 VERSION = "2026-07-28"
 _OF_MCP = "io.modelcontextprotocol"

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-from banking_server.chaining import (
+from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     ChainResult,
@@ -43,7 +43,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         record.getMessage()
         for record in caplog.records
-        if record.name == "banking_server.chaining.outgoing" and record.levelno == logging.ERROR
+        if record.name == "tool_chaining.outgoing" and record.levelno == logging.ERROR
     ]
 
 

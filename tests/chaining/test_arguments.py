@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.chaining.arguments import argument_problem
+from tool_chaining.arguments import argument_problem
 
 
 def of_a(schema: Any) -> dict[str, Any]:

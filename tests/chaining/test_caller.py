@@ -6,13 +6,13 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 
-from banking_server.chaining import (
+from tool_chaining import (
     IDENTIFIER,
     Outcome,
     Proposal,
     list_all_tools,
 )
-from banking_server.chaining.caller import MAX_PAGES
+from tool_chaining.caller import MAX_PAGES
 
 from .support import FakeClient, a_names_b, follow, never, result, texts, tool
 

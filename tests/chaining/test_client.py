@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult
 
-from banking_server.chaining import (
+from tool_chaining import (
     META_KEY,
     ChainFailed,
     ChainStop,

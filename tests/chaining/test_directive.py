@@ -6,7 +6,7 @@ import pytest
 from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
-from banking_server.chaining import (
+from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     Found,

@@ -6,8 +6,8 @@ import anyio
 import pytest
 from mcp.types import CallToolResult
 
-from banking_server.chaining import CallsInDoubt, ChainResult, Outcome, Proposal
-from banking_server.chaining.doubt import KEPT
+from tool_chaining import CallsInDoubt, ChainResult, Outcome, Proposal
+from tool_chaining.doubt import KEPT
 
 from .support import FakeClient, a_names_b, follow, result, tool
 

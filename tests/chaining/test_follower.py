@@ -13,7 +13,7 @@ from mcp import MCPError
 from mcp.types import CallToolResult, TextContent
 from mcp_types import HEADER_MISMATCH
 
-from banking_server.chaining import (
+from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     ChainResult,

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from banking_server import agent, chaining
-from banking_server.chaining import needed_sdk
+import tool_chaining as chaining
+from banking_server import agent
+from tool_chaining import needed_sdk
 
 SDK_FREE = ["directive", "provenance", "values", "content", "arguments"]
 LOADING = f"""
@@ -37,10 +38,10 @@ def test_no_half_and_no_sdk_is_loaded_before_it_is_used() -> None:
     assert sdk(sdk_free) == set()
     assert sdk(models) == {"mcp_types"}
     assert sdk(client) == set()
-    half = {f"{chaining.__name__}.{each}" for each in ("server", "transport", "outgoing")}
+    half = {f"{chaining.__name__}.{each}" for each in ("server", "declaration", "outgoing")}
     assert (models | client).isdisjoint(half)
     assert f"{chaining.__name__}.server" in server
-    assert f"{chaining.__name__}.transport" not in server
+    assert f"{chaining.__name__}.declaration" not in server
 
 
 @pytest.mark.quick

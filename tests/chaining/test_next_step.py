@@ -7,7 +7,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
-from banking_server.chaining import (
+from tool_chaining import (
     CLIENT_EXTENSION,
     NextStep,
     ToolChaining,

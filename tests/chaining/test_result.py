@@ -8,7 +8,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.chaining import (
+from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     ChainResult,
@@ -18,7 +18,7 @@ from banking_server.chaining import (
     Outcome,
     Proposal,
 )
-from banking_server.chaining.content import in_text
+from tool_chaining.content import in_text
 
 from .support import FakeClient, follow, never, texts, tool
 

@@ -21,7 +21,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from banking_server.chaining import (
+from tool_chaining import (
     CLIENT_EXTENSION,
     IDENTIFIER,
     META_KEY,

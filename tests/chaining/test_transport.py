@@ -14,16 +14,20 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent
 
-from banking_server.chaining import (
+from tool_chaining import (
     CLIENT_EXTENSION,
     META_KEY,
     ChainResult,
     FollowUpStatus,
     Outcome,
-    ResilientHttpClient,
     Step,
 )
-from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES, TOO_LARGE
+from tool_chaining.hosting.untrusted import (
+    BOUNDED_LINES,
+    MESSAGE_BYTES,
+    TOO_LARGE,
+    ResilientHttpClient,
+)
 
 from ..kit.cutting import cutting_server
 from ..kit.servers import free_port

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.chaining.values import canonical, keeps_its_value, same
+from tool_chaining.values import canonical, keeps_its_value, same
 
 pytestmark = pytest.mark.quick
 

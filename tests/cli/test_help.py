@@ -8,11 +8,11 @@ import typer
 
 from banking_server import cli as bank
 from banking_server.agent.settings import ModelSettings
-from banking_server.conformance import cli as suite
-from banking_server.conformance.target import http
-from banking_server.proxy import TOKEN_VARIABLE
-from banking_server.proxy import cli as proxy
 from banking_server.server.settings import Settings
+from tool_chaining.proxy import TOKEN_VARIABLE
+from tool_chaining.proxy import cli as proxy
+from tool_chaining_conformance import cli as suite
+from tool_chaining_conformance.target import http
 
 PROGRAMS = {
     "banking-server": bank.app,

@@ -8,8 +8,8 @@ import pytest
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.agent import Called, Entry, Note, Run
-from banking_server.chaining import Step
 from banking_server.cli.saving import save
+from tool_chaining import Step
 
 
 def called(tool: str, by: Any, text: str, *, failed: bool = False) -> Called:

@@ -8,7 +8,7 @@ import anyio
 import jwt
 import pytest
 
-from banking_server import serving
+from banking_server.server import serving
 from banking_server.server.settings import load_settings
 from banking_server.server.tokens import Tokens, load_keys
 

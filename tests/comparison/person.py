@@ -7,8 +7,8 @@ from mcp.types import ElicitResult
 
 from banking_server.agent import OfferedTool
 from banking_server.bank.money import format_money
-from banking_server.chaining import Proposal
 from banking_server.tools.transfers import FROM_QUESTION, TO_QUESTION
+from tool_chaining import Proposal
 
 from ..kit import words
 from .tasks import NAMES, Case, Task

@@ -17,7 +17,7 @@ from mcp.types import CreateMessageResult, TextContent
 
 from banking_server.agent import Endpoint, ModelSettings, ModelUnavailable
 from banking_server.agent.endpoint import Completion, Message
-from banking_server.chaining import CLIENT_EXTENSION
+from tool_chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, fill
 from .person import Person

@@ -7,8 +7,8 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from banking_server.agent import Agent, Bounds, Endpoint, Toolbox
-from banking_server.chaining import META_KEY, Step, call_tool_with_chaining
-from banking_server.chaining.content import for_user, on_the_wire, without_next_step
+from tool_chaining import META_KEY, Step, call_tool_with_chaining
+from tool_chaining.content import for_user, on_the_wire, without_next_step
 
 from ..kit.servers import tool_call
 from ..kit.words import ACCOUNTS, CONFIRM, PREPARE

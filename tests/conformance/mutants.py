@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from banking_server.conformance.specification import read_yaml
+from tool_chaining_conformance.specification import read_yaml
 
 
 @dataclass(frozen=True)

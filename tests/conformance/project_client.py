@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, ElicitResult
 
-from banking_server.chaining import (
+from tool_chaining import (
     CLIENT_EXTENSION,
     ChainResult,
     ChainStop,

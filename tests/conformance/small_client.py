@@ -1,6 +1,6 @@
 """A small conforming chain-following MCP client of the tests' own: raw HTTP, both eras.
 
-It shares no code with the suite, nor with `banking_server.chaining`. Every decision has a method of
+It shares no code with the suite, nor with `tool_chaining`. Every decision has a method of
 its own, so that a mutant is a few lines: see `client_mutants`.
 """
 

@@ -1,6 +1,6 @@
 """A small conforming MCP server of the tests' own: raw JSON-RPC, both eras, stdio and HTTP.
 
-It shares no code with the suite, nor with the extension under `banking_server.chaining`. Every
+It shares no code with the suite, nor with the extension under `tool_chaining`. Every
 decision has a method of its own, so that a mutant is a few lines: see `server_mutants`.
 """
 

@@ -15,18 +15,18 @@ from queue import SimpleQueue
 from typing import Any
 from unittest import mock
 
-from banking_server.conformance import cli
-from banking_server.conformance.client.evidence import ClientEnd
-from banking_server.conformance.client.run import run_client
-from banking_server.conformance.client.script import ClientScript, load_client_scripts
-from banking_server.conformance.report.judgement import Judgement, collapse
-from banking_server.conformance.report.redaction import Redaction
-from banking_server.conformance.report.run import Run
-from banking_server.conformance.requirements import checks_of
-from banking_server.conformance.server.run import run_server
-from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
-from banking_server.conformance.target.channel import Target
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance import cli
+from tool_chaining_conformance.client.evidence import ClientEnd
+from tool_chaining_conformance.client.run import run_client
+from tool_chaining_conformance.client.script import ClientScript, load_client_scripts
+from tool_chaining_conformance.report.judgement import Judgement, collapse
+from tool_chaining_conformance.report.redaction import Redaction
+from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.requirements import checks_of
+from tool_chaining_conformance.server.run import run_server
+from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
+from tool_chaining_conformance.target.channel import Target
+from tool_chaining_conformance.target.era import Era
 
 from ..kit.serving import Handler
 from ..kit.serving import serving as served_by_handler

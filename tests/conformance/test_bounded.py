@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.server import bounded
+from tool_chaining_conformance.server import bounded
 
 
 def member(rule: dict[str, Any]) -> dict[str, Any]:

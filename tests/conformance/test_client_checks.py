@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from banking_server.conformance.client.checks import KINDS
-from banking_server.packaged import packaged
+from tool_chaining_conformance.client.checks import KINDS
+from tool_chaining_conformance.specification import SPECS
 
 pytestmark = pytest.mark.quick
 
-CONFORMANCE = packaged("specs") / "conformance"
+CONFORMANCE = SPECS / "conformance"
 
 
 def test_the_kinds_in_the_code_are_those_that_scripts_may_name() -> None:

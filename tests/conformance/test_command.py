@@ -14,9 +14,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from banking_server.conformance.requirements import load_checks, load_requirements
-from banking_server.conformance.server.scenario import load_server_scenario
-from banking_server.packaged import packaged
+from tool_chaining_conformance.requirements import load_checks, load_requirements
+from tool_chaining_conformance.server.scenario import load_server_scenario
+from tool_chaining_conformance.specification import SPECS
 
 from .mutants import load_mutants
 from .server_mutants import SERVER_MUTANTS
@@ -37,7 +37,7 @@ UNLISTED = "tool-chaining-server-names-listed-tool"
 
 
 def schema(name: str) -> Draft202012Validator:
-    path = packaged("specs") / "conformance" / "schemas" / f"{name}.schema.json"
+    path = SPECS / "conformance" / "schemas" / f"{name}.schema.json"
     return Draft202012Validator(json.loads(path.read_text()))
 
 
@@ -257,7 +257,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint
 
 def test_what_ends_a_run_before_its_time() -> None:
     def ends(error: BaseException) -> Ended:
-        with mock.patch("banking_server.conformance.cli.run_server", side_effect=error):
+        with mock.patch("tool_chaining_conformance.cli.run_server", side_effect=error):
             return suite("server", "--", "x")
 
     assert ends(KeyboardInterrupt()) == Ended(130, "", "")
@@ -284,7 +284,7 @@ def test_the_command_is_stopped_with_everything_it_started(tmp_path: Path) -> No
         f"import os, pathlib, time\npathlib.Path({str(child)!r}).write_text(str(os.getpid()))\n"
         "while True: time.sleep(60)\n"
     )
-    command = [sys.executable, "-m", "banking_server.conformance", "server", "--"]
+    command = [sys.executable, "-m", "tool_chaining_conformance", "server", "--"]
     running = subprocess.Popen(
         [*command, sys.executable, str(script)], stdout=subprocess.DEVNULL, cwd=HERE.parents[1]
     )

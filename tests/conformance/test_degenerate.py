@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.target.era import Era
 
 from ..kit.serving import Handler, serving
 from .support import HERE, SHOP, UNTESTABLE, suite

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.target.channel import Target, TargetFailure
-from banking_server.conformance.target.connection import Connection, Profile, connect
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.target.channel import Target, TargetFailure
+from tool_chaining_conformance.target.connection import Connection, Profile, connect
+from tool_chaining_conformance.target.era import Era
 
 from ..kit.serving import Handler, serving
 from .small_server import SmallServer

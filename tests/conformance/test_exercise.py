@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.report.verdict import Verdict, conclude
-from banking_server.conformance.server.scenario import (
+from tool_chaining_conformance.report.verdict import Verdict, conclude
+from tool_chaining_conformance.server.scenario import (
     Caller,
     ServerScenario,
     load_server_scenario,
 )
-from banking_server.conformance.target import connection
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.target import connection
+from tool_chaining_conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy

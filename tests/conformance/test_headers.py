@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp.shared import inbound
 
-from banking_server.conformance.target.headers import argument_headers
+from tool_chaining_conformance.target.headers import argument_headers
 
 pytestmark = pytest.mark.quick
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.client import mock_server
-from banking_server.conformance.report.judgement import Judgement, Status
-from banking_server.conformance.report.run import Run
-from banking_server.conformance.report.verdict import Verdict, conclude
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.client import mock_server
+from tool_chaining_conformance.report.judgement import Judgement, Status
+from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.report.verdict import Verdict, conclude
+from tool_chaining_conformance.target.era import Era
 
 from .small_client import Lost, NoResult, SmallClient
 from .support import UNTESTABLE, examine_client, statuses

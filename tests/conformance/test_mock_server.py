@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.client.mock_server import MockServer
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.client.mock_server import MockServer
+from tool_chaining_conformance.target.era import Era
 
 from .small_client import LEGACY, META, MODERN
 from .support import scripts

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.client import mock_server
-from banking_server.conformance.client.run import name_of
-from banking_server.conformance.client.script import Case
-from banking_server.conformance.requirements import load_checks
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.client import mock_server
+from tool_chaining_conformance.client.run import name_of
+from tool_chaining_conformance.client.script import Case
+from tool_chaining_conformance.requirements import load_checks
+from tool_chaining_conformance.target.era import Era
 
 from .client_mutants import CLIENT_MUTANTS
 from .mutants import Mutant, load_mutants

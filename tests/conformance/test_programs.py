@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.client import programs
-from banking_server.conformance.client.evidence import ClientEnd
-from banking_server.conformance.client.programs import (
+from tool_chaining_conformance.client import programs
+from tool_chaining_conformance.client.evidence import ClientEnd
+from tool_chaining_conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
     SCENARIO,

@@ -16,7 +16,7 @@ from .support import HERE, SERVER_COMMAND, SHOP, serving
 def judged(folder: Path, server: str, *options: str) -> tuple[int, str]:
     """Run pytest in an empty folder; return its exit code and what it printed."""
     shutil.copy(SHOP, folder / "shop.yaml")
-    plugin = ("-p", "banking_server.conformance.pytest_plugin", "--chaining-server", server)
+    plugin = ("-p", "tool_chaining_conformance.pytest_plugin", "--chaining-server", server)
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *plugin, *options],
         cwd=folder,

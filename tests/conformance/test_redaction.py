@@ -6,14 +6,14 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from banking_server.conformance.client.evidence import ClientEnd
-from banking_server.conformance.report.redaction import (
+from tool_chaining_conformance.client.evidence import ClientEnd
+from tool_chaining_conformance.report.redaction import (
     REDACTED,
     Redaction,
     is_secret_name,
     redacted_command,
 )
-from banking_server.conformance.target.child_process import last_errors
+from tool_chaining_conformance.target.child_process import last_errors
 
 pytestmark = pytest.mark.quick
 

@@ -10,16 +10,16 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report.json import write_json
-from banking_server.conformance.report.judgement import Finding, Judge, NotApplicable
-from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.redaction import REDACTED, Redaction
-from banking_server.conformance.report.report import Report
-from banking_server.conformance.report.run import Run
-from banking_server.conformance.report.summary import print_summary
-from banking_server.conformance.report.verdict import Verdict
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.message import WireMessage
+from tool_chaining_conformance.report.json import write_json
+from tool_chaining_conformance.report.judgement import Finding, Judge, NotApplicable
+from tool_chaining_conformance.report.junit import write_junit
+from tool_chaining_conformance.report.redaction import REDACTED, Redaction
+from tool_chaining_conformance.report.report import Report
+from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.report.summary import print_summary
+from tool_chaining_conformance.report.verdict import Verdict
+from tool_chaining_conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.scenario_file import ScenarioError
-from banking_server.conformance.server.scenario import load_server_scenario
+from tool_chaining_conformance.scenario_file import ScenarioError
+from tool_chaining_conformance.server.scenario import load_server_scenario
 
 from .support import ONE_STEP, SHOP
 

@@ -9,15 +9,15 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from banking_server.chaining import content
-from banking_server.conformance.requirements import load_checks
-from banking_server.conformance.server import checks
-from banking_server.conformance.server.checks import CHECKS
-from banking_server.conformance.server.checks.target import (
+from tool_chaining import content
+from tool_chaining_conformance.requirements import load_checks
+from tool_chaining_conformance.server import checks
+from tool_chaining_conformance.server.checks import CHECKS
+from tool_chaining_conformance.server.checks.target import (
     hidden_from_model,
     holds_secret,
 )
-from banking_server.conformance.target.i_json import directive_faults
+from tool_chaining_conformance.target.i_json import directive_faults
 
 PACKAGE = Path(checks.__file__).parent
 

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.client.evidence import ClientEnd
-from banking_server.conformance.client.run import run_client
-from banking_server.conformance.server.scenario import load_server_scenario
-from banking_server.conformance.target.era import Era
-from banking_server.packaged import packaged
+from tool_chaining_conformance.client.evidence import ClientEnd
+from tool_chaining_conformance.client.run import run_client
+from tool_chaining_conformance.server.scenario import load_server_scenario
+from tool_chaining_conformance.specification import SPECS
+from tool_chaining_conformance.target.era import Era
 
 from ..kit.command import command
 from ..kit.servers import http_server
 from . import project_client
 from .support import OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
 
-SCENARIOS = packaged("specs") / "conformance" / "server"
+SCENARIOS = SPECS / "conformance" / "server"
 BANKING, EXPIRED = SCENARIOS / "banking.yaml", SCENARIOS / "banking-expired.yaml"
 
 INTERIM = "tool-chaining-server-no-directive-on-interim-result"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.target.era import Era
 
 from ..kit.servers import served_by
 from .node_project import TYPESCRIPT, missing, node

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from banking_server.chaining import values as judged
-from banking_server.conformance.values import at_pointer, quote, same
-from banking_server.packaged import packaged
+from tool_chaining import values as judged
+from tool_chaining_conformance.specification import SPECS
+from tool_chaining_conformance.values import at_pointer, quote, same
 
 pytestmark = pytest.mark.quick
 
@@ -28,7 +28,7 @@ def test_what_cannot_be_written_is_told_apart(one: Any, other: Any) -> None:
     assert same(one, one)
 
 
-PAIRS = json.loads((packaged("specs") / "conformance" / "directives.json").read_text("utf-8"))
+PAIRS = json.loads((SPECS / "conformance" / "directives.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("pair", PAIRS["pairs"], ids=lambda pair: pair["description"])

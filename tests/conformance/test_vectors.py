@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, TextContent, Tool
 
-from banking_server.chaining import (
+from tool_chaining import (
     CLIENT_EXTENSION,
     META_KEY,
     Absent,
@@ -18,10 +18,9 @@ from banking_server.chaining import (
     ToolChaining,
     read_directive,
 )
-from banking_server.conformance.values import same
-from banking_server.packaged import packaged
+from tool_chaining_conformance.specification import SPECS
+from tool_chaining_conformance.values import same
 
-SPECS = packaged("specs")
 SCHEMA = json.loads((SPECS / "next-tool.schema.json").read_text("utf-8"))
 VECTORS = json.loads((SPECS / "conformance" / "directives.json").read_text("utf-8"))["vectors"]
 

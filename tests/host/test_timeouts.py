@@ -9,8 +9,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ElicitResult
 from pydantic import BaseModel
 
-from banking_server.chaining import call_tool_with_chaining
 from banking_server.host.timeouts import CallTimer, TimeoutClient
+from tool_chaining import call_tool_with_chaining
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from mcp.server.context import CallNext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import INTERNAL_ERROR, CallToolResult, TextContent, ToolAnnotations
 
-from banking_server.chaining import ToolChaining, with_next_tool
+from tool_chaining import ToolChaining, with_next_tool
 
 
 class Unchecked(ToolChaining):

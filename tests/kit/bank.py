@@ -24,12 +24,11 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import CodeDelivery
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.chaining import ChainResult, FollowNonDestructive, call_tool_with_chaining
-from banking_server.packaged import demo_data
-from banking_server.server.build import build_server
+from banking_server.server.build import DEMO_DATA, build_server
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import Keys, load_keys
 from banking_server.tools import FOR_VIEWS, TOOLS
+from tool_chaining import ChainResult, FollowNonDestructive, call_tool_with_chaining
 
 from . import postgres
 from .words import CONFIRM, EVERYDAY, PREPARE, SAVINGS, VERSIONS
@@ -67,7 +66,7 @@ async def open_bank(path: Location, now: datetime) -> Bank:
         path,
         rules=chosen.rules(),
         code_key=load_keys(chosen).confirmation_codes,
-        demo_data=demo_data(),
+        demo_data=DEMO_DATA,
         now=now,
         may_create=True,
     )

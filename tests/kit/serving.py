@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 
-from banking_server.serving import listen, serve_until
+from banking_server.server.serving import listen, serve_until
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -8,9 +8,9 @@ import pytest
 from mcp import MCPError
 from mcp.types import ErrorData
 
-from banking_server.chaining import IDENTIFIER
 from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, parse_answer, question
 from banking_server.tools.multiplex.references import ArgumentNotFound
+from tool_chaining import IDENTIFIER
 
 from ..kit.bank import World, structured, words
 from ..kit.model import error, scripted_model

@@ -14,8 +14,8 @@ import pytest
 from mcp import MCPError
 from mcp.types import ElicitResult
 
-from banking_server.chaining import IDENTIFIER
-from banking_server.chaining.arguments import argument_problem
+from tool_chaining import IDENTIFIER
+from tool_chaining.arguments import argument_problem
 
 from ..kit.bank import (
     SECRET,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.proxy.consent import consent_of
-from banking_server.proxy.options import Address, ProxyOptions
+from tool_chaining.proxy.consent import consent_of
+from tool_chaining.proxy.options import Address, ProxyOptions
 
 from .conftest import Noted
 from .wire import CHAINING, JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, wire

@@ -9,8 +9,8 @@ import pytest
 from mcp import Client, MCPError
 from typer.testing import CliRunner
 
-from banking_server.proxy.cli import app
-from banking_server.proxy.options import Address, Command, ProxyOptions, Server
+from tool_chaining.proxy.cli import app
+from tool_chaining.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
 from ..kit.stdio import Lines, lines_of

@@ -7,8 +7,8 @@ import pytest
 from mcp import MCPError
 from mcp.types import Tool
 
-from banking_server.chaining import Proposal
-from banking_server.proxy.consent import ConsentUnreadable, consent_of
+from tool_chaining import Proposal
+from tool_chaining.proxy.consent import ConsentUnreadable, consent_of
 
 from .wire import JSON
 

@@ -9,9 +9,9 @@ import anyio
 import httpx2
 import pytest
 
-from banking_server.proxy.consent import consent_of
-from banking_server.proxy.http import who_acts
-from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
+from tool_chaining.proxy.consent import consent_of
+from tool_chaining.proxy.http import who_acts
+from tool_chaining.proxy.options import Address, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE
 from .conftest import Noted

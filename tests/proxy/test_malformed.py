@@ -10,8 +10,8 @@ import anyio.lowlevel
 import pytest
 from mcp import Client, MCPError
 
-from banking_server.proxy.consent import consent_of
-from banking_server.proxy.options import Address, Command, ProxyOptions, Server
+from tool_chaining.proxy.consent import consent_of
+from tool_chaining.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
 from ..kit.serving import Handler, serving

@@ -19,9 +19,9 @@ from opentelemetry.trace import (
     use_span,
 )
 
-from banking_server.chaining import ToolChaining, with_next_tool
-from banking_server.proxy.consent import consent_of
-from banking_server.proxy.options import Address, ProxyOptions
+from tool_chaining import ToolChaining, with_next_tool
+from tool_chaining.proxy.consent import consent_of
+from tool_chaining.proxy.options import Address, ProxyOptions
 
 from ..kit.serving import served
 from .proxied_client import proxy

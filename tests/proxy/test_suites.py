@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.client.evidence import ClientEnd
-from banking_server.conformance.client.run import run_client
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.client.evidence import ClientEnd
+from tool_chaining_conformance.client.run import run_client
+from tool_chaining_conformance.target.era import Era
 
 from ..conformance.node_project import missing
 from ..conformance.support import Ended, all_checks, scripts, suite

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from banking_server.proxy.options import Address, ProxyOptions
+from tool_chaining.proxy.options import Address, ProxyOptions
 
 from .conftest import Noted
 from .proxied_client import proxy as over_stdio

@@ -5,8 +5,10 @@ And what it talks to: the proxy, as a process or in a thread, and the strange se
 
 import contextlib
 import json
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -16,19 +18,17 @@ from typing import Any
 import anyio
 import httpx2
 
-from banking_server.proxy.callers import Callers
-from banking_server.proxy.http import http_app
-from banking_server.proxy.options import Command, HttpOptions, ProxyOptions
+from tool_chaining.proxy.http import HttpServer
+from tool_chaining.proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
-from ..kit.serving import served
 from . import strange_server
 
 STRANGE = [sys.executable, strange_server.__file__]
 """The command of the strange server."""
 
-PROXY = [sys.executable, "-m", "banking_server.proxy"]
+PROXY = [sys.executable, "-m", "tool_chaining.proxy"]
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 META = "io.modelcontextprotocol/"
@@ -275,7 +275,12 @@ def strange(*arguments: str) -> Command:
 @contextmanager
 def proxy_in_a_thread(options: ProxyOptions, **chosen: Any) -> Iterator[str]:
     """Serve the proxy over HTTP in a thread of this process; gives its URL."""
-    http = HttpOptions(**chosen)
-    callers = Callers(options, http)
-    with served(http_app(options, http, callers), ending=callers.end) as url:
-        yield url
+    server = HttpServer(options, HttpOptions(**chosen))
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join()

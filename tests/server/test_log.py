@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.log import A_MINUTE, RepeatedFaults
+from banking_server.server.log import A_MINUTE, RepeatedFaults
 
 pytestmark = pytest.mark.quick
 

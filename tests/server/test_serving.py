@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from banking_server import serving
+from banking_server.server import serving
 
 from ..kit.command import PATIENCE
 from ..kit.serving import served

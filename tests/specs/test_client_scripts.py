@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.client.script import Case, ClientScript, load_client_scripts
-from banking_server.conformance.requirements import load_checks
-from banking_server.conformance.scenario_file import load
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.client.script import Case, ClientScript, load_client_scripts
+from tool_chaining_conformance.requirements import load_checks
+from tool_chaining_conformance.scenario_file import load
+from tool_chaining_conformance.target.era import Era
 
 from .files import CLIENT_SCRIPTS
 

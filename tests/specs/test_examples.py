@@ -9,7 +9,7 @@ from ..conformance.support import suite
 from ..kit.pages import ROOT, block
 
 EXAMPLES = ROOT / "specs" / "examples"
-LIBRARY = "banking_server/chaining/README.md"
+LIBRARY = "specs/implementations/python/README.md"
 SUITE = "specs/conformance/README.md"
 
 

@@ -1,6 +1,6 @@
 """What is made from other files has been made anew."""
 
-from banking_server.conformance.publish import COMMAND, requirements_yaml
+from tool_chaining_conformance.publish import COMMAND, requirements_yaml
 
 from .files import SPECS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.target.era import Era
+from tool_chaining_conformance.target.era import Era
 
 from ..conformance.support import Ended, suite
 from .files import SPECS

@@ -11,8 +11,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from banking_server.conformance.client.script import ClientScript
-from banking_server.conformance.server.scenario import ServerScenario
+from tool_chaining_conformance.client.script import ClientScript
+from tool_chaining_conformance.server.scenario import ServerScenario
 
 from .files import (
     CLIENT_SCRIPTS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.client.script import load_client_scripts
+from tool_chaining_conformance.client.script import load_client_scripts
 
 from .files import (
     CHECK_ID,

@@ -8,8 +8,8 @@ from mcp import MCPError
 from mcp.types import ErrorData
 
 from banking_server.bank.file_watch import DatabaseLost
-from banking_server.chaining import IDENTIFIER
 from banking_server.tools.results import log_incident
+from tool_chaining import IDENTIFIER
 
 from ..kit.bank import World, everything, next_tool, structured, words
 from ..kit.words import (

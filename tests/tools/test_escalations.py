@@ -2,7 +2,7 @@
 
 import pytest
 
-from banking_server.chaining import ChainResult, Outcome
+from tool_chaining import ChainResult, Outcome
 
 from ..kit.bank import World, code_at_desk, code_of, next_tool, refused, structured, words
 from ..kit.words import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp.types import TextContent
 
-from banking_server.chaining import CLIENT_EXTENSION
+from tool_chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, audiences, facts, next_tool, words
 from ..kit.words import (

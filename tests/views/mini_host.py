@@ -12,8 +12,8 @@ from mcp.client import advertise
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.types import CallToolResult
 
-from banking_server.chaining import CLIENT_EXTENSION
-from banking_server.chaining.content import on_the_wire
+from tool_chaining import CLIENT_EXTENSION
+from tool_chaining.content import on_the_wire
 
 from ..kit.bank import Clock, World
 from .contrast import too_faint

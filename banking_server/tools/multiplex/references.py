@@ -31,8 +31,8 @@ from jmespath.parser import ParsedResult
 from jmespath.visitor import Options
 
 from banking_server.bank.rules import excerpt
-from banking_server.chaining.values import canonical
 from banking_server.tools.prompts import is_nearly_prompt
+from tool_chaining.values import canonical
 
 MAX_EXPRESSION: Final = 500
 """The most characters of one expression."""

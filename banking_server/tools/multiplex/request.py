@@ -7,11 +7,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from pydantic.json_schema import SkipJsonSchema
 
 from banking_server.bank.rules import excerpt
-from banking_server.chaining.values import is_json
 from banking_server.tools.multiplex.inference import MAX_PROMPT, prompt_problem, prompts
 from banking_server.tools.multiplex.references import MAX_EXPRESSION, Reference, references
 from banking_server.tools.prompts import is_nearly_prompt
 from banking_server.tools.titles import READABLE
+from tool_chaining.values import is_json
 
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10

@@ -9,9 +9,6 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import BaseModel, Field
 
-from banking_server.chaining import META_KEY
-from banking_server.chaining.content import for_user_alone, hidden_from_model, on_the_wire
-from banking_server.chaining.values import same
 from banking_server.tools.asking import can_ask_in_results
 from banking_server.tools.calling import App, BankServer
 from banking_server.tools.declaration import SECRET_ARGUMENTS, bank_tool
@@ -36,6 +33,9 @@ from banking_server.tools.prompts import PROMPT_MARK
 from banking_server.tools.results import Structured, refuse, text, with_message
 from banking_server.tools.scopes import READ_SCOPE
 from banking_server.tools.sdk import can_send_request, inner_context
+from tool_chaining import META_KEY
+from tool_chaining.content import for_user_alone, hidden_from_model, on_the_wire
+from tool_chaining.values import same
 
 
 class StepResult(Structured):

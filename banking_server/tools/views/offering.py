@@ -8,8 +8,8 @@ from mcp.server import ServerRequestContext
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.types import INVALID_PARAMS, CallToolResult, ClientCapabilities
 
-from banking_server.chaining.content import hidden_from_model
 from banking_server.tools.sdk import CallNext, HandlerResult
+from tool_chaining.content import hidden_from_model
 
 ACCOUNTS: Final = "ui://bank/accounts"
 TRANSFER: Final = "ui://bank/transfer"

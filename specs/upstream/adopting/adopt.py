@@ -98,7 +98,7 @@ def started(server: Server, folder: Path) -> Iterator[str]:
 def judged(server: Server, folder: Path) -> tuple[str, str]:
     """Start the server; return the suite's verdict, and the checks that found a fault."""
     scenario = HERE / f"{server.name}.yaml"
-    suite = (sys.executable, "-m", "banking_server.conformance", "server", "--json")
+    suite = (sys.executable, "-m", "tool_chaining_conformance", "server", "--json")
     with started(server, folder) as url:
         command = [*suite, "--scenario", str(scenario), "--url", url]
         ran = subprocess.run(command, capture_output=True, text=True)

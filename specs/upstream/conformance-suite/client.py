@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp import Client
 
-from banking_server.chaining import CLIENT_EXTENSION, Proposal, call_tool_with_chaining
+from tool_chaining import CLIENT_EXTENSION, Proposal, call_tool_with_chaining
 
 
 class User:

@@ -1,0 +1,24 @@
+"""The conformance suite: does a server or a client implement `specs/tool-chaining.md`?
+
+It is a program (`tool-chaining-conformance`), not a library. It sends raw JSON-RPC to a server, and
+is a scripted mock server for a client. So it judges implementations in any language. It imports
+nothing of the library that it judges among others.
+
+Read in this order:
+
+- `requirements`: the numbered sentences, and the checks that test them; `publish` writes them to
+  `specs/requirements.yaml`;
+- `target`: the connection to the server under test;
+- `server`: the exercise of a server, and the checks of servers;
+- `client`: a mock server that plays scripts, and the checks of clients;
+- `scenario_file`: reads the YAML files of scenarios and scripts;
+- `report`: judgements, the verdict (`report.verdict`), and the forms of a report;
+- `cli`: the command; `pytest_plugin`: the checks of a server as tests.
+"""
+
+from typing import Final
+
+__version__ = "0.1.0"
+
+SUITE: Final = "tool-chaining-conformance"
+"""The name of the command, and of the suite in reports."""

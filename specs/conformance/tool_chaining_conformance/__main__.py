@@ -1,0 +1,5 @@
+"""`python -m tool_chaining_conformance`."""
+
+from tool_chaining_conformance.cli import main
+
+main()

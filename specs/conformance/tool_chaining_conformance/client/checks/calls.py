@@ -1,0 +1,170 @@
+"""Checks of the calls that were made, of their arguments, and of calls that must not be made."""
+
+import json
+from typing import Any
+
+from tool_chaining_conformance.client.checks.registry import absence_unproven, kind
+from tool_chaining_conformance.client.evidence import CaseRun, name_calls
+from tool_chaining_conformance.client.script import ScriptCheck
+from tool_chaining_conformance.message import within
+from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from tool_chaining_conformance.values import quote, same
+
+
+def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
+    """Return the judgement for the expected call `number`, which was not made."""
+    # A client that makes the same call in another case has no reason of its own to decline it.
+    no_excuse = bool(check.provided) and case_run.end.outcome == "declined"
+    if not no_excuse and (excuse := case_run.excuse(number)) is not None:
+        return excuse
+    expected = case_run.case.expect.calls[number - 1]
+    return Finding(
+        False,
+        expected=f"call {number}: {expected.tool} {quote(expected.arguments)}"
+        + _visibility(case_run, expected.tool),
+        seen=f"{name_calls(case_run.log)}; {case_run.end}",
+    )
+
+
+def _visibility(case_run: CaseRun, name: str) -> str:
+    """Return what `tools/list` says about the visibility of a tool (MCP Apps), as text."""
+    for tool in case_run.script.tools:
+        if tool.name == name and (ui := within(tool.to_wire(), "_meta", "ui")):
+            return f", for which tools/list has _meta.ui {quote(ui)}"
+    return ""
+
+
+@kind("called")
+def called(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Call number `call` was made, by the expected tool."""
+    number = check.call or 1
+    call = case_run.call(number)
+    if call is None:
+        return _not_made(case_run, check, number)
+    return Finding(True, expected=f"call {number}: {call.tool}", seen=name_calls(case_run.log))
+
+
+@kind("arguments")
+def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Call number `call` was made, by the expected tool and with the expected arguments."""
+    number = check.call or 1
+    call = case_run.call(number)
+    if call is None:
+        return _not_made(case_run, check, number)
+    expected = case_run.case.expect.calls[number - 1].arguments
+    return Finding(
+        same(call.arguments, expected),
+        expected=f"call {number}: {call.tool} with exactly {quote(expected)}",
+        seen=f"{call.tool} with {quote(call.arguments)}",
+    )
+
+
+@kind("not_called")
+def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The tool `tool` was called at most `at_most` times, on the other server if `other_server`."""
+    log, where = case_run.log, ""
+    if check.other_server:
+        if case_run.other is None:
+            return Untestable("the script has no other server")
+        if not case_run.other.requests:
+            return NotApplicable("the client never connected to the other server")
+        log, where = case_run.other, " on the other server"
+    allowed = check.at_most or 0
+    meant = [
+        call
+        for call in log.operations
+        if call.tool == check.tool
+        and (check.arguments is None or same(check.arguments, call.arguments))
+    ]
+    holds = len(meant) <= allowed
+    if holds and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    calls = f"at most {allowed} calls" if allowed else "no call"
+    return Finding(holds, expected=f"{calls} of {check.tool}{where}", seen=name_calls(log))
+
+
+@kind("calls_end")
+def calls_end(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """No call was made after call number `witness`."""
+    later = case_run.log.operations[check.witness :]
+    holds = not later
+    if holds and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    rounds = [each for answer in case_run.case.answers for each in answer.rounds]
+    sent = [json.loads(each.meta_text) for each in rounds if each.meta_text]
+    if later and any(map(_has_half_a_pair, sent)) and not _has_half_a_pair(later[0].arguments):
+        return NotApplicable("the client's parser replaces half of a surrogate pair")
+    return Finding(
+        holds, expected=f"no call after call {check.witness}", seen=name_calls(case_run.log)
+    )
+
+
+def _has_half_a_pair(value: Any) -> bool:
+    """Return whether a JSON value contains half of a surrogate pair."""
+    text = json.dumps(value, ensure_ascii=False)
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+@kind("call_count")
+def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The number of calls is `exactly` or `at_most` the given number."""
+    count = len(case_run.log.operations)
+    most = check.exactly or check.at_most or 0
+    if count <= most and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    return Finding(
+        count == most if check.exactly else count <= most,
+        expected=f"{'exactly' if check.exactly else 'at most'} {most} calls",
+        seen=f"{count} calls",
+    )
+
+
+@kind("list_read_again")
+def list_read_again(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """After call number `witness` was answered, `tools/list` was requested or a call was made."""
+    read = any(
+        request.method == "tools/list" and request.calls >= check.witness
+        for request in case_run.log.requests
+    )
+    called = len(case_run.log.operations) > check.witness
+    if not (read or called) and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    return Finding(
+        read or called,
+        expected=f"tools/list requested after call {check.witness} was answered",
+        seen="it was requested" if read else f"it was not requested; {name_calls(case_run.log)}",
+    )
+
+
+@kind("authorization_kept")
+def authorization_kept(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Every call had the header `Authorization` of the first call."""
+    calls = case_run.log.operations
+    if calls[0].authorization is None:
+        return NotApplicable("the client does not use the bearerToken of the context")
+    other = [call for call in calls if call.authorization != calls[0].authorization]
+    return Finding(
+        not other,
+        expected="the same Authorization with every call of the chain",
+        seen=(
+            f"call {other[0].number} has "
+            + ("none" if other[0].authorization is None else "another")
+            if other
+            else "the same"
+        ),
+    )
+
+
+@kind("ends_when_cancelled")
+def ends_when_cancelled(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """No call was made after call number `witness`, during which the user cancelled."""
+    if not case_run.log.waits_for_cancel:
+        return NotApplicable("the client does not use the cancelUrl of the context")
+    holds = len(case_run.log.operations) <= check.witness
+    if holds and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    return Finding(
+        holds,
+        expected=f"no call after call {check.witness}, during which the user cancelled",
+        seen=name_calls(case_run.log),
+    )

@@ -1,0 +1,126 @@
+"""Checks of the client's declaration, and of the provenance of its calls."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tool_chaining_conformance.client.checks.registry import kind
+from tool_chaining_conformance.client.evidence import CaseRun
+from tool_chaining_conformance.client.mock_server import Operation
+from tool_chaining_conformance.client.script import ScriptCheck
+from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.names import IDENTIFIER
+from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from tool_chaining_conformance.specification import schema_of
+from tool_chaining_conformance.values import quote
+
+_PLACES: Final = ("extensions", "experimental")
+
+
+@kind("declared")
+def declared(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The client declared the extension, in `initialize` or in every request (`in`)."""
+    declarations = case_run.log.client_capabilities()
+    if check.place == "initialize":
+        where = "capabilities.extensions or capabilities.experimental of initialize"
+        return Finding(
+            any(_settings_in(capabilities, *_PLACES) for capabilities in declarations),
+            expected=f"{IDENTIFIER} in {where}",
+            seen=f"capabilities {quote(declarations)}",
+        )
+    requests = len(case_run.log.requests)
+    declaring = sum(bool(_settings_in(capabilities, "extensions")) for capabilities in declarations)
+    return Finding(
+        declaring == requests,
+        expected=f"{IDENTIFIER} in clientCapabilities.extensions of every request's _meta",
+        seen=f"in {declaring} of {requests} requests",
+    )
+
+
+@kind("settings_valid")
+def settings_valid(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Every settings object that the client declared meets the published schema."""
+    found = [
+        settings
+        for capabilities in case_run.log.client_capabilities()
+        for settings in _settings_in(capabilities, *_PLACES)
+    ]
+    if not found:
+        return NotApplicable("the client declares no settings")
+    wrong = [settings for settings in found if not schema_of("settings").is_valid(settings)]
+    return Finding(
+        not wrong,
+        expected="a settings object whose version, if there is one, is an integer of at least 1",
+        seen=quote(wrong[0] if wrong else found[0]),
+    )
+
+
+def _settings_in(capabilities: Json, *names: str) -> list[Any]:
+    """Return the settings of the extension in these members of a client's capabilities."""
+    places = [within(capabilities, name) for name in names]
+    return [place[IDENTIFIER] for place in places if IDENTIFIER in place]
+
+
+def chain_ids(case_run: CaseRun) -> list[str]:
+    """Return the chain ids of a run of the client, as reports show them."""
+    return [
+        quote(provenance["chainId"])
+        for provenance in map(_provenance, case_run.log.operations)
+        if isinstance(provenance, dict) and isinstance(provenance.get("chainId"), str)
+    ]
+
+
+@kind("provenance_present")
+def provenance_present(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Every call after the first had provenance."""
+    without = [call.number for call in case_run.log.operations[1:] if IDENTIFIER not in call.meta]
+    return Finding(
+        not without,
+        expected=f"_meta.{IDENTIFIER} on every follow-up call",
+        seen=f"none on call {', '.join(map(str, without))}" if without else "on all of them",
+    )
+
+
+@kind("provenance_well_formed")
+def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """All provenance meets the published schema, with the correct chain, level and tool."""
+    carried = [call for call in case_run.log.operations if IDENTIFIER in call.meta]
+    if not any(call.number > 1 for call in carried):
+        return Untestable("no follow-up call has provenance")
+    fault = next(_faults(case_run, carried), None)
+    expected, call = fault or (SHAPE, carried[-1])
+    return Finding(
+        fault is None,
+        expected=expected,
+        seen=f"call {call.number}: {quote(_provenance(call))}",
+    )
+
+
+SHAPE = (
+    "an object with chainId (1 to 128 characters), level (an integer of at least 1) and, only "
+    "above level 1, previousTool"
+)
+
+
+def _faults(case_run: CaseRun, carried: list[Operation]) -> Iterator[tuple[str, Operation]]:
+    """Yield each call with wrong provenance, after a text that says what was expected."""
+    chain_id = None
+    for call in carried:
+        provenance = _provenance(call)
+        if not schema_of("provenance").is_valid(provenance):
+            yield SHAPE, call
+            return
+        chain_id = chain_id or provenance["chainId"]
+        if provenance["chainId"] != chain_id:
+            yield f"chainId {quote(chain_id)}, as in the calls before", call
+        earlier = case_run.earlier_chain_ids.get(quote(chain_id))
+        if earlier is not None:
+            yield f"a chainId of its own; {earlier} had the same one", call
+        if provenance["level"] != call.number:
+            yield f"level {call.number}, the number of the call", call
+        previous = case_run.log.operations[call.number - 2].tool
+        if call.number > 1 and provenance.get("previousTool") != previous:
+            yield f"previousTool {quote(previous)}", call
+
+
+def _provenance(call: Operation) -> Any:
+    return call.meta.get(IDENTIFIER)

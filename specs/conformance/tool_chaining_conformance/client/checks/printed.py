@@ -1,0 +1,364 @@
+"""Checks of the merged result that the client printed.
+
+The expected result is made of the client's calls and the mock server's results.
+"""
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final
+
+from tool_chaining_conformance.client.checks.registry import Kind, kind
+from tool_chaining_conformance.client.evidence import CaseRun, result_in
+from tool_chaining_conformance.client.mock_server import Operation
+from tool_chaining_conformance.client.script import ScriptCheck
+from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.names import IDENTIFIER
+from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from tool_chaining_conformance.values import quote, same
+
+
+def _printed(case_run: CaseRun) -> Json | Untestable:
+    """Return what the client printed, or why there is nothing to judge."""
+    printed = case_run.end.printed
+    if printed is not None:
+        return printed
+    return Untestable(
+        "the client does not print the merged result as JSON on its last line of output"
+        + ("" if case_run.end.exit_code == 0 else f"; {case_run.end}")
+    )
+
+
+Compare = Callable[[CaseRun, ScriptCheck, Json], Judged]
+
+
+def _of_printed(compare: Compare) -> Kind:
+    """Return a check that is untestable if the client printed no result."""
+
+    @wraps(compare)
+    def judge(case_run: CaseRun, check: ScriptCheck) -> Judged:
+        printed = _printed(case_run)
+        return compare(case_run, check, printed) if isinstance(printed, dict) else printed
+
+    return judge
+
+
+def _of_whole(compare: Compare) -> Kind:
+    """Return a check that applies only to a whole merged result: one that has `isError`."""
+
+    @wraps(compare)
+    def judge(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+        if "isError" not in printed:
+            return NotApplicable("the client prints content and outcome only, no isError")
+        if not _results(case_run):
+            return Untestable("no call had a result")
+        return compare(case_run, check, printed)
+
+    return _of_printed(judge)
+
+
+@kind("printed_content")
+@_of_printed
+def printed_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The content of every result is in the printed `content`, in the order of the calls."""
+    wanted = [item for call in case_run.log.operations for item in _content(call)]
+    missing = _first_missing(wanted, printed["content"])
+    return Finding(
+        missing is None,
+        expected=f"content in this order: {quote(wanted)}",
+        seen=f"content: {quote(printed['content'])}"
+        if missing is None
+        else f"{quote(missing)} is missing, or in a wrong place, in {quote(printed['content'])}",
+    )
+
+
+@kind("printed_without")
+@_of_printed
+def printed_without(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """Neither the printed content nor the structured content contains the text `text`."""
+    forwarded = {name: printed.get(name) for name in ("content", "structuredContent")}
+    return Finding(
+        json.dumps(check.text)[1:-1] not in json.dumps(forwarded),
+        expected=f"content and structuredContent without {quote(check.text)}",
+        seen=quote(forwarded),
+    )
+
+
+@kind("printed_outcome")
+def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The printed `outcome` is the expected one."""
+    made = [call.tool for call in case_run.log.operations]
+    if made != [call.tool for call in case_run.case.expect.calls]:
+        return NotApplicable("the client made other calls than expected")
+    printed = _printed(case_run)
+    if not isinstance(printed, dict):
+        return printed
+    if "outcome" not in printed:
+        return Untestable("the printed result has no outcome")
+    expected, seen = case_run.case.expect.outcome, printed["outcome"]
+    if case_run.case.context.cancel and seen != expected and not case_run.log.waits_for_cancel:
+        return NotApplicable("the client does not use the cancelUrl of the context")
+    if case_run.ended_at_own_limit:
+        return NotApplicable("the client ended the chain at its limit")
+    if seen == "declined" != expected:
+        return NotApplicable("the client declines the call: by its user, or by its own rules")
+    return Finding(seen == expected, expected=f"outcome {expected}", seen=f"outcome {seen}")
+
+
+@kind("printed_one_result")
+@_of_printed
+def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The client printed one result, with content of the first call and of the last."""
+    results = [line for line in case_run.end.output.splitlines() if result_in(line) is not None]
+    ends = [_content(case_run.log.operations[place]) for place in (0, -1)]
+    whole = all(
+        any(_has(seen, item) for seen in printed["content"] for item in end) for end in ends
+    )
+    return Finding(
+        len(results) == 1 and whole,
+        expected="one result, with content of the first call and of the last",
+        seen=f"{len(results)} results" + ("" if whole else ", the last one incomplete"),
+    )
+
+
+@kind("printed_is_error")
+@_of_whole
+def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed `isError` is true if a result has it, or a follow-up call had no result."""
+    lost = any(each.fates[-1] == "unknown" for each in _follow_ups(case_run))
+    wanted = lost or any(result.get("isError") is True for result in _results(case_run))
+    return Finding(
+        bool(printed["isError"]) is wanted,
+        expected=f"isError {quote(wanted)}",
+        seen=f"isError {quote(printed['isError'])}",
+    )
+
+
+@kind("printed_structured_content")
+@_of_whole
+def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed `structuredContent` is absent, or that of the first call with `followUps`."""
+    first = _results(case_run)[0].get("structuredContent") or {}
+    wanted = {name: value for name, value in first.items() if name != "nextStep"}
+    seen = printed.get("structuredContent")
+    texts = seen.get("followUps", []) if isinstance(seen, dict) else []
+    unnamed = _unnamed(case_run, texts if isinstance(texts, list) else [])
+    kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
+    return Finding(
+        seen is None or (kept and not unnamed),
+        expected=f"structuredContent {quote(wanted)} with a member followUps that names each "
+        "follow-up call, or no structuredContent",
+        seen=f"structuredContent {quote(seen)}",
+    )
+
+
+@kind("printed_no_directive")
+@_of_whole
+def printed_no_directive(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed `_meta` has no `nextTool`, and `content` no marked item of the last result."""
+    meta = printed.get("_meta")
+    words = [
+        item["text"]
+        for item in _results(case_run)[-1].get("content", [])
+        if IDENTIFIER in item.get("_meta", {})
+    ]
+    forwarded = [text for text in words if text in _texts(printed)]
+    return Finding(
+        not forwarded and not (isinstance(meta, dict) and "nextTool" in meta),
+        expected="no nextTool in _meta, and no text in content that repeats a directive",
+        seen=f"text {quote(forwarded[0])}" if forwarded else f"_meta {quote(meta)}",
+    )
+
+
+@kind("printed_follow_ups")
+@_of_whole
+def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed `followUps` lists each follow-up call with its status, and a text names it."""
+    if not isinstance(printed.get("followUps"), list):
+        return NotApplicable("the client does not print followUps")
+    wanted = _follow_ups(case_run)
+    unnamed = _unnamed(case_run, _texts(printed))
+    ambiguous = _ambiguous_status(case_run) if _lists_calls(case_run) else None
+    return Finding(
+        _lists_calls(case_run) and not unnamed and ambiguous is None,
+        expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
+        + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
+        seen=f"followUps {quote(printed['followUps'])}"
+        + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
+        + (f"; no text is for {ambiguous} alone" if ambiguous else ""),
+    )
+
+
+def _texts(printed: Json) -> list[str]:
+    """Return the texts of the printed content."""
+    found = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
+    return [text for text in found if isinstance(text, str)]
+
+
+def _results(case_run: CaseRun) -> list[Json]:
+    return [call.result for call in case_run.log.operations if call.result is not None]
+
+
+def _content(call: Operation) -> list[Json]:
+    """Return the content of a call's result, without items for the assistant only."""
+    return [
+        item
+        for item in (call.result or {}).get("content", [])
+        if item.get("annotations", {}).get("audience") != ["assistant"]
+    ]
+
+
+LONGEST: Final = 128
+"""The longest name of a tool that a client prints whole, in characters (TC-C-53)."""
+
+NAME: Final = 100
+"""The first characters of a longer name that a text must have: clients cut at 128 or before."""
+
+
+@dataclass(frozen=True)
+class _FollowUp:
+    """A call that a directive asked for."""
+
+    tool: str
+    arguments: Json
+    fates: tuple[str, ...]
+    """The statuses that the client may report for it."""
+    to_be_named: bool = True
+    """Whether a text must name its tool. It must if the client found it in the list (TC-C-33)."""
+
+    def expected_name(self, with_arguments: bool) -> str:
+        name = self.tool
+        if len(name) > LONGEST:
+            name = (
+                f"{name[:NAME]}… (a name of {len(name)} characters must be cut to {LONGEST}, not "
+                f"left out; the suite searches for its first {NAME} characters)"
+            )
+        return f"{name} with {quote(self.arguments)}" if with_arguments else name
+
+    def is_named_in(self, text: str, with_arguments: bool) -> bool:
+        """Return whether a text names its tool, and, `with_arguments`, the values of these."""
+        values = _plain_values(self.arguments) if with_arguments else []
+        name = json.dumps(self.tool, ensure_ascii=False)[1:-1]
+        # A long name is cut (TC-C-53), wherever the client cuts it.
+        named = name[:NAME] in text or self.tool[:NAME] in text
+        return named and all(part in text for part in values)
+
+
+def _lists_calls(case_run: CaseRun) -> bool:
+    """Return whether the printed `followUps` lists each follow-up call with a correct status."""
+    wanted, named = _follow_ups(case_run), (case_run.end.printed or {}).get("followUps")
+    if not isinstance(named, list) or len(named) != len(wanted):
+        return False
+    return all(
+        isinstance(each, dict)
+        and each.get("tool", None if call.to_be_named else call.tool) == call.tool
+        and each.get("fate") in call.fates
+        for each, call in zip(named, wanted, strict=True)
+    )
+
+
+def _ambiguous_status(case_run: CaseRun) -> str | None:
+    """Return a status whose text for the model is also the text for another status, or None.
+
+    Texts of other cases are compared too, since no chain has every status. Names of tools and
+    values of arguments are removed first.
+    """
+    runs = [run for run in case_run.others.values() if run.log.operations and _lists_calls(run)]
+    for fate in ("unknown", "not_made"):
+        if not any(fate in call.fates for call in _follow_ups(case_run)):
+            continue
+        elsewhere: set[str] = set()
+        for run in runs:
+            if not any(fate in call.fates for call in _follow_ups(run)):
+                elsewhere |= _client_texts(run)
+        if _client_texts(case_run) <= elsewhere:
+            return fate
+    return None
+
+
+def _client_texts(case_run: CaseRun) -> set[str]:
+    """Return the texts that the client added to those of the server, without names and values."""
+    items = [item for result in _results(case_run) for item in result.get("content", [])]
+    from_server = [item.get("text") for item in items]
+    names = {
+        part
+        for call in _follow_ups(case_run)
+        for part in (call.tool, *_plain_values(call.arguments))
+        if part
+    }
+    added = set[str]()
+    for text in _texts(case_run.end.printed or {"content": []}):
+        if text not in from_server:
+            for name in sorted(names, key=len, reverse=True):
+                text = text.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
+            added.add(text)
+    return added
+
+
+def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
+    """Return the follow-up calls that none of the texts names."""
+    wanted, first = _follow_ups(case_run), case_run.log.operations[0]
+    counts = Counter([first.tool, *(each.tool for each in wanted)])
+    return [
+        each.expected_name(counts[each.tool] > 1)
+        for each in wanted
+        if each.to_be_named
+        and not any(
+            each.is_named_in(text, counts[each.tool] > 1) for text in texts if isinstance(text, str)
+        )
+    ]
+
+
+def _plain_values(value: Any) -> list[str]:
+    """Return the values of some arguments that are no object or list, as a text shows them."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [plain for item in value for plain in _plain_values(item)]
+    return [value if isinstance(value, str) else json.dumps(value)]
+
+
+def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
+    """Return each follow-up call, with the statuses that the client may report for it."""
+    calls = case_run.log.operations
+    named: list[_FollowUp] = []
+    for before, call in itertools.pairwise(calls):
+        again = call.tool == before.tool and same(call.arguments, before.arguments)
+        # A call that is sent again is one call. Its status is that of either answer.
+        fates = named.pop().fates if again and named else ()
+        fate = "unknown" if call.result is None else "made"
+        fates = tuple(dict.fromkeys((*fates, fate)))
+        named.append(_FollowUp(call.tool, call.arguments, fates))
+    directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
+    ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
+    if ended and isinstance(directive, dict):
+        arguments = directive.get("arguments", {})
+        looked_up = case_run.case.expect.outcome not in ("unknown_tool", "limit_reached")
+        named.append(_FollowUp(directive["tool"], arguments, ("not_made",), looked_up))
+    return named
+
+
+def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:
+    """Return the first expected item that is missing or in a wrong place, or None."""
+    left = iter(printed)
+    for item in wanted:
+        if not any(_has(seen, item) for seen in left):
+            return item
+    return None
+
+
+def _has(seen: Any, wanted: Any) -> bool:
+    """Return whether a printed value has every member that the server sent, except `_meta`.
+
+    Some clients also print members that the server left out.
+    """
+    if isinstance(wanted, dict) and isinstance(seen, dict):
+        return all(_has(seen.get(name), wanted[name]) for name in wanted if name != "_meta")
+    return same(seen, wanted)
+
+
+def _without(value: Any, name: str) -> Any:
+    return {key: value[key] for key in value if key != name} if isinstance(value, dict) else value

@@ -1,0 +1,42 @@
+"""The registry of the kinds of client checks: each kind is a function with a name.
+
+A script has the name after `assert`, and the full id of the check.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from tool_chaining_conformance.client.evidence import CaseRun
+from tool_chaining_conformance.client.script import ScriptCheck
+from tool_chaining_conformance.report.judgement import Judged, NotApplicable, Untestable
+
+Kind = Callable[[CaseRun, ScriptCheck], Judged]
+
+KINDS: Final[dict[str, Kind]] = {}
+"""Every kind by its name, after the modules of this package are imported."""
+
+
+def kind(name: str) -> Callable[[Kind], Kind]:
+    """Register a function for the checks with `assert: name` in a script.
+
+    The function reads one run of the client and changes nothing.
+    """
+
+    def register(judge: Kind) -> Kind:
+        KINDS[name] = judge
+        return judge
+
+    return register
+
+
+def absence_unproven(case_run: CaseRun) -> Untestable | NotApplicable | None:
+    """Return why this run cannot prove that the client did not do something; None if it can.
+
+    Only a client that ended by itself decided not to do it, and only if it did not end the chain at
+    its own limit.
+    """
+    if not case_run.end.ended_well:
+        return Untestable(f"{case_run.end}, so a call that it did not make proves nothing")
+    if case_run.ended_at_own_limit:
+        return NotApplicable("the client ended the chain at its limit")
+    return None

@@ -1,0 +1,167 @@
+"""The evidence of one run of the client under test, for `client.checks`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tool_chaining_conformance.client.mock_server import Log, Operation
+from tool_chaining_conformance.client.script import Case, ClientScript, Provided
+from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
+from tool_chaining_conformance.target.channel import TargetFailure, read
+from tool_chaining_conformance.target.child_process import last_errors
+from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.text import cut
+from tool_chaining_conformance.values import SHOWN, quote
+
+FEWEST_CALLS: Final = 3
+"""The smallest limit of a host with which the suite can judge most of a client's behaviour."""
+
+
+def result_in(line: str) -> Json | None:
+    """Return the merged result on a line of output: a JSON object with a list `content`.
+
+    Like a message, it may not be nested deeper than `channel.LEVELS`.
+    """
+    try:
+        printed = read(line)
+    except TargetFailure:
+        return None
+    has_content = printed is not None and isinstance(printed.body.get("content"), list)
+    return printed.body if printed is not None and has_content else None
+
+
+@dataclass(frozen=True)
+class ClientEnd:
+    """How one run of the client ended."""
+
+    exit_code: int | None
+    """None if it was stopped because its time ran out."""
+    output: str
+    errors: str
+
+    @property
+    def printed(self) -> Json | None:
+        """The merged result, if the last line of output is a JSON object with a list `content`."""
+        lines = self.output.strip().splitlines()
+        return result_in(lines[-1]) if lines else None
+
+    @property
+    def outcome(self) -> str | None:
+        """The outcome that the client printed, if it printed one."""
+        outcome = (self.printed or {}).get("outcome")
+        return outcome if isinstance(outcome, str) else None
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether it ended with exit code 0. Only then a call that was not made is evidence."""
+        return self.exit_code == 0
+
+    def __str__(self) -> str:
+        if self.exit_code is None:
+            ended = "the client did not end in time and was stopped"
+        else:
+            ended = f"the client exited with code {self.exit_code}"
+        if self.outcome is not None:
+            ended += f" and printed the outcome {quote(self.outcome)}"
+        words = last_errors(self.errors)
+        return ended + (
+            f"; what it wrote last to its standard error: {cut(words, SHOWN)}" if words else ""
+        )
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """One run of the client, in one case of a script and in one era."""
+
+    script: ClientScript
+    case: Case
+    era: Era
+    log: Log
+    other: Log | None
+    """The requests to the second mock server, if the script has one."""
+    end: ClientEnd
+    earlier_chain_ids: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The chain ids of the runs before this one, each with the name of the run."""
+    others: Mapping[str, "CaseRun"] = field(default_factory=dict[str, "CaseRun"])
+    """All runs of the client in this era, by name."""
+
+    def call(self, number: int) -> Operation | None:
+        """Return call `number`, or None if the expected tool was not called at that place."""
+        operations = self.log.operations
+        expected = self.case.expect.calls[number - 1]
+        if len(operations) < number or operations[number - 1].tool != expected.tool:
+            return None
+        return operations[number - 1]
+
+    def missing_capability(self) -> str | None:
+        """Return a capability that the script requires and the client did not declare, if any."""
+        declarations = self.log.client_capabilities()
+        for capability in self.script.requires_client:
+            if not any(capability in declared for declared in declarations):
+                return capability
+        return None
+
+    def missing_witness(self, witness: int) -> NotApplicable | Untestable | None:
+        """Return which of the calls 1 to `witness` was not made or not answered, or None."""
+        for number in range(1, witness + 1):
+            call, tool = self.call(number), self.case.expect.calls[number - 1].tool
+            if call is None:
+                return self.excuse(number) or Untestable(
+                    f"call {number} ({tool}) was never made, so the calls after it cannot be "
+                    f"judged; {name_calls(self.log)}; {self.end}"
+                )
+            if not call.answered:
+                return Untestable(f"call {number} ({tool}) was never answered; {self.end}")
+        return None
+
+    def missing_provision(self, provided: Provided) -> NotApplicable | None:
+        """Return why another run of the client does not show what a check needs, or None."""
+        other = self.others.get(provided.case)
+        if other is None:
+            return NotApplicable(f"the client was not run in the case {provided.case}")
+        calls = other.log.operations
+        if len(calls) != provided.calls or not other.end.ended_well:
+            fine = (
+                ". That is allowed: a host that lets its model make this call without asking, for "
+                "example because of the hints, was not refused anything here"
+            )
+            return NotApplicable(
+                f"in the case {provided.case} the client makes {name_calls(other.log)}, not "
+                f"{provided.calls}; {other.end}" + ("" if provided.calls else fine)
+            )
+        return None
+
+    def excuse(self, number: int) -> NotApplicable | Untestable | None:
+        """Return the reason that excuses a missing call `number`, or None if nothing does."""
+        if not self.end.ended_well:
+            return Untestable(str(self.end))
+        made = len(self.log.operations)
+        if self.end.outcome == "declined":
+            # Row 8 of the table of outcomes: a client may have another reason of its own.
+            reason = "the client declines the call: by its user, or by its own rules"
+            refused = self.case.context.consent == "refuse"
+            return NotApplicable(reason) if refused else Untestable(reason)
+        if self.ended_at_own_limit and made == number - 1:
+            reason = f"the client ends every chain at {made} calls"
+            return NotApplicable(reason) if made >= FEWEST_CALLS else Untestable(reason)
+        return None
+
+    @property
+    def ended_at_own_limit(self) -> bool:
+        """Whether the client prints that its limit ended the chain, and never made more calls."""
+        made = len(self.log.operations)
+        return self.end.outcome == "limit_reached" != self.case.expect.outcome and all(
+            len(run.log.operations) <= made * (run.case.context.chains or 1)
+            for run in self.others.values()
+        )
+
+
+def name_calls(log: Log) -> str:
+    """Return a text with the calls that a mock server received."""
+    calls = log.operations
+    if not calls:
+        return "no calls"
+    names = ", ".join(f"{call.tool} {quote(call.arguments)}" for call in calls[:8])
+    more = f" and {len(calls) - 8} more" if len(calls) > 8 else ""
+    return f"{len(calls)} {'call' if len(calls) == 1 else 'calls'}: {names}{more}"

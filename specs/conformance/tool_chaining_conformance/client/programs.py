@@ -1,0 +1,174 @@
+"""The program around the client under test: one process for each run, or for all (`--one-process`).
+
+The variables of a run and its end are the same in both cases.
+"""
+
+import contextlib
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from tool_chaining_conformance.client.evidence import ClientEnd
+from tool_chaining_conformance.specification import read_text
+from tool_chaining_conformance.target.child_process import OUTPUT_BYTES, STOP_SECONDS, ChildProcess
+
+SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
+PROTOCOL_VERSION: Final = "MCP_CONFORMANCE_PROTOCOL_VERSION"
+CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
+"""The environment variables of a run, with the names of the official suite."""
+
+RUNS: Final = "MCP_CONFORMANCE_RUNS"
+"""The value `stdin` tells a client to read runs from its standard input, one a line."""
+
+QUEUED_LINES: Final = 8
+"""Lines of output that may wait to be read. A client that writes more has to wait."""
+
+FURTHER: Final = "a run more than once: it printed another JSON object after its answer"
+
+
+def program_to_write() -> str:
+    """Return the small program around a client that `specs/conformance/README.md` shows."""
+    _, _, rest = read_text("conformance/README.md").partition("<!-- client_under_test.py -->")
+    return rest.partition("```python\n")[2].partition("```\n")[0]
+
+
+RunClient = Callable[[str, Mapping[str, str], float], ClientEnd]
+"""Runs the client under test once: with the URL of the mock server, environment variables, and the
+seconds that it may take. Raises CannotStart."""
+
+
+def command_runner(command: Sequence[str]) -> RunClient:
+    """Return a function that runs a command, with the URL as its last argument."""
+
+    def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        with ChildProcess([*command, url], interactive=False, environment=environment) as process:
+            exit_code = process.wait(timeout)
+            process.stop()
+            output, errors = process.captured_output(), process.captured_errors()
+            return ClientEnd(exit_code, output, errors)
+
+    return run
+
+
+class OneProcess:
+    """Makes several runs of a client in one process.
+
+    If the process crashes or hangs, only its run fails. A new process is started for the next run.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._idle: _Worker | None = None
+
+    def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        """Make the run in the idle process, or in a new one. Raises CannotStart."""
+        worker, self._idle = self._idle, None
+        if worker is None or worker.ended:
+            if worker is not None:
+                worker.close()
+            worker = _Worker(self._command)
+        inputs = {
+            "scenario": environment[SCENARIO],
+            "protocolVersion": environment[PROTOCOL_VERSION],
+            "context": json.loads(environment[CONTEXT]),
+            "url": url,
+        }
+        try:
+            end = worker.run(inputs, timeout)
+        except BaseException:
+            worker.close()
+            raise
+        if end.exit_code == 0:
+            self._idle = worker
+        else:
+            worker.close()
+        return end
+
+    def close(self) -> None:
+        """Stop the process."""
+        if self._idle is not None:
+            self._idle.close()
+
+
+class _Worker:
+    """One process that reads one run from each line, and answers each with a line."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = ChildProcess(command, interactive=True, environment={RUNS: "stdin"})
+        self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process ended by itself after its last run."""
+        return self._process.wait(0) is not None
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := self._process.output.readline(OUTPUT_BYTES):
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def run(self, inputs: Mapping[str, object], timeout: float) -> ClientEnd:
+        self._process.new_errors()  # Drop those of earlier runs.
+        if self._answered_again():
+            return ClientEnd(1, "", f"it answered {FURTHER}")
+        try:
+            self._process.input.write(json.dumps(inputs).encode() + b"\n")
+            self._process.input.flush()
+        except OSError:
+            return self._gone("")
+        deadline = time.monotonic() + timeout
+        noise = ""
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return ClientEnd(None, noise, self._process.new_errors())
+            if line is None:
+                return self._gone(noise)
+            text = line.decode("utf-8", "replace")
+            noise = (noise + text)[-OUTPUT_BYTES:]
+            if _is_object(text):
+                return ClientEnd(0, noise, self._process.new_errors())
+
+    def _gone(self, noise: str) -> ClientEnd:
+        """Return how the process ended during a run, which is never a success."""
+        code = self._process.wait(1.0)
+        errors = self._process.new_errors()
+        if not code:
+            how = "closed its output" if code is None else "exited"
+            errors = f"it {how} before it answered\n{errors}"
+        return ClientEnd(code or 1, noise, errors)
+
+    def _answered_again(self) -> bool:
+        """Return whether it printed another answer after that of its last run."""
+        with contextlib.suppress(queue.Empty):
+            while (line := self._lines.get_nowait()) is not None:
+                if _is_object(line.decode("utf-8", "replace")):
+                    return True
+            self._lines.put(None)
+        return False
+
+    def close(self) -> None:
+        """End it by ending its input."""
+        with self._process:
+            with contextlib.suppress(OSError):
+                self._process.input.close()
+            if self._process.wait(STOP_SECONDS) is None:
+                self._process.kill()
+            while self._reader.is_alive():
+                # It may wait for room in the queue.
+                self._answered_again()
+                self._reader.join(0.05)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

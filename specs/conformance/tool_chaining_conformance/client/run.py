@@ -1,0 +1,264 @@
+"""Judges a client: runs it against the mock server, case by case, and checks what it did."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tool_chaining_conformance.client.checks import judge_check
+from tool_chaining_conformance.client.checks.declaration import chain_ids
+from tool_chaining_conformance.client.evidence import CaseRun
+from tool_chaining_conformance.client.mock_server import CANCEL, Log, MockServer
+from tool_chaining_conformance.client.programs import (
+    CONTEXT,
+    PROTOCOL_VERSION,
+    SCENARIO,
+    RunClient,
+)
+from tool_chaining_conformance.client.script import Case, ClientScript, ScriptCheck
+from tool_chaining_conformance.message import CLIENT_INFO_KEY, Json, within
+from tool_chaining_conformance.report.judgement import Finding, Judge, Untestable
+from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.requirements import load_checks
+from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.values import quote
+
+PATIENCE: Final = 2
+"""Runs that may time out one after the other. After that no more runs are made."""
+
+Progress = Callable[[str], None]
+"""Receives the name of the running script."""
+
+
+def run_client(
+    run_once: RunClient,
+    scripts: Sequence[ClientScript],
+    eras: Sequence[Era],
+    chosen: frozenset[str],
+    timeout: float,
+    progress: Progress,
+    *,
+    only: frozenset[str] | None = None,
+) -> Run:
+    """Run the client once for each case that a chosen check needs, and judge it.
+
+    Args:
+        run_once: Runs the client.
+        scripts: What the mock server plays.
+        eras: The eras to play it in.
+        chosen: Ids of the checks to make.
+        timeout: Seconds that one run may take.
+        progress: Called with the name of each script when its runs begin.
+        only: The cases to judge, as `scenario/case`; None: all.
+
+    Raises CannotStart.
+    """
+    examination = _Examination(run_once, timeout, progress)
+    for era in eras:
+        plan = [
+            (script, case, checks)
+            for script in scripts
+            for case in script.cases
+            if only is None or name_of(script, case) in only
+            if (checks := _checks(script, case, era, chosen))
+        ]
+        needed = {name_of(script, case) for script, case, _ in plan} | {
+            provided.case
+            for _, _, checks in plan
+            for check in checks
+            for provided in check.provided
+        }
+        played = [
+            (script, case)
+            for script in scripts
+            for case in script.cases
+            if name_of(script, case) in needed and era in script.eras_of(case)
+        ]
+        examination.run_all(era, played)
+        for script, case, checks in plan:
+            examination.judge(script, case, era, chosen, checks)
+    run = examination.run
+    run.excuse_unspoken_eras()
+    return run
+
+
+def name_of(script: ClientScript, case: Case) -> str:
+    """Return the name of a case among all: its scenario's, and its own."""
+    return f"{script.scenario}/{case.name}"
+
+
+class _Examination:
+    """The runs of one client, and their results in the order of the plan."""
+
+    def __init__(self, run_once: RunClient, timeout: float, progress: Progress) -> None:
+        self.run = Run("client")
+        self._overdue = 0
+        """How many runs in a row timed out."""
+        self._run_once = run_once
+        self._timeout = timeout
+        self._progress = progress
+        self._chain_ids: dict[str, str] = {}
+        """Every chain id that was seen, with the run it was first seen in."""
+        self._runs: dict[str, CaseRun] = {}
+        """Every run of the client in this era, by name."""
+        self._left: dict[str, str] = {}
+        """Why a run was not made, or cannot be judged, by its name."""
+
+    def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
+        """Run the client in every case of a plan, until no further run is useful."""
+        self._overdue, self._runs, self._left = 0, {}, {}
+        before = None
+        for script, case in plan:
+            name = name_of(script, case)
+            if script is not before:
+                self._progress(f"{script.scenario}, {era}")
+            before = script
+            if (reason := self._why_stopped(era)) is not None:
+                self._left[name] = reason
+                continue
+            self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
+
+    def _why_stopped(self, era: Era) -> str | None:
+        """Return why no further run is made in an era, or None if one is made."""
+        if (reason := self.run.unspoken.get(era)) is not None:
+            return reason
+        if self._overdue >= PATIENCE:
+            return f"the client did not end in time in {PATIENCE} runs, one after the other"
+        return None
+
+    def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
+        """Record the result of a run."""
+        self._note(case_run)
+        ended_well = case_run.end.ended_well
+        if not case_run.log.requests and (case.expect.calls or not ended_well):
+            self._left[name] = _silence(case_run)
+            note = self.run.ended_early if ended_well else self.run.crashed
+            note(name, era, _silence(case_run))
+            return
+        if case_run.log.requests:
+            self.run.spoke(era)
+        if not ended_well:
+            self.run.crashed(name, era, str(case_run.end))
+        self._runs[name] = case_run
+
+    def judge(
+        self,
+        script: ClientScript,
+        case: Case,
+        era: Era,
+        chosen: frozenset[str],
+        checks: Sequence[ScriptCheck],
+    ) -> None:
+        """Judge one case, after all cases of the era were run."""
+        judge = Judge(script.scenario, era, chosen)
+        name = name_of(script, case)
+        case_run = self._runs.get(name)
+        if case_run is None:
+            for check in checks:
+                reason = Untestable(self._left[name])
+                judge.record(check.id, reason, step=case.name, crashed=True)
+        else:
+            case_run = replace(case_run, earlier_chain_ids=dict(self._chain_ids), others=self._runs)
+            for check in checks:
+                _judge(case_run, check, judge)
+            for chain_id in chain_ids(case_run):
+                self._chain_ids.setdefault(chain_id, name)
+        self.run.judgements += judge.judgements
+
+    def _note(self, case_run: CaseRun) -> None:
+        """Record what the report says about every run of the client."""
+        run = self.run
+        self._overdue = self._overdue + 1 if case_run.end.exit_code is None else 0
+        for request in case_run.log.requests:
+            in_meta = within(request.params, "_meta", CLIENT_INFO_KEY)
+            info = within(request.params, "clientInfo") or in_meta
+            if run.name is None and info:
+                run.name, run.version = str(info.get("name")), str(info.get("version"))
+
+
+def play(
+    run_once: RunClient, script: ClientScript, case: Case, era: Era, timeout: float
+) -> CaseRun:
+    """Run the client in one case, with mock servers of its own.
+
+    `timeout` is how many seconds it may take. Raises CannotStart.
+    """
+
+    def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
+        environment = {
+            SCENARIO: script.scenario,
+            PROTOCOL_VERSION: era,
+            CONTEXT: json.dumps(context),
+        }
+        end = run_once(url, environment, timeout)
+        return CaseRun(script, case, era, log, other, end)
+
+    with MockServer(script, case, era, patience=timeout) as mock:
+        context = _context(script, case, mock)
+        if script.other_server is None:
+            return ran(mock.url, context, mock.log, None)
+        with MockServer(script, case, era, patience=timeout, other=True) as other:
+            context["otherServerUrl"] = other.url
+            return ran(mock.url, context, mock.log, other.log)
+
+
+def _checks(
+    script: ClientScript, case: Case, era: Era, chosen: frozenset[str]
+) -> list[ScriptCheck]:
+    """Return the checks of a case that are chosen, and can be made in an era."""
+    return [
+        check
+        for check in case.checks
+        if check.id in chosen
+        and era in script.eras_of(case)
+        and era in check.spec_versions
+        and era in load_checks()[check.id].eras
+    ]
+
+
+def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
+    """Return the context for the client."""
+    context: Json = {
+        "name": script.scenario,
+        "case": case.name,
+        "tool": case.first_call.tool,
+        "arguments": case.first_call.arguments,
+        **case.context.model_dump(by_alias=True, exclude_none=True),
+    }
+    if case.elicitation is not None:
+        context["elicitation"] = case.elicitation
+    if case.context.cancel:
+        context["cancelUrl"] = mock.origin + CANCEL
+    return context
+
+
+def _silence(case_run: CaseRun) -> str:
+    """Return why nothing can be judged in a case."""
+    if case_run.log.refused_method is not None:
+        asked = f"it sent {case_run.log.refused_method}, a method of another revision"
+    else:
+        asked = "it sent no request to the mock server"
+    return f"{asked}; {case_run.end}"
+
+
+def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
+    """Make one check of a case, and record what it found."""
+    judged = judge_check(case_run, check)
+    if isinstance(judged, Finding) and not judged.holds:
+        judged = replace(judged, seen=judged.seen + _outcome(case_run, judged.seen))
+    judge.record(
+        check.id,
+        judged,
+        step=case_run.case.name,
+        crashed=not case_run.end.ended_well,
+        messages=case_run.log.messages,
+    )
+
+
+def _outcome(case_run: CaseRun, seen: str) -> str:
+    """Return the outcome that the client printed, unless the text `seen` has it already."""
+    printed, expected = case_run.end.outcome, case_run.case.expect.outcome
+    if printed is None or printed in seen:
+        return ""
+    ends = "" if expected is None else f"; expected was {expected}"
+    return f"; it printed the outcome {quote(printed)}{ends}"

@@ -1,0 +1,391 @@
+"""Client scripts: a mock server, and what a conforming client does with it.
+
+The format is `specs/conformance/schemas/client-script.schema.json`; a test compares the two.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tool_chaining_conformance.names import SETTINGS
+from tool_chaining_conformance.scenario_file import (
+    BOTH_ERAS,
+    Json,
+    Kebab,
+    Name,
+    Ordinal,
+    SentenceId,
+    Several,
+    SeveralDistinct,
+    Strict,
+)
+from tool_chaining_conformance.server.references import filled
+from tool_chaining_conformance.specification import SPECS, read_text, read_yaml
+from tool_chaining_conformance.target.era import Era
+
+LONG_TEXT: Final = "".join(f"Paragraph {number} of a long text.\n" for number in range(1, 401))
+"""The value of `${long}` in a script: about 12,000 characters."""
+
+
+class ScriptTool(BaseModel):
+    """A tool of the mock server. The other members are those of `tools/list`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+
+    name: Name
+    listed_after_calls: int = Field(default=0, ge=0)
+    """The tool is listed after this number of answered calls, and not before."""
+    listed_until_calls: Ordinal | None = None
+    """The tool is no longer listed after this number of answered calls."""
+
+    def is_listed(self, answered: int) -> bool:
+        """Return whether `tools/list` has the tool after this number of answered calls."""
+        return self.listed_after_calls <= answered and (
+            self.listed_until_calls is None or answered < self.listed_until_calls
+        )
+
+    def to_wire(self) -> Json:
+        """Return the tool as `tools/list` shows it."""
+        return self.model_dump(exclude={"listed_after_calls", "listed_until_calls"})
+
+
+class Elicit(Strict):
+    """A question to the user in the middle of a call."""
+
+    key: Name
+    message: str
+    requested_schema: Json = Field(alias="requestedSchema")
+    meta: Json | None = Field(default=None, alias="_meta")
+
+
+class Round(Strict):
+    """How the mock server answers one round of a call: with a result, a question, an error, or not.
+
+    A round has exactly one of `result`, `elicit`, `error` and `broken`.
+    """
+
+    result: Json | None = None
+    elicit: Elicit | None = None
+    error: Json | None = None
+    broken: Literal["stream", "status"] | None = None
+    """`stream`: the stream ends before the answer. `status`: the answer is HTTP 500."""
+    meta_text: str | None = Field(default=None, alias="metaText")
+    """The JSON text of the result's `_meta`, for values that YAML cannot write."""
+    held: bool = False
+    """The user cancels when the call arrives. The server answers only after the client cancelled
+    the call. For cases with `cancel: true`."""
+
+
+class ScriptAnswer(Strict):
+    """How the mock server answers calls of one tool."""
+
+    tool: Name
+    arguments: Json | None = None
+    until_call: Annotated[int, Field(ge=2)] | None = None
+    rounds: Several[Round]
+    """Every round but the last one is a question."""
+
+
+class ScriptCall(Strict):
+    """A call with its arguments."""
+
+    tool: Name
+    arguments: Json = Field(default_factory=dict)
+
+
+def _optional(*names: str) -> ConfigDict:
+    """Make members optional in the schema, since `ClientScript` fills them in."""
+
+    def leave_out(schema: dict[str, Any]) -> None:
+        schema["required"] = [name for name in schema.get("required", []) if name not in names]
+
+    return ConfigDict(json_schema_extra=leave_out)
+
+
+class ScriptExpectation(Strict):
+    """What a conforming client does."""
+
+    model_config = _optional("calls")
+
+    calls: tuple[ScriptCall, ...]
+    """The calls that it makes, in order; empty if the host does not allow the first one. Left out
+    in a case with `directive`."""
+    outcome: str | None = None
+    """The outcome of the chain that it prints."""
+
+
+class Provided(Strict):
+    """What another run of the client must have shown before a check is made."""
+
+    case: Name
+    """The other case, as `scenario/case`, in the same era."""
+    calls: Annotated[int, Field(ge=0)]
+    """This number of calls was made there, and the client ended by itself."""
+
+
+class ScriptCheck(Strict):
+    """One check that is made in a case. Its members depend on its kind.
+
+    The kinds are the functions of `client.checks`, each with its name under `assert`.
+    """
+
+    id: str
+    kind: Name = Field(alias="assert")
+    """The kind of the check; conformance/README.md explains the kinds."""
+    witness: Annotated[int, Field(ge=0)]
+    """Number of the expected call that must have been made and answered."""
+    spec_versions: Several[Era] = BOTH_ERAS
+    provided: tuple[Provided, ...] = ()
+    """What other runs must have shown. Otherwise the check does not apply."""
+    excused: tuple[Name, ...] = ()
+    """If the check fails and the client printed one of these outcomes, it does not apply."""
+    call: Ordinal | None = None
+    """Number of an expected call."""
+    tool: Name | None = None
+    arguments: Json | None = None
+    """Only calls with these arguments count."""
+    at_most: Ordinal | None = None
+    """The number of calls that are allowed. Absent: none."""
+    exactly: Ordinal | None = None
+    other_server: Literal[True] | None = None
+    """The calls that the other server received are counted."""
+    place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
+    text: str | None = None
+
+
+Consent = Literal["grant", "refuse"]
+Place = Literal["experimental", "extensions"]
+
+
+class CaseContext(Strict):
+    """The other members of `MCP_CONFORMANCE_CONTEXT`."""
+
+    consent: Consent = "grant"
+    """What the user answers to every question of the client."""
+    consent_by_tool: Mapping[Name, Consent | Several[Consent]] | None = Field(
+        default=None, alias="consentByTool"
+    )
+    """What the user answers to questions about calls of these tools, in place of `consent`. A list
+    has one answer for each question; the last one is also the answer to all later questions."""
+    first_call_by: Literal["user", "model"] | None = Field(default=None, alias="firstCallBy")
+    """Who makes the first call. If it is the model, the host's policy for the model applies."""
+    denied_tools: tuple[Name, ...] | None = Field(default=None, alias="deniedTools")
+    """Tools that the host does not let its model call."""
+    trust_hints: Literal[False] | None = Field(default=None, alias="trustHints")
+    """False: the user did not say that the hints of the server are trusted."""
+    bearer_token: Name | None = Field(default=None, alias="bearerToken")
+    """The token of the `Authorization` header with which the client makes the first call."""
+    chains: Literal[2] | None = None
+    """How often the first call is made in one session. Each one begins a chain."""
+    cancel: Literal[True] | None = Field(default=None, exclude=True)
+    """The user cancels: the context has a `cancelUrl`."""
+
+
+class Case(Strict):
+    """One run of the client under test."""
+
+    model_config = _optional("first_call", "expect")
+
+    name: Kebab
+    description: Name
+    spec_versions: Several[Era] | None = None
+    advertise: Any = None
+    advertise_in: Mapping[Place, Any] | None = None
+    """The settings that are advertised under each of these members of the capabilities. Absent:
+    where the revision has them."""
+    context: CaseContext = CaseContext()
+    first_call: ScriptCall
+    """Absent: the first call of the script."""
+    elicitation: Json | None = None
+    result_meta: Mapping[str, Json] = Field(default_factory=dict)
+    directive: Any = None
+    """The directive in the result of the carrier; the calls and answers are filled in."""
+    followed: bool = False
+    """Whether a conforming client follows `directive`."""
+    answers: tuple[ScriptAnswer, ...] = ()
+    expect: ScriptExpectation
+    checks: tuple[ScriptCheck, ...] = ()
+    """Empty if the case is only evidence for the checks of another case."""
+
+
+class VectorCheck(Strict):
+    """A check of cases that are made from vectors, and the vectors that it is for."""
+
+    reading: Literal["valid", "malformed", "absent"]
+    """The reading of the vectors that the check is for."""
+    cites: SentenceId | None = None
+    """Only for vectors that cite this sentence, and no sentence of a check above."""
+    check: ScriptCheck
+
+
+class VectorCases(Strict):
+    """Cases from vectors of `directives.json`. The carrier's result has the vector's `_meta`."""
+
+    ids: SeveralDistinct[Kebab]
+    content: list[Json]
+    """The content of that result."""
+    checks: Several[VectorCheck]
+
+
+class OtherServer(Strict):
+    """A second mock server. A client must not confuse it with the first one."""
+
+    tools: Several[ScriptTool]
+    answers: tuple[ScriptAnswer, ...] = ()
+
+
+class ClientScript(Strict):
+    """A mock server, and what a conforming client does with it, in several cases."""
+
+    model_config = _optional("cases")
+
+    scenario: Kebab
+    description: Name
+    spec_versions: Several[Era]
+    requires_client: tuple[Literal["elicitation"], ...] = ()
+    advertise: Any = None
+    page_size: Ordinal | None = None
+    tools: Several[ScriptTool]
+    other_server: OtherServer | None = None
+    first_call: ScriptCall | None = None
+    """The first call of each case that has none of its own."""
+    carrier: ScriptCall | None = None
+    """The second call of the cases with `directive`, and of those that are made from vectors."""
+    vectors: VectorCases | None = None
+    """Cases that are made from vectors. They come before those of `cases`."""
+    answers: tuple[ScriptAnswer, ...] = ()
+    cases: Several[Case]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, script: Any) -> Any:
+        """Fill in the cases with `directive`, and the first calls that are left out."""
+        script = filled(script, {"long": LONG_TEXT})
+        if not isinstance(script, dict) or not isinstance(script.get("cases", []), list):
+            return script
+        cases = [_expanded(case, script) for case in script.get("cases", [])]
+        if "vectors" in script:
+            template = VectorCases.model_validate(script["vectors"])
+            first_call, carrier = (
+                _as_written(ScriptCall.model_validate(script.get(name)))
+                for name in ("first_call", "carrier")
+            )
+            cases = [*_cases_of(template, first_call, carrier), *cases]
+        return {**script, "cases": cases}
+
+    def eras_of(self, case: Case) -> tuple[Era, ...]:
+        """Return the eras in which `case` is run."""
+        return tuple(era for era in self.spec_versions if era in (case.spec_versions or Era))
+
+    def advertised(self, case: Case, places: Sequence[Place]) -> Mapping[Place, Any]:
+        """Return the settings that the mock server advertises in `case`, by capabilities member.
+
+        `places` are the members of the era.
+        """
+        if case.advertise_in is not None:
+            return case.advertise_in
+        part = next((part for part in (case, self) if "advertise" in part.model_fields_set), None)
+        settings = SETTINGS if part is None else part.advertise
+        return {} if settings is None else dict.fromkeys(places, settings)
+
+
+def _as_written(part: Strict) -> Json:
+    return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+OUTCOMES: Final = {
+    "valid": "completed",
+    "malformed": "malformed_directive",
+    "absent": "completed",
+}
+"""The outcome of the chain, by the reading of the directive in the carrier's result."""
+
+
+def _cases_of(template: VectorCases, first_call: Json, carrier: Json) -> Iterator[Json]:
+    """Yield a case for each vector that a template lists. The vector's reading decides which call
+    comes next, if any.
+
+    Raises ValueError if a vector does not exist, or has no check.
+    """
+    for name in template.ids:
+        if (vector := _vectors().get(name)) is None:
+            raise ValueError(f"no vector has the id {name}")
+        yield _case(vector, template, first_call, carrier)
+
+
+@cache
+def _vectors() -> dict[str, Json]:
+    vectors = json.loads(read_text("conformance/directives.json"))["vectors"]
+    return {vector["id"]: vector for vector in vectors}
+
+
+def _case(vector: Json, template: VectorCases, first_call: Json, carrier: Json) -> Json:
+    reading = vector["reading"]
+    calls = [first_call, carrier]
+    if reading["status"] == "valid":
+        calls.append({"tool": reading["tool"], "arguments": reading["arguments"]})
+    answer: Json = {"result": {"content": template.content}}
+    if "text" in vector:
+        answer["metaText"] = vector["text"]
+    elif vector["meta"] is not None:
+        answer["result"]["_meta"] = vector["meta"]
+    return {
+        "name": vector["id"],
+        "description": vector["description"],
+        "first_call": first_call,
+        "answers": [{"tool": carrier["tool"], "rounds": [answer]}],
+        "expect": {"calls": calls, "outcome": OUTCOMES[reading["status"]]},
+        "checks": list(_checks(vector, template)),
+    }
+
+
+def _checks(vector: Json, template: VectorCases) -> Iterator[Json]:
+    """Yield the checks for the reading of a vector, and the first one that cites its sentence."""
+    own = False
+    for row in template.checks:
+        if row.reading != vector["reading"]["status"]:
+            continue
+        if row.cites is not None and (own or row.cites not in vector["requirements"]):
+            continue
+        own = own or row.cites is not None
+        yield _as_written(row.check)
+    if not own:
+        raise ValueError(f"no check cites a sentence of the vector {vector['id']}")
+
+
+def _expanded(case: Any, script: Json) -> Any:
+    if not isinstance(case, dict):
+        return case
+    if "first_call" not in case and "first_call" in script:
+        case = {**case, "first_call": script["first_call"]}
+    if "directive" not in case or not isinstance(script.get("carrier"), dict):
+        return case
+    directive, carrier, expect = case["directive"], script["carrier"], case.get("expect", {})
+    result = {
+        "content": [{"type": "text", "text": "Here is what comes next."}],
+        "_meta": {"nextTool": directive},
+    }
+    calls = [case.get("first_call"), carrier]
+    if case.get("followed"):
+        calls.append({key: directive[key] for key in ("tool", "arguments") if key in directive})
+    return {
+        **case,
+        "answers": [
+            {"tool": carrier.get("tool"), "rounds": [{"result": result}]},
+            *case.get("answers", []),
+        ],
+        "expect": {"calls": calls, **expect} if isinstance(expect, dict) else expect,
+    }
+
+
+@cache
+def load_client_scripts() -> tuple[ClientScript, ...]:
+    """Read the scripts for clients that come with the specification."""
+    folder = SPECS / "conformance" / "client"
+    files = sorted(folder.glob("*.yaml"))
+    return tuple(
+        ClientScript.model_validate(read_yaml(f"conformance/client/{file.name}")) for file in files
+    )

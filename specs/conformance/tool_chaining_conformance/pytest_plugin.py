@@ -1,0 +1,80 @@
+"""The checks of a server as pytest tests, one test for each check: `specs/conformance/README.md`.
+
+A check that failed is a failed test. If the server crashed or hung, all tests fail. A WARNING is a
+passed test with a warning. A check that was not exercised is skipped with the reason.
+"""
+
+import shlex
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tool_chaining_conformance.cli import read_scenarios, server_target
+from tool_chaining_conformance.report.judgement import Status
+from tool_chaining_conformance.report.junit import failure_text
+from tool_chaining_conformance.report.redaction import Redaction
+from tool_chaining_conformance.report.report import Report
+from tool_chaining_conformance.requirements import checks_of
+from tool_chaining_conformance.scenario_file import ScenarioError
+from tool_chaining_conformance.server.run import run_server
+from tool_chaining_conformance.target.era import Era
+
+JUDGE = pytest.StashKey[Callable[[], Report]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the two options."""
+    group = parser.getgroup("tool chaining")
+    group.addoption("--chaining-server", help="The server to judge: a command, or a URL.")
+    group.addoption("--chaining-scenario", action="append", default=[], help="A scenario file.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
+    """Add a test for each check of servers, if a server is given."""
+    if server := session.config.getoption("--chaining-server"):
+        try:
+            judge = _judge_of(server, session.config.getoption("--chaining-scenario"))
+        except ScenarioError as error:
+            raise pytest.UsageError(str(error)) from error
+        session.stash[JUDGE] = judge
+        items += [CheckTest.from_parent(session, name=each.id) for each in checks_of("server")]
+
+
+def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
+    """Return a function that judges the server once, at its first call. Raises ScenarioError."""
+    url = server if server.startswith(("http://", "https://")) else None
+    scenarios = read_scenarios([Path(file) for file in files], over_http=url is not None)
+    redaction, checks = Redaction(), frozenset(check.id for check in checks_of("server"))
+    target = server_target(url, None if url else shlex.split(server), None, 30.0, redaction)
+
+    @cache
+    def judge() -> Report:
+        run = run_server(target, scenarios, list(Era), checks, redaction, lambda what: None)
+        return Report.on(run, {}, [], started=datetime.now(UTC), redaction=redaction)
+
+    return judge
+
+
+class CheckTest(pytest.Item):
+    """One check, on all protocol revisions that the server speaks."""
+
+    def runtest(self) -> None:
+        """Fail, warn or skip, by the report on the check."""
+        report = self.session.stash[JUDGE]()
+        results = [result for result in report.results if result.check.id == self.name]
+        worst = max(results, key=lambda result: result.severity)
+        if worst.status is Status.FAILURE or worst.crashed:
+            pytest.fail(failure_text(report, worst), pytrace=False)
+        if worst.status is Status.WARNING:
+            warnings.warn(failure_text(report, worst), stacklevel=1)
+        if worst.status is Status.SKIPPED:
+            pytest.skip(failure_text(report, worst))
+
+    def reportinfo(self) -> tuple[str, None, str]:
+        """Return the heading of a failure."""
+        return "tool chaining", None, self.name

@@ -1,0 +1,112 @@
+"""A report as JUnit XML, which CI systems show: a suite for each era, a case for each check.
+
+There is a `<failure>` only for what makes the run nonconformant. So CI that shows this file fails
+exactly if the command fails. A violated SHOULD is therefore a case that passed, with the details in
+a property `warning` and in `<system-out>`. It is not `<skipped>`, because the check was made.
+
+The name of a case is the check, so that its history in CI stays if a scenario is renamed. The text
+of the case names every place where the check failed.
+"""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tool_chaining_conformance import SUITE
+from tool_chaining_conformance.report.judgement import Judgement, Status
+from tool_chaining_conformance.report.not_exercised import by_reason
+from tool_chaining_conformance.report.plain import message_line
+from tool_chaining_conformance.report.report import Report
+from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.text import printable
+
+
+def write_junit(report: Report, path: Path) -> None:
+    """Write the file, and the folders above it. Raises OSError."""
+    side = report.run.side
+    root = ElementTree.Element("testsuites", name=SUITE)
+    for era in Era:
+        results = [result for result in report.results if result.era is era]
+        if not results:
+            continue
+        suite = ElementTree.SubElement(root, "testsuite", name=f"{side} {era}")
+        _add_properties(report, suite)
+        for result in results:
+            _add_case(report, suite, result)
+        for count, tag in (
+            ("tests", "testcase"),
+            ("failures", "testcase/failure"),
+            ("errors", "testcase/error"),
+            ("skipped", "testcase/skipped"),
+        ):
+            suite.set(count, str(len(suite.findall(tag))))
+    if not len(root):
+        suite = ElementTree.SubElement(root, "testsuite", name=side, tests="1", errors="1")
+        case = ElementTree.SubElement(suite, "testcase", classname=side, name="run")
+        ElementTree.SubElement(case, "error", message=_clean(report, report.conclusion.reason))
+    ElementTree.indent(root)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _add_properties(report: Report, suite: ElementTree.Element) -> None:
+    properties = ElementTree.SubElement(suite, "properties")
+    values = {"verdict": report.conclusion.verdict, "reason": report.conclusion.reason}
+    if report.not_exercised:
+        gaps = by_reason(report.not_exercised)
+        values["not exercised"] = "\n".join(f"{why}: {what}" for why, what in gaps.items())
+    for name, value in values.items():
+        ElementTree.SubElement(properties, "property", name=name, value=_clean(report, value))
+
+
+def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> None:
+    case = ElementTree.SubElement(
+        suite, "testcase", classname=f"{report.run.side}.{result.era}", name=result.check.id
+    )
+    failed = [each for each in report.on_check(result) if each.is_violation]
+    if result.status is Status.SUCCESS:
+        return
+    message = _clean(report, _sentence(result, len(failed)))
+    text = _clean(report, _in_full(failed)) if failed else ""
+    if result.status is Status.WARNING:
+        properties = ElementTree.SubElement(case, "properties")
+        ElementTree.SubElement(properties, "property", name="warning", value=message)
+        ElementTree.SubElement(case, "system-out").text = f"WARNING: {message}\n{text}"
+    elif result.status is Status.SKIPPED:
+        # If the target crashed, CI must see an error, not a skipped check.
+        ElementTree.SubElement(case, "error" if result.crashed else "skipped", message=message)
+    else:
+        failure = ElementTree.SubElement(case, "failure", message=message, type=result.status)
+        failure.text = text
+
+
+def failure_text(report: Report, result: Judgement) -> str:
+    """Return the text about a failed check in one revision: a sentence, then every place."""
+    failed = [each for each in report.on_check(result) if each.is_violation]
+    text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else result.seen
+    return _clean(report, text)
+
+
+def _sentence(result: Judgement, places: int) -> str:
+    if result.status is Status.SKIPPED:
+        return result.seen
+    more = f" (and at {places - 1} more places)" if places > 1 else ""
+    return f"{result.at or 'the run'}: expected {result.expected}; saw {result.seen}{more}"
+
+
+def _in_full(failed: list[Judgement]) -> str:
+    check = failed[0].check
+    lines = [f"{requirement.id}: {requirement.text}" for requirement in check.requirements]
+    lines.append(f"change: {check.remedy}")
+    for each in failed:
+        lines += [
+            f"at {each.at or 'the run'}",
+            f"  expected {each.expected}",
+            f"  saw {each.seen}",
+            *(f"  {message_line(message, 2000)}" for message in each.messages),
+        ]
+    return "\n".join(lines)
+
+
+def _clean(report: Report, text: str) -> str:
+    """Return a text without secrets, with escapes for characters that XML does not allow."""
+    return printable(report.redaction.text(text))

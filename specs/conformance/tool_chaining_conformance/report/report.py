@@ -1,0 +1,128 @@
+"""A finished run with its verdict, from which each form of report is made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Final
+
+from tool_chaining_conformance.message import Json, WireMessage
+from tool_chaining_conformance.report.judgement import Judgement, collapse, grouped
+from tool_chaining_conformance.report.not_exercised import NotExercised, find_not_exercised
+from tool_chaining_conformance.report.plain import as_json
+from tool_chaining_conformance.report.redaction import Redaction
+from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.report.verdict import Conclusion, conclude
+from tool_chaining_conformance.text import cut
+
+MESSAGE: Final = 1024 * 1024
+"""Characters of one message that a report shows at most."""
+
+TEXT: Final = 4000
+"""Characters of one text that are kept."""
+
+
+class Shortening:
+    """Removes secrets from texts and messages, and then cuts them."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        self._shown: dict[int, WireMessage] = {}
+        """The shortened messages by the identity of the original: several checks show the same."""
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets, cut after `TEXT` characters."""
+        return cut(self._redaction.text(text), TEXT)
+
+    def message(self, message: WireMessage) -> WireMessage:
+        """Return a message without secrets, with long texts cut."""
+        if id(message) not in self._shown:
+            body = self._redaction.json(message.body, length=TEXT)
+            size = len(as_json(body))
+            if size > MESSAGE:
+                body = {"\u2026": f"a message of {size:,} characters"}
+            self._shown[id(message)] = WireMessage(message.sender, body)
+        return self._shown[id(message)]
+
+
+@dataclass(frozen=True)
+class Report:
+    """One finished run. Every form of report passes all its texts through `redaction`."""
+
+    run: Run
+    target: Json
+    """`url` or `command`, and the target's own `name` and `version` if known."""
+    scenarios: Sequence[str]
+    conclusion: Conclusion
+    started: datetime
+    finished: datetime
+    redaction: Redaction
+
+    @classmethod
+    def on(
+        cls,
+        run: Run,
+        target: Json,
+        scenarios: Sequence[str],
+        *,
+        started: datetime,
+        redaction: Redaction,
+    ) -> "Report":
+        """Return the report on a run that has just finished."""
+        run = _redacted(run, redaction)
+        identity = {"name": run.name, "version": run.version}
+        return cls(
+            run=run,
+            target=target | {key: value for key, value in identity.items() if value is not None},
+            scenarios=scenarios,
+            conclusion=conclude(run.judgements, crashes=run.crashes, silence=run.silence),
+            started=started,
+            finished=datetime.now(UTC),
+            redaction=redaction,
+        )
+
+    @cached_property
+    def results(self) -> list[Judgement]:
+        """Every check once in each era: the worst judgement on it."""
+        return collapse(self.run.judgements)
+
+    @cached_property
+    def not_exercised(self) -> tuple[NotExercised, ...]:
+        """The checks that were not made, with the reasons."""
+        return find_not_exercised(self.run.side, self.run.judgements)
+
+    @cached_property
+    def violations(self) -> list[list[Judgement]]:
+        """The failures on each check that failed, in the specification's order."""
+        failed = [
+            each for result in self.results for each in self.on_check(result) if each.is_violation
+        ]
+        return grouped(failed, lambda each: each.check.id)
+
+    def on_check(self, result: Judgement) -> list[Judgement]:
+        """Return every judgement on the check of a result, in its era."""
+        return [
+            each
+            for each in self.run.judgements
+            if each.check.id == result.check.id and each.era is result.era
+        ]
+
+
+def _redacted(run: Run, redaction: Redaction) -> Run:
+    """Return a run without secrets. At its end, all secrets are known."""
+    shortening = Shortening(redaction)
+    return replace(
+        run,
+        problems=[shortening.text(each) for each in run.problems],
+        crashes=[shortening.text(each) for each in run.crashes],
+        unspoken={era: shortening.text(why) for era, why in run.unspoken.items()},
+        judgements=[
+            replace(
+                each,
+                expected=shortening.text(each.expected),
+                seen=shortening.text(each.seen),
+                messages=tuple(map(shortening.message, each.messages)),
+            )
+            for each in run.judgements
+        ],
+    )

@@ -1,0 +1,77 @@
+"""The results of a run, collected while a server or a client is examined."""
+
+from dataclasses import dataclass, field, replace
+
+from tool_chaining_conformance.report.judgement import Judgement
+from tool_chaining_conformance.requirements import Side
+from tool_chaining_conformance.target.era import Era, in_each_era
+
+
+@dataclass
+class Run:
+    """The results for one target, in every chosen scenario and era."""
+
+    side: Side
+    judgements: list[Judgement] = field(default_factory=list[Judgement])
+    spoken: list[Era] = field(default_factory=list[Era])
+    """Eras that the target supports."""
+    unspoken: dict[Era, str] = field(default_factory=dict[Era, str])
+    """Eras that the target does not support, each with its response."""
+    problems: list[str] = field(default_factory=list[str])
+    """Reasons why some checks were not made: unmet expectations, crashes, time limits."""
+    name: str | None = None
+    """The target's own name, if it gives one."""
+    version: str | None = None
+    crashes: list[str] = field(default_factory=list[str])
+    """Runs of a client with an exit code other than 0, or without an end, each with a reason."""
+
+    def spoke(self, era: Era) -> None:
+        """Record that the target supports an era."""
+        if era not in self.spoken:
+            self.spoken.append(era)
+
+    def ended_early(self, place: str, era: Era, why: str) -> None:
+        """Record that a scenario could not be played to its end.
+
+        If the target is known to support the era, that is a problem to report. Otherwise it means
+        that the target does not support the era.
+        """
+        if era in self.spoken:
+            self.problems.append(f"{place}, {era}: {why}")
+        else:
+            self.unspoken.setdefault(era, why)
+
+    def crashed(self, place: str, era: Era, how: str) -> None:
+        """Record that a run of a client crashed or hung."""
+        if era in self.spoken:
+            self.crashes.append(f"{place}, {era}: {how}")
+        self.ended_early(place, era, how)
+
+    @property
+    def silence(self) -> str | None:
+        """The reason why nothing could be examined, or None if something could."""
+        if self.spoken:
+            return None
+        if not self.unspoken:
+            return "none of the chosen checks can be made in the chosen revisions"
+        return in_each_era(self.unspoken)
+
+    def excuse_unspoken_eras(self) -> None:
+        """Mark the checks of an era that the target does not support as not applicable.
+
+        A target need not support both eras. If it supports none, nothing is marked.
+        """
+        if not self.spoken:
+            return
+        self.judgements = [
+            replace(
+                judgement,
+                untestable=False,
+                crashed=False,
+                seen=f"the {self.side} does not support {judgement.era}: "
+                f"{self.unspoken[judgement.era]}",
+            )
+            if judgement.era in self.unspoken and judgement.era not in self.spoken
+            else judgement
+            for judgement in self.judgements
+        ]

@@ -1,0 +1,116 @@
+"""The report on the terminal: what failed, why, and what to change."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from tool_chaining_conformance.report.judgement import Judgement, Status, eras_of, grouped
+from tool_chaining_conformance.report.not_exercised import by_reason
+from tool_chaining_conformance.report.plain import message_line, on_one_line
+from tool_chaining_conformance.report.report import Report
+from tool_chaining_conformance.text import printable
+from tool_chaining_conformance.values import at_pointer
+
+SHOWN_MESSAGES: Final = 6
+"""Messages that a failure shows if no single member is wrong; report.json has all."""
+
+_COLOURS: Final = {
+    Status.SUCCESS: "green",
+    Status.FAILURE: "bold red",
+    Status.WARNING: "yellow",
+    Status.SKIPPED: "dim",
+}
+_MARGIN: Final = " " * 11
+"""The indent of the lines under a result: the width of its status."""
+
+
+def print_summary(report: Report, console: Console) -> None:
+    """Print the report on a run."""
+    page = _Page(report, console)
+    # Problems come first: they explain the lists of checks below.
+    for problem in report.run.problems:
+        page.line(f"note: {problem}", "yellow")
+    for failures in report.violations:
+        page.violation(failures)
+    page.line(counts(report.results))
+    # If nothing could be examined at all, the verdict says why for all checks.
+    gaps = by_reason(
+        each for each in report.not_exercised if report.run.spoken or not each.untestable
+    )
+    if gaps:
+        page.line("not exercised:")
+        for reason, sentences in gaps.items():
+            page.line(f"  {reason}: {sentences}")
+    page.line(f"{report.conclusion.verdict}: {report.conclusion.reason}", "bold")
+
+
+def counts(results: Sequence[Judgement]) -> str:
+    """Return the numbers of results by status, in a line."""
+    by_status = Counter(result.status for result in results)
+    untestable = sum(result.untestable for result in results)
+    checks = len({result.check.id for result in results})
+    return (
+        f"{len(results)} results on {checks} check{'' if checks == 1 else 's'}: "
+        f"{by_status[Status.SUCCESS]} passed, {by_status[Status.FAILURE]} failed, "
+        f"{by_status[Status.WARNING]} warnings, {untestable} not testable, "
+        f"{by_status[Status.SKIPPED] - untestable} not applicable"
+    )
+
+
+class _Page:
+    """Prints the lines of the summary, without secrets."""
+
+    def __init__(self, report: Report, console: Console) -> None:
+        self._report = report
+        self._console = console
+
+    def line(self, text: str, style: str = "") -> None:
+        self._print(Text(printable(self._report.redaction.text(text)), style=style))
+
+    def violation(self, failures: Sequence[Judgement]) -> None:
+        """Print a check that failed, and every place where it did."""
+        check = failures[0].check
+        self._head(failures[0].status, check.id, eras_of(failures))
+        for requirement in check.requirements:
+            self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
+        self.line(f"{_MARGIN}change    {check.remedy}")
+        # Failures that differ only in their era are printed once.
+        places = grouped(failures, lambda each: (each.at, each.expected, each.seen))
+        for number, group in enumerate(places, 1):
+            first = group[0]
+            of = f"{number} of {len(places)}" if len(places) > 1 else "at"
+            self.line(f"{of:>10} {first.at}  {eras_of(group)}", "bold")
+            self.line(f"{_MARGIN}expected  {first.expected}")
+            self.line(f"{_MARGIN}seen      {first.seen}")
+            # The messages of the other places are often the same; report.json has them all.
+            if number == 1:
+                self._messages(first)
+
+    def _messages(self, judgement: Judgement) -> None:
+        at, message, messages = judgement.check.at, judgement.at_fault, judgement.messages
+        if at is not None and message is not None:
+            for other in messages:
+                if other.body.get("id") == message.body.get("id") and other is not message:
+                    self.line(f"{_MARGIN}{message_line(other, 160)}", "dim")
+            self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
+            found = at_pointer(at, message.body)
+            value = "is missing" if found is None else f"is {on_one_line(found, 1000)}"
+            self.line(f"{_MARGIN}wrong     {at} {value}")
+            return
+        if len(messages) > SHOWN_MESSAGES:
+            left_out = len(messages) - SHOWN_MESSAGES
+            self.line(f"{_MARGIN}({left_out} earlier messages are in report.json)", "dim")
+        for message in messages[-SHOWN_MESSAGES:]:
+            self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
+
+    def _head(self, status: Status, check_id: str, rest: str) -> None:
+        head = Text(f"{status!s:<10} ", style=_COLOURS[status])
+        head.append(check_id, style="bold")
+        head.append(f"  {rest}")
+        self._print(head)
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True, highlight=False)

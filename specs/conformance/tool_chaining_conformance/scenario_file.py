@@ -1,0 +1,112 @@
+"""Files in YAML: scenarios, client scripts and expected failures, read into strict models."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from tool_chaining_conformance.target.era import Era
+
+Json = dict[str, Any]
+Kebab = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Name = Annotated[str, Field(min_length=1)]
+Ordinal = Annotated[int, Field(ge=1)]
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+BOTH_ERAS = tuple(Era)
+
+
+def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ValueError(f"has {value} twice")
+    return values
+
+
+_UNIQUE: Final = Field(json_schema_extra={"uniqueItems": True})
+
+Several = Annotated[tuple[T, ...], Field(min_length=1)]
+"""At least one."""
+SeveralDistinct = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct), _UNIQUE]
+"""At least one, and none of them twice."""
+Eras = SeveralDistinct[Era]
+SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
+
+
+class ScenarioError(Exception):
+    """A file cannot be used. The message names the file, the place and the error."""
+
+
+class _Twice(Exception):
+    """A key occurs twice in one mapping."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON: a key must not occur twice, and a plain date stays text."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        # Before `<<` is merged: a mapping may overwrite the members that it merges.
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            mark = key.start_mark
+            if key.value in lines:
+                raise _Twice(
+                    f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} occurs "
+                    f"twice, first in line {lines[key.value]}; remove or rename one"
+                )
+            lines[key.value] = mark.line + 1
+        return node
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ScenarioError(f"{path}: cannot be read: {reason}") from error
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - it is safe
+    except _Twice as error:
+        raise ScenarioError(f"{path}: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ScenarioError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise ScenarioError(f"{path}: it is nested too deeply") from error
+
+
+class Strict(BaseModel):
+    """A part of such a file. An unknown member is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+def load(path: Path, model: type[M]) -> M:
+    """Read a file. Raises ScenarioError, first for an unknown member: it may be a misspelt one."""
+    try:
+        return model.model_validate(_read(path))
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
+        place = ".".join(map(str, first["loc"]))
+        mistake = f"{place}: {_mistake(first)}" if place else _mistake(first)
+        raise ScenarioError(f"{path}: {mistake}") from error
+
+
+def _mistake(error: ErrorDetails) -> str:
+    """Return what is wrong with a value, in place of Pydantic's message."""
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] == "extra_forbidden":
+        return "there is no such member"
+    return error["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)

@@ -1,0 +1,44 @@
+"""The registry of the checks of servers: each check is a function with its full id."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from tool_chaining_conformance.server.evidence import Evidence
+
+E = TypeVar("E", bound=Evidence)
+
+CheckResult = Judged | Sequence[Finding] | None
+"""What a check returns. None or an empty list: the evidence does not concern the check."""
+
+
+@dataclass(frozen=True)
+class ServerCheck:
+    """One check of servers, as code; `specs/conformance/checks.yaml` describes it."""
+
+    id: str
+    on: type[Evidence]
+    """The kind of evidence that it judges, and no other."""
+    unseen: Untestable | NotApplicable
+    """The result if a run had no such evidence, or none that concerns the check."""
+    judge: Callable[[Any], CheckResult]
+
+
+CHECKS: Final[dict[str, ServerCheck]] = {}
+"""Every check of servers by its id, after the modules of this package are imported."""
+
+
+def check(
+    check_id: str, *, on: type[E], unseen: Untestable | NotApplicable | None = None
+) -> Callable[[Callable[[E], CheckResult]], Callable[[E], CheckResult]]:
+    """Register a function as the check `check_id`, which is called with each evidence of type `on`.
+
+    `unseen` replaces the `unseen` of the type of evidence.
+    """
+
+    def register(judge: Callable[[E], CheckResult]) -> Callable[[E], CheckResult]:
+        CHECKS[check_id] = ServerCheck(check_id, on, unseen or on.unseen, judge)
+        return judge
+
+    return register

@@ -1,0 +1,104 @@
+"""Checks of the text that describes a directive, and of the other content."""
+
+from typing import Any, Final
+
+from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.names import IDENTIFIER, META_KEY
+from tool_chaining_conformance.report.judgement import Finding
+from tool_chaining_conformance.server.checks.registry import check
+from tool_chaining_conformance.server.evidence import Crossing, PassedOn, ResultWithDirective
+from tool_chaining_conformance.server.reading import SeenDirective, is_marked, objects_in, words_of
+from tool_chaining_conformance.values import quote, same
+
+NEXT_STEP: Final = "nextStep"
+"""The member of structured content that repeats the next step."""
+
+
+@check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
+def content_without_directive(result: ResultWithDirective) -> Finding:
+    """There is content for a client that does not support directives."""
+    words = words_of(result.content, result.directive)
+    others = [item for item in result.content if item not in words]
+    blank = [item for item in others if _is_blank(item)]
+    return Finding(
+        len(others) > len(blank),
+        expected="at least one content item besides the words, and not a blank text",
+        seen=f"{len(others)} such items" + (f", {len(blank)} of them blank" if blank else ""),
+    )
+
+
+def _is_blank(item: Json) -> bool:
+    """Return whether a content item is an empty text."""
+    text = item.get("text")
+    return item.get("type") == "text" and isinstance(text, str) and not text.strip()
+
+
+@check("tool-chaining-server-repeats-step-in-its-place", on=ResultWithDirective)
+def repeats_step_in_its_place(result: ResultWithDirective) -> Finding | None:
+    """The directive is repeated only in marked items and in `nextStep`."""
+    seen = result.directive
+    if seen.key is None:
+        return None
+    structured = {name: part for name, part in result.structured.items() if name != NEXT_STEP}
+    unmarked = [item for item in result.content if not is_marked(item)]
+    repeating = [
+        *(quote(item) for item in unmarked if _repeats_in_text(item, seen)),
+        *(["structuredContent " + quote(structured)] if _repeats(structured, seen) else []),
+    ]
+    return Finding(
+        not repeating,
+        expected=f'{seen.tool} with its arguments only in items with the mark "{IDENTIFIER}": '
+        f'{{"describes": "{META_KEY}"}} and in the member {NEXT_STEP} of structuredContent',
+        seen=", ".join(repeating) or "only there",
+    )
+
+
+def _repeats_in_text(item: Json, seen: SeenDirective) -> bool:
+    text = item.get("text")
+    return isinstance(text, str) and (
+        bool(words_of([item], seen)) or any(_repeats(found, seen) for found, _ in objects_in(text))
+    )
+
+
+def _repeats(value: Any, seen: SeenDirective) -> bool:
+    """Whether some object in a JSON value has the tool and the arguments of a directive."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = list(value.values()) if isinstance(value, dict) else value
+    names = isinstance(value, dict) and seen.tool in [
+        part for part in parts if isinstance(part, str)
+    ]
+    if names and any(isinstance(part, dict) and same(part, seen.arguments) for part in parts):
+        return True
+    return any(_repeats(part, seen) for part in parts)
+
+
+@check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
+def intermediary_removes_directive(result: PassedOn) -> Finding:
+    """An intermediary that followed a directive removes it and its words from the result."""
+    left = _left(result)
+    return Finding(
+        not left,
+        expected="neither the directive nor its words, since this server followed it",
+        seen=", ".join(left) or "neither",
+    )
+
+
+@check("tool-chaining-server-no-directive-across-servers", on=Crossing)
+def no_directive_across_servers(result: Crossing) -> Finding:
+    """An intermediary that advertises the extension passes on no directive across servers."""
+    left = _left(result)
+    return Finding(
+        not (left and result.advertised),
+        expected="neither the directive nor its words, since the tool is another server's",
+        seen=", ".join(left) or "neither",
+    )
+
+
+def _left(result: PassedOn | Crossing) -> list[str]:
+    """Return the names of the parts of a directive that a result still has."""
+    return [
+        *(["the directive"] if result.directive is not None else []),
+        *(["its words"] if words_of(result.content, result.directive) else []),
+        *([NEXT_STEP] if NEXT_STEP in result.structured else []),
+    ]

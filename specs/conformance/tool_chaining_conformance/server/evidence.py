@@ -1,0 +1,268 @@
+"""Evidence: what a server did, as input of the checks. Only the checks judge it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tool_chaining_conformance.message import Json, WireMessage, within
+from tool_chaining_conformance.names import IDENTIFIER
+from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
+from tool_chaining_conformance.server.reading import PARTS, Member, SeenDirective, directive_of
+from tool_chaining_conformance.target.connection import ToolCall
+from tool_chaining_conformance.target.era import Era
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Something that a server did."""
+
+    step: str
+    """The step of the scenario that showed it."""
+    messages: Sequence[WireMessage]
+    """The messages of it."""
+
+    unseen: ClassVar[Untestable | NotApplicable] = Untestable(
+        "no call returned a directive that would show it"
+    )
+    """The reason of a check that found no evidence of this kind."""
+    calls_tools: ClassVar[bool] = True
+    """Whether it needs a call of a tool, and so a scenario that allows one."""
+
+
+@dataclass(frozen=True)
+class Greeting(Evidence):
+    """The reply to `server/discover` or `initialize`."""
+
+    era: Era
+    capabilities: Json
+    server_info: Json
+
+    unseen = Untestable("the server did not answer server/discover or initialize")
+    calls_tools = False
+
+    @property
+    def settings(self) -> list[Any]:
+        """The settings under the extension's identifier, in each place of the era."""
+        places = ["extensions"] if self.era is Era.MODERN else ["extensions", "experimental"]
+        found = [within(self.capabilities, place) for place in places]
+        return [place[IDENTIFIER] for place in found if IDENTIFIER in place]
+
+
+@dataclass(frozen=True)
+class OtherResult(Evidence):
+    """A result of another method than `tools/call`."""
+
+    method: str
+    carries_directive: bool
+
+    unseen = Untestable("the server answered no method other than tools/call")
+    calls_tools = False
+
+
+@dataclass(frozen=True)
+class InterimResult(Evidence):
+    """An interim result: the tool asks for input, or continues as a task."""
+
+    directive: SeenDirective | None
+
+    unseen = NotApplicable(
+        "no call asked for input (or, on 2025-11-25, continued as a task); to exercise this, add a "
+        "step with `elicitation` whose tool asks"
+    )
+
+
+@dataclass(frozen=True)
+class ResultWithDirective(Evidence):
+    """A complete result with a directive, well-formed or not."""
+
+    directive: SeenDirective
+    content: Sequence[Json]
+    """Its content items."""
+    declared: bool
+    """Whether the client that made the call had declared the extension."""
+    structured: Json
+    """Its structured content; empty if it has none."""
+    target: Json | None
+    """The tool that the directive names, as `tools/list` shows it to this caller right afterwards;
+    None if it is not listed."""
+    listed: Sequence[str]
+    """The names of all tools in that list."""
+
+
+@dataclass(frozen=True)
+class DirectiveOfIntermediary(Evidence):
+    """A directive from an intermediary that may rename tools, as the scenario says."""
+
+    result: ResultWithDirective
+
+    unseen = NotApplicable("no scenario with `intermediary: true` returned a directive")
+
+
+@dataclass(frozen=True)
+class Relayed(Evidence):
+    """A result of an intermediary that must not contain any part of a directive."""
+
+    directive: SeenDirective | None
+    content: Sequence[Json]
+    structured: Json
+
+
+@dataclass(frozen=True)
+class PassedOn(Relayed):
+    """A result of an intermediary that followed the chain of the call by itself."""
+
+    is_error: bool
+    output_schema: Json | None
+    """The output schema of the tool in the list."""
+
+    unseen = NotApplicable(
+        "no step has `followed: true`, which is for an intermediary that follows directives"
+    )
+
+
+@dataclass(frozen=True)
+class Crossing(Relayed):
+    """A result of an intermediary, whose directive named a tool of another server behind it."""
+
+    advertised: bool
+    """Whether the intermediary advertises the extension."""
+
+    unseen = NotApplicable(
+        "no step has `crosses: true`, which is for an intermediary of several servers"
+    )
+
+
+@dataclass(frozen=True)
+class DirectiveBesideSecrets(Evidence):
+    """A directive, and the values that it must not contain."""
+
+    directive: SeenDirective
+    secrets: Mapping[str, str]
+    """Each secret, by a name that reports may show."""
+
+    unseen = NotApplicable(
+        "the scenario has no secret; to exercise this, set `secret: true` on one of its values"
+    )
+
+
+@dataclass(frozen=True)
+class Repetition(Evidence):
+    """A call that was repeated in a way that must not change its result."""
+
+    first: ToolCall
+    """The call that it is compared with."""
+    again: ToolCall
+    what: str
+    """What was different in it, as text."""
+    differs: frozenset[Member]
+    """The members that differed in every repetition, and were equal in every repetition of the call
+    that it is compared with."""
+
+    unseen: ClassVar[Untestable | NotApplicable] = Untestable(
+        "no step that ends in a directive has `repeatable: true`"
+    )
+    compared: ClassVar[frozenset[str]] = frozenset({"refusal", "tool", "arguments"})
+    """The parts that must be equal."""
+
+
+class RepeatedUndeclared(Repetition):
+    """Again as a client that did not declare the extension, or whose settings are `{}`."""
+
+
+class RepeatedWithLaterVersion(Repetition):
+    """Again as a client whose settings have a later version."""
+
+    compared = frozenset({"refusal", "tool", "arguments", "words"})
+
+
+class RepeatedWithUnknownSettings(RepeatedWithLaterVersion):
+    """Again as a client whose settings have unknown members."""
+
+
+class RepeatedWithMalformedSettings(RepeatedWithLaterVersion):
+    """Again as a client whose settings are malformed; compared with one that did not declare."""
+
+
+class RepeatedInExperimental(RepeatedWithLaterVersion):
+    """Again as a client that declares the extension under `experimental`."""
+
+    unseen = NotApplicable(
+        "the server answers clients that declared the extension like those that did not"
+    )
+
+
+class RepeatedWithProvenance(Repetition):
+    """Again with provenance, well-formed or not."""
+
+    compared = PARTS
+
+
+class Refusal(Repetition):
+    """A call that was refused to one caller and succeeded for another, and the refused call again
+    with provenance."""
+
+    unseen = NotApplicable(
+        "the scenario has no call that is refused; to exercise this, add a step with "
+        "`refused: true`"
+    )
+    compared = frozenset({"refusal"})
+
+
+@dataclass(frozen=True)
+class FollowedChain(Evidence):
+    """A chain that was followed as far as the scenario allows."""
+
+    calls: Sequence[ToolCall]
+    """The calls that were made, in their order."""
+
+    unseen = Untestable("no chain was followed to its end; `follow: true` on a step allows it")
+
+    @property
+    def directive(self) -> SeenDirective | None:
+        """The directive on the last call, which was not followed; None if the chain ended."""
+        return directive_of(self.calls[-1].final)
+
+
+Kinds = Sequence[type[Evidence]]
+
+OF_REPEATING: Kinds = (
+    RepeatedUndeclared,
+    RepeatedWithLaterVersion,
+    RepeatedWithUnknownSettings,
+    RepeatedWithMalformedSettings,
+    RepeatedWithProvenance,
+)
+"""The evidence from a repeated step."""
+
+OF_PROVENANCE: Kinds = (RepeatedWithProvenance,)
+"""The evidence from a repeated follow-up call."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Evidence that a step should have shown and did not show."""
+
+    step: str
+    kinds: Kinds
+    reason: str
+    messages: Sequence[WireMessage] = ()
+
+
+@dataclass(frozen=True)
+class NotCompared:
+    """A comparison that could not be made, or was not allowed."""
+
+    step: str
+    kinds: Kinds
+    """The evidence that the comparison would have given."""
+    reason: str = "the call was made once, so nothing was compared; it has no `repeatable: true`"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A note for the report: a reason why some checks were not made, or another fact."""
+
+    sentence: str
+
+
+Observation = Evidence | Missing | NotCompared | Problem

@@ -1,0 +1,424 @@
+"""Plays one scenario in one era, and reports what the server did. It judges nothing."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.report.redaction import Redaction
+from tool_chaining_conformance.server.connections import Calling, Connections
+from tool_chaining_conformance.server.evidence import (
+    OF_PROVENANCE,
+    OF_REPEATING,
+    Crossing,
+    DirectiveBesideSecrets,
+    DirectiveOfIntermediary,
+    Evidence,
+    FollowedChain,
+    Greeting,
+    InterimResult,
+    Missing,
+    NotCompared,
+    Observation,
+    OtherResult,
+    PassedOn,
+    Problem,
+    Refusal,
+    RepeatedWithProvenance,
+    ResultWithDirective,
+)
+from tool_chaining_conformance.server.expectation import explained, unmet
+from tool_chaining_conformance.server.reading import (
+    carries_directive,
+    content_of,
+    directive_of,
+    ending,
+    is_error,
+    is_refused,
+    key_of,
+    structured_content_of,
+    words_of,
+    written_directive,
+)
+from tool_chaining_conformance.server.references import filled
+from tool_chaining_conformance.server.repeating import Repeating
+from tool_chaining_conformance.server.scenario import AnyCall, FollowUp, ServerScenario, Step
+from tool_chaining_conformance.server.values import Values, given_values, headers_of
+from tool_chaining_conformance.server.variants import (
+    Absent,
+    Variant,
+    claims_of,
+    provenance,
+    variants_of,
+    variants_of_malformed_provenance,
+)
+from tool_chaining_conformance.target.channel import Target
+from tool_chaining_conformance.target.connection import ORDINARY, Listing, Profile, Reply, ToolCall
+from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.values import identity
+
+FOLLOW_UPS: Final = 10
+"""The most follow-up calls that are made if the scenario sets no limit."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call that succeeded, and who made it."""
+
+    call: ToolCall
+    who: str
+    """The caller's name in the scenario and the `_meta` of the call, as one text."""
+    chain: Json | None = None
+    """Its provenance, if it was a follow-up call."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A call that the scenario allows: that of a step, or a follow-up call."""
+
+    place: str
+    """The place in the scenario, as reports show it."""
+    part: AnyCall
+    """Its entry in the scenario."""
+    caller: str | None
+    tool: str
+    arguments: Json
+    """The arguments of a step may contain `${name}`."""
+    elicits: bool
+    """Whether the client declares elicitation; one client makes all calls of a chain."""
+
+    def calling(self, declares: Mapping[str, Any] = ORDINARY, *, second: bool = False) -> Calling:
+        """Return the caller, as a client that declares these settings of the extension."""
+        profile = Profile(declares, elicitation=self.elicits)
+        return Calling(profile, self.caller, second)
+
+
+class Exercise:
+    """One scenario in one era. Without a scenario it calls no tool.
+
+    It passes each piece of evidence to `observe` at once. Raises ScenarioError if an environment
+    variable that the scenario names is not set.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        scenario: ServerScenario | None,
+        era: Era,
+        redaction: Redaction,
+        observe: Callable[[Observation], None],
+    ) -> None:
+        self._scenario = scenario
+        self._era = era
+        self._observe = observe
+        self._redaction = redaction
+        self._values = Values(redaction)
+        for name, value in target.headers.items():
+            self._values.keep_secret(f"header {name}", value.removeprefix("Bearer "))
+        headers: dict[str, Mapping[str, str]] = {}
+        if scenario is not None:
+            for name, value in given_values(scenario, os.environ).items():
+                self._values.named[name] = value
+                if scenario.values[name].is_secret:
+                    self._values.keep_secret(name, value)
+            for caller in scenario.callers:
+                headers[caller] = headers_of(scenario, caller, os.environ) if target.url else {}
+                for name, value in headers[caller].items():
+                    label = f"header {name} of {caller}"
+                    self._values.keep_secret(label, value.removeprefix("Bearer "))
+        self._connections = Connections(target, headers, scenario, era, self._values, self._problem)
+        self._tools: dict[str, Json] = {}
+        """The tools of the first list."""
+        self._results: list[ResultWithDirective] = []
+        self._made: list[Made] = []
+        self._noticed: set[tuple[str, bool]] = set()
+        """The methods other than `tools/call` that were answered, and whether with a directive."""
+        self._advertised = False
+
+    def open(self) -> None:
+        """Open the era. Raises TargetFailure if the server does not speak it."""
+        connection = self._connections.first()
+        greeting = connection.greeting
+        if greeting is not None:
+            self._note("server/discover" if self._era is Era.MODERN else "initialize", greeting)
+        evidence = Greeting(
+            "greeting",
+            greeting.messages if greeting else (),
+            self._era,
+            connection.server_capabilities,
+            connection.server_info,
+        )
+        self._advertised = bool(evidence.settings)
+        self._observe(evidence)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._connections.close()
+
+    # Steps
+
+    def play(self) -> None:
+        """Make every step of the scenario. Raises TargetFailure."""
+        # Tools may be listed only after the set-up, which comes with the connection.
+        connection = self._connections.to(Calling())
+        self._tools = self._noted(connection.list_tools()).tools
+        if self._era is Era.LEGACY:
+            self._note("ping", connection.request("ping", {}))
+        for step in self._scenario.steps if self._scenario is not None else ():
+            if step.wait_seconds is not None:
+                time.sleep(step.wait_seconds)
+            self._play(step)
+        for each in self._results if self._values.secrets else ():
+            secrets = self._values.secrets
+            self._observe(DirectiveBesideSecrets(each.step, each.messages, each.directive, secrets))
+
+    def _play(self, step: Step) -> None:
+        planned = Planned(step.id, step, step.caller, step.call, step.arguments, step.elicits)
+        call, fault = self._make_planned(planned)
+        if not step.repeatable:
+            shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
+            self._observe(NotCompared(step.id, shows))
+        self._pass_on(step, call, as_expected=fault is None)
+        if fault is not None:
+            self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
+            return
+        if step.has_no_expectation and directive_of(call.final) is None:
+            calling = planned.calling()
+            fault = (
+                f"expected a directive, saw {ending(call)}{self._connections.elsewhere(calling)}"
+            )
+            self._problem_of(call, step.id, fault, calling)
+        if step.refused:
+            self._claim_a_chain(planned, call)
+        elif step.repeatable:
+            self._repeat(planned, call, variants_of(self._era, step.call))
+        if step.follow is not None:
+            self._follow(step, call)
+
+    def _make_planned(
+        self, planned: Planned, claimed: Json | None = None
+    ) -> tuple[ToolCall, str | None]:
+        """Make a call. Return it, and how it differs from what the scenario expects, or None."""
+        part, calling = planned.part, planned.calling()
+        self._connections.new_errors(calling)  # Drop those of earlier calls.
+        call = self._make(planned, calling, Absent.ABSENT if claimed is None else claimed)
+        self._remember(planned, calling, call, claimed)
+        found, absent = self._values.captured(part.capture, call)
+        for name in absent:
+            self._problem(f"step {planned.place}: no value to capture as {name!r}: {ending(call)}")
+        self._values.named |= found
+        self._look_at(call, planned.place, calling)
+        fault = unmet(part, call, self._connections.known(calling))
+        if fault is not None:
+            fault += self._connections.elsewhere(calling)
+            self._problem_of(call, planned.place, fault, calling)
+        return call, fault
+
+    def _make(self, planned: Planned, calling: Calling, claimed: Any) -> ToolCall:
+        part, arguments = planned.part, planned.arguments
+        if isinstance(part, Step):
+            arguments = filled(arguments, self._connections.known(calling))
+        return self._connections.call(part, calling, planned.tool, arguments, claimed)
+
+    def _remember(
+        self, planned: Planned, calling: Calling, call: ToolCall, chain: Json | None
+    ) -> None:
+        """Keep a call that succeeded, with its caller."""
+        if not is_refused(call) and call.final.kind == "complete":
+            self._made.append(Made(call, self._who(planned, calling), chain))
+
+    def _who(self, planned: Planned, calling: Calling) -> str:
+        meta = filled(planned.part.meta, self._connections.known(calling))
+        return identity([planned.caller, meta])
+
+    # What one call shows
+
+    def _pass_on(self, step: Step, call: ToolCall, *, as_expected: bool) -> None:
+        """Report a result of an intermediary, which must not contain any part of a directive.
+
+        A result that the scenario does not expect is evidence only if it contains such a part.
+        """
+        kinds = _of_intermediary(step)
+        seen, items = directive_of(call.final), content_of(call.final)
+        structured = structured_content_of(call.final)
+        if call.final.kind != "complete":
+            if as_expected and kinds:
+                reason = f"the call has no complete result: {ending(call)}"
+                self._observe(Missing(step.id, kinds, reason, call.final.messages))
+            return
+        if not (as_expected or seen or words_of(items, seen) or "nextStep" in structured):
+            return
+        relayed = (step.id, call.final.messages, seen, items, structured)
+        if Crossing in kinds:
+            self._observe(Crossing(*relayed, self._advertised))
+        if PassedOn in kinds:
+            schema = self._tools.get(call.tool, {}).get("outputSchema")
+            output_schema = schema if isinstance(schema, dict) else None
+            self._observe(PassedOn(*relayed, is_error(call), output_schema))
+
+    def _look_at(
+        self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
+    ) -> None:
+        """Report the directives of one call."""
+        for reply in call.replies:
+            if reply.kind == "interim":
+                self._observe(InterimResult(step, reply.messages, written_directive(reply)))
+        seen = directive_of(call.final)
+        if seen is None:
+            return
+        listing = self._listed(calling, seen.tool)
+        result = ResultWithDirective(
+            step=step,
+            messages=call.final.messages,
+            directive=seen,
+            content=content_of(call.final),
+            declared=declared,
+            structured=structured_content_of(call.final),
+            target=listing.tools.get(seen.tool or ""),
+            listed=sorted(listing.tools),
+        )
+        self._results.append(result)
+        self._observe(result)
+        if self._scenario is not None and self._scenario.intermediary:
+            self._observe(DirectiveOfIntermediary(step, result.messages, result))
+
+    def _listed(self, calling: Calling, tool: str | None) -> Listing:
+        """Read the list of tools again, as this caller, up to a tool that was just named."""
+        if tool is None:
+            return Listing({}, ())
+        connection = self._connections.to(calling)
+        return self._noted(connection.list_tools(until=tool, profile=calling.profile))
+
+    def _noted(self, listing: Listing) -> Listing:
+        for page in listing.replies:
+            self._note("tools/list", page)
+        return listing
+
+    def _note(self, method: str, reply: Reply) -> None:
+        """Report a reply to a method other than `tools/call`."""
+        carries = carries_directive(reply.result)
+        if reply.result is not None and (method, carries) not in self._noticed:
+            self._noticed.add((method, carries))
+            self._observe(OtherResult("", reply.messages, method, carries))
+
+    def _problem(self, sentence: str) -> None:
+        self._observe(Problem(sentence))
+
+    def _problem_of(self, call: ToolCall, place: str, fault: str, calling: Calling) -> None:
+        """Report a fault of a call; if the call has no directive, also what may explain it."""
+        if directive_of(call.final) is None:
+            errors = self._connections.new_errors(calling)
+            fault = explained(fault, call, self._tools, errors, self._redaction)
+        self._problem(f"step {place}: {fault}")
+
+    # Repeating a call
+
+    def _repeat(self, planned: Planned, first: ToolCall, variants: Sequence[Variant]) -> None:
+        """Make a call again in ways that must not change its result."""
+        part = planned.part
+
+        def make(variant: Variant, second: bool) -> ToolCall:
+            calling = planned.calling(variant.declares, second=second)
+            call = self._make(planned, calling, variant.provenance)
+            self._remember(planned, calling, call, None)
+            if isinstance(part, Step):
+                self._pass_on(part, call, as_expected=not is_refused(call))
+                if not variant.declares:
+                    self._look_at(call, planned.place, calling, declared=False)
+            return call
+
+        Repeating(planned.place, self._era, first, make, self._observe).all(variants)
+
+    def _claim_a_chain(self, planned: Planned, alone: ToolCall) -> None:
+        """Repeat a refused call as a part of a chain."""
+        who, key = self._who(planned, planned.calling()), key_of(alone.tool, alone.arguments)
+        allowed = [
+            made
+            for made in self._made
+            if key_of(made.call.tool, made.call.arguments) == key and made.who != who
+        ]
+        if not allowed:
+            reason = (
+                "the same call, with the same arguments, succeeded for no other caller before, so "
+                "its refusal may be any error; add such a step before this one"
+            )
+            self._observe(Missing(planned.place, [Refusal], reason, alone.final.messages))
+            return
+        own = [made.chain for made in allowed if made.chain is not None]
+        chains = own or [made.chain for made in self._made if made.chain is not None]
+        self._repeat(planned, alone, claims_of(alone.tool, chains[-1] if chains else None))
+
+    # Following a chain
+
+    def _follow(self, step: Step, first: ToolCall) -> None:
+        """Follow the chain as far as the scenario allows, but make no call twice."""
+        chain_id = str(uuid.uuid4())
+        allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow_ups
+        calls, messages = [first], list(first.final.messages)
+        for follow_up in allowed:
+            seen = directive_of(calls[-1].final)
+            if seen is None or seen.tool is None or seen.arguments is None:
+                break
+            place = f"{step.id}, call {len(calls) + 1}"
+            planned = Planned(
+                place, follow_up, step.caller, seen.tool, seen.arguments, step.elicits
+            )
+            made = [key_of(call.tool, call.arguments) for call in calls]
+            listed = self._listed(planned.calling(), seen.tool).tools
+            if seen.key in made or seen.tool not in listed:
+                break
+            claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
+            call, fault = self._make_planned(planned, claimed)
+            calls.append(call)
+            messages += call.final.messages
+            if follow_up.repeatable:
+                self._repeat_follow_up(planned, claimed)
+            else:
+                self._observe(NotCompared(place, OF_PROVENANCE))
+            if fault is not None:
+                self._observe(Missing(place, [FollowedChain], fault, messages))
+                return
+        last = directive_of(calls[-1].final)
+        if last is None or last.key is not None:
+            self._observe(FollowedChain(step.id, messages, calls))
+        else:
+            # There is nothing to follow. Other checks judge the directive.
+            reason = "the directive is malformed, so there is no chain to follow"
+            self._observe(Missing(step.id, [FollowedChain], reason, messages))
+
+    def _repeat_follow_up(self, planned: Planned, claimed: Json) -> None:
+        """Make a follow-up call again, without provenance and with it."""
+        first = self._make(planned, planned.calling(), Absent.ABSENT)
+        if is_refused(first):
+            reason = f"without provenance the call ends in {ending(first)}"
+            self._observe(Missing(planned.place, OF_PROVENANCE, reason, first.final.messages))
+            return
+        malformed = variants_of_malformed_provenance(planned.tool)
+        chained = Variant(
+            RepeatedWithProvenance, "with the provenance of its chain", ORDINARY, claimed
+        )
+        self._repeat(planned, first, [chained, *malformed])
+
+
+def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:
+    """Return what a step should have shown, and did not."""
+    missed = _of_intermediary(step)
+    wanted = step.expect.next_tool
+    if directive_of(call.final) is None and wanted not in (None, "none"):
+        missed.append(ResultWithDirective)
+    if step.refused:
+        missed.append(Refusal)
+    elif step.repeatable:
+        missed += OF_REPEATING
+    if step.follow is not None:
+        missed.append(FollowedChain)
+    return missed
+
+
+def _of_intermediary(step: Step) -> list[type[Evidence]]:
+    """Return what a step shows of an intermediary."""
+    marked: dict[type[Evidence], bool | None] = {PassedOn: step.followed, Crossing: step.crosses}
+    return [kind for kind, is_marked in marked.items() if is_marked]

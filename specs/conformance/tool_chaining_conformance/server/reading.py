@@ -1,0 +1,207 @@
+"""The parts of a reply: the directive, and how the call ended."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.names import IDENTIFIER, META_KEY
+from tool_chaining_conformance.target.connection import Reply, ToolCall
+from tool_chaining_conformance.values import identity, quote, same
+
+CallKey = tuple[str, str]
+"""The identity of a call: the tool and its canonical arguments."""
+
+
+def key_of(tool: str, arguments: Json) -> CallKey:
+    """Return the identity of a call with these arguments."""
+    return tool, identity(arguments)
+
+
+@dataclass(frozen=True)
+class SeenDirective:
+    """A directive as a server sent it, well-formed or not."""
+
+    value: Any
+    faults: tuple[str, ...] = ()
+    """What in it is not I-JSON."""
+
+    @property
+    def tool(self) -> str | None:
+        """The tool that it names, also by the alias `name`; None if it names none."""
+        if not isinstance(self.value, dict):
+            return None
+        tool = self.value["tool"] if "tool" in self.value else self.value.get("name")
+        return tool if isinstance(tool, str) and tool else None
+
+    @property
+    def arguments(self) -> Json | None:
+        """Its arguments; None if they are not an object."""
+        if not isinstance(self.value, dict):
+            return None
+        arguments = self.value.get("arguments", {})
+        return arguments if isinstance(arguments, dict) else None
+
+    @property
+    def key(self) -> CallKey | None:
+        """The identity of the call that it asks for; None if it is malformed."""
+        if self.tool is None or self.arguments is None:
+            return None
+        return key_of(self.tool, self.arguments)
+
+
+def carries_directive(result: object) -> bool:
+    """Return whether a result has the directive's member in its `_meta`, whatever it holds."""
+    return META_KEY in within(result, "_meta")
+
+
+def directive_of(reply: Reply) -> SeenDirective | None:
+    """Return the directive on a complete result, well-formed or not, or None."""
+    return written_directive(reply) if reply.kind == "complete" else None
+
+
+def written_directive(reply: Reply) -> SeenDirective | None:
+    """Return the value of `nextTool` on a result of any kind."""
+    result = reply.result
+    if result is None or not carries_directive(result):
+        return None
+    return SeenDirective(result["_meta"][META_KEY], reply.faults)
+
+
+def is_error(call: ToolCall) -> bool:
+    """Return whether the result of a call says that the tool failed."""
+    return (call.final.result or {}).get("isError") is True
+
+
+def is_refused(call: ToolCall) -> bool:
+    """Return whether a call ended in a protocol error, or in a result that is an error."""
+    return call.final.error is not None or is_error(call)
+
+
+def ending(call: ToolCall) -> str:
+    """Return in one line how a call ended, with its directive."""
+    reply = call.final
+    if reply.error is not None:
+        return f"error {reply.error.get('code')} {quote(reply.error.get('message'))}"
+    if reply.kind != "complete":
+        kind = (reply.result or {}).get("resultType", "complete")
+        # On 2025-11-25 it is the member that makes it a task.
+        why = "a member task" if kind == "complete" else f"resultType {quote(kind)}"
+        return f"a result that is not complete, with {why}"
+    seen = directive_of(reply)
+    ended = "isError true" if is_error(call) else "a result"
+    return f"{ended} with " + ("no directive" if seen is None else f"nextTool {quote(seen.value)}")
+
+
+def refusal(call: ToolCall) -> tuple[object, bool]:
+    """Return the code of a call's protocol error, and whether its result has `isError`.
+
+    It is `(None, False)` if the call was not refused.
+    """
+    return None if call.final.error is None else call.final.error.get("code"), is_error(call)
+
+
+def content_of(reply: Reply) -> list[Json]:
+    """Return the content items of a result."""
+    content = (reply.result or {}).get("content")
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+
+
+def structured_content_of(reply: Reply) -> Json:
+    """Return the structured content of a result; empty if it has none."""
+    return within(reply.result, "structuredContent")
+
+
+# The words: a content item that repeats the directive for a model.
+
+
+def is_marked(item: Json) -> bool:
+    """Return whether a content item has the mark of the words."""
+    return within(item, "_meta", IDENTIFIER).get("describes") == META_KEY
+
+
+def objects_in(text: str) -> Iterator[tuple[Any, str]]:
+    """Yield every JSON object in a text, with the text that follows it."""
+    decoder = json.JSONDecoder()
+    start = text.find("{")
+    while start >= 0:
+        try:
+            found, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            start = text.find("{", start + 1)
+            continue
+        yield found, text[end:]
+        start = text.find("{", end)
+
+
+def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
+    """Return the items that repeat the directive: those with the mark, or with such a text."""
+    return [item for item in items if is_marked(item) or _repeats_call(item, seen)]
+
+
+def _repeats_call(item: Json, seen: SeenDirective | None) -> bool:
+    """Return whether an item is a text for the model only, with the directive's call."""
+    text = item.get("text")
+    return (
+        seen is not None
+        and seen.tool is not None
+        and item.get("type") == "text"
+        and within(item, "annotations").get("audience") == ["assistant"]
+        and isinstance(text, str)
+        and seen.tool in text
+        and any(same(found, seen.arguments) for found, _ in objects_in(text))
+    )
+
+
+# How one call ended, in parts, so that it can be compared.
+
+Member = tuple[str, str]
+"""A part of a result, and a member or an item of it; empty: the part itself."""
+
+PART_NAMES: Final = {
+    "refusal": "whether it is an error",
+    "tool": "the tool that is named",
+    "arguments": "the arguments of the directive",
+    "title": "the title of the directive",
+    "content": "the content",
+    "structured": "the structured content",
+    "words": "whether the words repeat the directive",
+}
+PARTS: Final = frozenset(PART_NAMES)
+
+
+def members_of(call: ToolCall) -> dict[Member, str]:
+    """Return the value of each member of a result; an absent member is not included.
+
+    The items that describe the directive are a part of their own, not of the content.
+    """
+    seen = directive_of(call.final)
+    items, structured = content_of(call.final), structured_content_of(call.final)
+    words = words_of(items, seen)
+    members: dict[Member, str] = {
+        ("refusal", ""): str(refusal(call)),
+        ("words", ""): str(bool(words) or (seen is not None and "nextStep" in structured)),
+    }
+    if seen is not None:
+        structured = {name: each for name, each in structured.items() if name != "nextStep"}
+        members["tool", ""] = f"malformed: {identity(seen.value)}"
+        if seen.key is not None:
+            members["tool", ""] = seen.key[0]
+            members |= {("arguments", k): identity(v) for k, v in (seen.arguments or {}).items()}
+            members["title", ""] = identity(seen.value.get("title"))
+    own = [item for item in items if item not in words]
+    members |= {("content", str(place)): identity(item) for place, item in enumerate(own)}
+    return members | {("structured", name): identity(item) for name, item in structured.items()}
+
+
+def differing(one: dict[Member, str], two: dict[Member, str]) -> set[Member]:
+    """Return the members that differ between two results."""
+    return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
+
+
+def member_names(members: Iterable[Member]) -> str:
+    """Return the names of members as text."""
+    return ", ".join(
+        PART_NAMES[part] + (f" at /{name}" if name else "") for part, name in sorted(members)
+    )

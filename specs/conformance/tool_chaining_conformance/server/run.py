@@ -1,0 +1,160 @@
+"""Judges a server: plays every scenario in every era, and makes the checks."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tool_chaining_conformance.report.judgement import Judge, NotApplicable, Untestable
+from tool_chaining_conformance.report.redaction import Redaction
+from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.server.checks import CHECKS
+from tool_chaining_conformance.server.checks.registry import ServerCheck
+from tool_chaining_conformance.server.evidence import (
+    OF_PROVENANCE,
+    Evidence,
+    Greeting,
+    Missing,
+    NotCompared,
+    Observation,
+    Problem,
+)
+from tool_chaining_conformance.server.exercise import Exercise
+from tool_chaining_conformance.server.scenario import ServerScenario
+from tool_chaining_conformance.target.channel import Target, TargetFailure
+from tool_chaining_conformance.target.era import Era
+
+PASSIVE: Final = "passive"
+"""Scenario name used when the user gave none: no tool is called."""
+
+
+Progress = Callable[[str], None]
+
+
+def run_server(
+    target: Target,
+    scenarios: Sequence[ServerScenario],
+    eras: Sequence[Era],
+    chosen: frozenset[str],
+    redaction: Redaction,
+    progress: Progress,
+) -> Run:
+    """Play every scenario in every era, and judge what the server sends.
+
+    Without scenarios it calls no tool.
+    """
+    run = Run("server")
+
+    def play(scenario: ServerScenario | None, era: Era) -> _Judging:
+        name = scenario.name if scenario else PASSIVE
+        progress(f"{name}, {era}")
+        judging = _Judging(scenario, Judge(name, era, chosen))
+        exercise = Exercise(
+            replace(target, environment=scenario.environment if scenario else {}),
+            scenario,
+            era,
+            redaction,
+            judging.observe,
+        )
+        with contextlib.closing(exercise):
+            try:
+                exercise.open()
+                exercise.play()
+            except TargetFailure as stopped:
+                judging.failure = str(stopped)
+        judging.finish()
+        return judging
+
+    for scenario in scenarios or (None,):
+        for era in eras:
+            if scenario is None or era in scenario.spec_versions:
+                play(scenario, era).report_to(run)
+    run.excuse_unspoken_eras()
+    return run
+
+
+class _Judging:
+    """Makes the checks on the evidence of one exercise, as it arrives."""
+
+    def __init__(self, scenario: ServerScenario | None, judge: Judge) -> None:
+        self._scenario = scenario
+        self._judge = judge
+        self._seen: set[type[Evidence]] = set()
+        self._greeting: Greeting | None = None
+        self._problems: list[str] = []
+        self._not_compared: list[NotCompared] = []
+        self.failure: str | None = None
+        """The reason why the exercise ended early."""
+
+    def observe(self, observation: Observation) -> None:
+        """Judge a piece of evidence, or note what is missing."""
+        match observation:
+            case Problem(sentence):
+                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
+            case NotCompared():
+                # Recorded at the end, after the results of all steps.
+                self._not_compared.append(observation)
+            case Missing(step, kinds, reason, messages):
+                for check in CHECKS.values():
+                    if check.on in kinds:
+                        why = Untestable(reason)
+                        self._judge.record(check.id, why, step=step, messages=messages)
+            case Evidence():
+                if isinstance(observation, Greeting):
+                    self._greeting = observation
+                self._have_judged(observation)
+
+    def _have_judged(self, evidence: Evidence) -> None:
+        self._seen.add(type(evidence))
+        for check in CHECKS.values():
+            if type(evidence) is not check.on or not self._judge.wants(check.id):
+                continue
+            judged = check.judge(evidence)
+            for one in judged if isinstance(judged, Sequence) else [judged]:
+                if one is not None:
+                    self._judge.record(
+                        check.id, one, step=evidence.step, messages=evidence.messages
+                    )
+
+    def finish(self) -> None:
+        """Record a reason for each check that was not made, or not completely."""
+        for check in CHECKS.values():
+            if not self._judge.wants(check.id):
+                continue
+            reached = self._judge.reached(check.id)
+            if self.failure is not None and (check.on.calls_tools or not reached):
+                # The steps that were not played might have had another result.
+                self._judge.record(check.id, Untestable(self.failure), crashed=True)
+            elif not reached:
+                self._judge.record(check.id, self._why_unseen(check))
+        for once in self._not_compared:
+            for check in CHECKS.values():
+                if check.on in once.kinds:
+                    self._judge.record(check.id, NotApplicable(once.reason), step=once.step)
+
+    def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
+        if self._scenario is None and check.on.calls_tools:
+            return Untestable("there is no scenario file, which says how to exercise this server")
+        if not isinstance(check.unseen, Untestable):
+            return check.unseen
+        steps = self._scenario.steps if self._scenario is not None else ()
+        follows = all(step.followed or step.refused for step in steps)
+        if follows and check.on.calls_tools and check.on not in OF_PROVENANCE:
+            return NotApplicable("the server follows each directive by itself, so none can be seen")
+        if check.on in self._seen:
+            return Untestable(
+                "the results have nothing to compare: no directive, or a malformed one"
+            )
+        return check.unseen
+
+    def report_to(self, run: Run) -> None:
+        """Add the results to the run."""
+        if (greeting := self._greeting) is not None:
+            run.spoke(greeting.era)
+            name, version = greeting.server_info.get("name"), greeting.server_info.get("version")
+            run.name = run.name or (name if isinstance(name, str) else None)
+            run.version = run.version or (version if isinstance(version, str) else None)
+        run.problems += self._problems
+        if self.failure is not None:
+            run.ended_early(self._judge.scenario, self._judge.era, self.failure)
+        run.judgements += self._judge.judgements

@@ -1,0 +1,109 @@
+"""The named values of a running scenario, and which of them are secret."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.report.redaction import Redaction
+from tool_chaining_conformance.scenario_file import ScenarioError
+from tool_chaining_conformance.server.scenario import Capture, ServerScenario
+from tool_chaining_conformance.target.connection import ToolCall
+from tool_chaining_conformance.values import at_pointer
+
+
+def check_environment(
+    scenario: ServerScenario, environment: Mapping[str, str], *, over_http: bool
+) -> None:
+    """Raise ScenarioError if a variable that a scenario needs is not set."""
+    given_values(scenario, environment)
+    for caller in scenario.callers if over_http else ():
+        headers_of(scenario, caller, environment)
+
+
+def given_values(scenario: ServerScenario, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values that a scenario begins with, by name.
+
+    Raises ScenarioError if a variable that it names is not set.
+    """
+    values: dict[str, Any] = {}
+    for name, value in scenario.values.items():
+        if value.environment is None:
+            values[name] = value.value
+        else:
+            place = f"{scenario.name}: {name}"
+            values[name] = _variable(environment, value.environment, place)
+    return values
+
+
+def headers_of(
+    scenario: ServerScenario, caller: str, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the headers of a caller. Raises ScenarioError if a variable is not set."""
+    return {
+        header: _variable(environment, variable, f"{scenario.name}: caller {caller}: {header}")
+        for header, variable in scenario.callers[caller].headers.items()
+    }
+
+
+def _variable(environment: Mapping[str, str], name: str, place: str) -> str:
+    if not environment.get(name):
+        raise ScenarioError(f"scenario {place}: the environment variable {name} is not set")
+    return environment[name]
+
+
+class Values:
+    """The values that are known so far."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        self.named: dict[str, Any] = {}
+        self.secrets: dict[str, str] = {}
+        """Each secret, by a name that reports may show."""
+
+    def keep_secret(self, name: str, value: Any) -> None:
+        """Redact a value and its parts in reports, and forbid them in directives."""
+        for place, text in enumerate(_texts(value)):
+            self.secrets[f"{name} ({place + 1})" if place else name] = text
+            self._redaction.add(text)
+
+    def captured(
+        self, captures: Mapping[str, Capture], call: ToolCall
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return the captured values of a result, and the names that it has no value for."""
+        found: dict[str, Any] = {}
+        absent: list[str] = []
+        for name, capture in captures.items():
+            value = _captured(capture, call.final.result or {})
+            if value is None:
+                absent.append(name)
+                continue
+            found[name] = value
+            if capture.secret:
+                self.keep_secret(name, value)
+        return found, absent
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield each text and number in a value."""
+    match value:
+        case dict() | list():
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from _texts(item)
+        case bool() | None:
+            return
+        case _:
+            yield str(value)
+
+
+def _captured(capture: Capture, result: Json) -> Any:
+    """Return the value that a capture selects, or None if the result does not have it."""
+    if capture.pointer is not None:
+        return at_pointer(capture.pointer, result)
+    content = result.get("content")
+    for item in content if isinstance(content, list) else []:
+        text = item.get("text") if isinstance(item, dict) else None
+        match = re.search(capture.text or "", text) if isinstance(text, str) else None
+        if match is not None:
+            return match[1] if match.re.groups else match[0]
+    return None

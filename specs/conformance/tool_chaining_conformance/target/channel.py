@@ -1,0 +1,129 @@
+"""A channel carries the messages of one connection: the part that stdio and HTTP share."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from tool_chaining_conformance.message import METHOD_NOT_FOUND, Json, WireMessage, within
+from tool_chaining_conformance.target.i_json import directive_faults
+
+MESSAGE_BYTES: Final = 4 * 1024 * 1024
+"""The longest message that is read, in bytes. A longer one ends the run."""
+
+MESSAGES: Final = 100
+"""Messages that are recorded for one request; a server may send many more."""
+
+LEVELS: Final = 100
+"""The deepest nesting that is read. A deeper message ends the run: recursion is limited."""
+
+
+class TargetFailure(Exception):
+    """The server under test crashed, hung, or sent something that is not MCP."""
+
+
+def too_long() -> TargetFailure:
+    """Return the error for a message that is longer than `MESSAGE_BYTES`."""
+    return TargetFailure(
+        f"the server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which the suite "
+        "does not read; it should send less at once, such as fewer tools on a page of tools/list"
+    )
+
+
+def no_reply(method: str, seconds: float, others: int) -> str:
+    """Return the message for a request without a reply in time, after `others` messages."""
+    silence = f"no reply to {method} within {seconds:g} s"
+    if not others:
+        return silence
+    return (
+        f"{silence}, but the server sent {others} other messages; it should reply before it sends "
+        "more, or needs more time (--timeout)"
+    )
+
+
+class NotServed(TargetFailure):
+    """The server refused this caller or this kind of client before any call could be made."""
+
+    def __init__(self, reason: str, code: object) -> None:
+        super().__init__(reason)
+        self.code = code
+        """The code of the JSON-RPC error, or the HTTP status 401 or 403, or None."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The server under test: at a `url`, or started by `command`."""
+
+    url: str | None = None
+    command: Sequence[str] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables for `command`, in addition to the suite's own environment."""
+    timeout: float = 30.0
+    """Seconds that one reply may take."""
+
+
+Ask = Callable[[str, Json], Json]
+"""Answers a question of the server: given method and params, returns the result."""
+
+
+class Unanswerable(Exception):
+    """The suite does not support this method."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message of the server."""
+
+    body: Json
+    faults: tuple[str, ...] = ()
+    """The faults of its directive as I-JSON."""
+
+
+@dataclass
+class Record:
+    """The messages of one exchange, in order: from a request to its response."""
+
+    messages: list[WireMessage] = field(default_factory=list[WireMessage])
+
+    def note(self, sender: Literal["client", "server"], body: Json, *, ends: bool = False) -> None:
+        """Record a message; the last one of an exchange is always recorded."""
+        if ends or len(self.messages) < MESSAGES:
+            self.messages.append(WireMessage(sender, body))
+
+
+def read(text: str | bytes) -> Received | None:
+    """Return the JSON object in `text`, or None if it is something else.
+
+    Raises TargetFailure if it is nested too deeply.
+    """
+    try:
+        message = json.loads(text)
+        if not isinstance(message, dict):
+            return None
+        too_deep = _is_deeper(message, LEVELS)
+    except ValueError:
+        return None
+    except RecursionError:
+        too_deep = True
+    if too_deep:
+        raise TargetFailure(f"the server sent a message nested deeper than {LEVELS} levels")
+    return Received(message, directive_faults(text))
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
+
+
+def response_to(message: Json, answer: Ask) -> Json:
+    """Return the response to a request of the server."""
+    envelope: Json = {"jsonrpc": "2.0", "id": message["id"]}
+    try:
+        result = answer(str(message["method"]), within(message, "params"))
+    except Unanswerable:
+        error = {"code": METHOD_NOT_FOUND, "message": "the conformance suite does not offer this"}
+        return {**envelope, "error": error}
+    return {**envelope, "result": result}

@@ -1,0 +1,189 @@
+"""A program under test, in its own process group, which is always stopped at the end.
+
+Process groups are POSIX: the suite runs on Linux and macOS.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import IO, Final, Self
+
+from tool_chaining_conformance.report.redaction import redacted_line
+
+STOP_SECONDS: Final = 1.0
+"""Seconds that a program may take to end after its input has ended."""
+
+OUTPUT_BYTES: Final = 1024 * 1024
+"""Bytes of captured output that are kept: the last ones, with errors and results."""
+
+
+class CannotStart(Exception):
+    """The program could not be started; the message says why."""
+
+
+def last_errors(errors: str) -> str | None:
+    """Return the last line of a program's standard error that has letters or digits, or None.
+
+    Values after the name of a secret are redacted. The line is not cut, since a later redaction
+    must find other secrets in it.
+    """
+    lines = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
+    return redacted_line(lines[-1].strip(" |\t")) if lines else None
+
+
+class _Tail:
+    """The end of a program's output on a pipe, which is read continuously."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._kept = bytearray()
+        self._new = 0
+        """Bytes since the last call of `new_text`."""
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while select.select([self._pipe], [], []):
+                with self._lock:  # So all that has left the pipe is kept.
+                    if not (chunk := os.read(self._pipe.fileno(), 64 * 1024)):
+                        return
+                    self._kept += chunk
+                    self._new += len(chunk)
+                    del self._kept[:-OUTPUT_BYTES]
+
+    def text(self) -> str:
+        """Return the kept text."""
+        with self._lock:
+            return self._kept.decode("utf-8", "replace")
+
+    def new_text(self) -> str:
+        """Return the kept text since the last call of this method."""
+        end = time.monotonic() + STOP_SECONDS
+        # The pipe may still have text that was written before the reply that was just read.
+        while self._thread.is_alive() and time.monotonic() < end:
+            if not select.select([self._pipe], [], [], 0)[0]:
+                break
+            time.sleep(0.01)
+        with self._lock:
+            new, self._new = self._kept[-self._new :] if self._new else b"", 0
+        return new.decode("utf-8", "replace")
+
+    def settle(self) -> None:
+        """Wait for the last output of a program that has ended."""
+        self._thread.join(STOP_SECONDS)
+
+    def close(self) -> None:
+        """Read no more."""
+        self.settle()
+        # A process that left its group may keep the pipe open. Its reader ends with this process.
+        if not self._thread.is_alive():
+            self._pipe.close()
+
+
+class ChildProcess:
+    """A running program. Leaving the `with` block stops it and everything it started.
+
+    With `interactive`, its standard input and output are pipes for the caller. Otherwise it has no
+    input, and its output is captured. Its standard error is always captured.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        interactive: bool,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - running it is what the user asked for
+                list(command),
+                stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        except OSError as error:
+            is_missing = isinstance(error, FileNotFoundError)
+            why = "there is no such command" if is_missing else error.strerror or error
+            raise CannotStart(f"cannot start {command[0]!r}: {why}") from error
+        self._output = None if interactive else _Tail(_pipe(self._process.stdout))
+        self._errors = _Tail(_pipe(self._process.stderr))
+
+    @property
+    def input(self) -> IO[bytes]:
+        """Its standard input. Raises RuntimeError if it is not interactive."""
+        return _pipe(self._process.stdin)
+
+    @property
+    def output(self) -> IO[bytes]:
+        """Its standard output. Raises RuntimeError if it is not interactive."""
+        return _pipe(self._process.stdout)
+
+    def wait(self, seconds: float) -> int | None:
+        """Return its exit code, or None if it still runs after `seconds`."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def captured_output(self) -> str:
+        """Return the end of its standard output; empty if it is interactive."""
+        return "" if self._output is None else self._captured(self._output)
+
+    def captured_errors(self) -> str:
+        """Return the end of its standard error."""
+        return self._captured(self._errors)
+
+    def new_errors(self) -> str:
+        """Return its standard error since the last call of this method."""
+        return self._errors.new_text()
+
+    def _captured(self, tail: _Tail) -> str:
+        if self._process.poll() is not None:
+            tail.settle()
+        return tail.text()
+
+    def stop(self) -> None:
+        """Stop it, and its whole process group with it."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # It has ended and left input unread.
+                self._process.stdin.close()
+            self.wait(STOP_SECONDS)
+        self.kill()
+        self._process.wait()
+
+    def kill(self) -> None:
+        """End it and its whole process group at once."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # The group is empty.
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        self._errors.close()
+        if self._output is not None:
+            self._output.close()
+        else:
+            self.output.close()
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise RuntimeError("this program was started without this pipe")
+    return pipe

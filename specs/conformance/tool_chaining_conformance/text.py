@@ -1,0 +1,71 @@
+"""Makes text from others safe to show: shorter, and without invisible characters."""
+
+import re
+from typing import Final
+
+_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_INVISIBLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f"
+    r"\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+
+_UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
+"""Control characters, and characters that look blank or are invisible: tags, marks,
+fillers, noncharacters.
+
+The two joiners, U+200C and U+200D, are not included: Persian needs them.
+"""
+
+_BREAK: Final = re.compile(r"[\n\r\t]")
+
+
+def cut(text: str, length: int) -> str:
+    """Return a text of at most `length` characters, or its beginning and its length."""
+    return text if len(text) <= length else f"{text[:length]}\u2026 ({len(text):,} characters)"
+
+
+def printable(text: str, *, lines: bool = True) -> str:
+    """Return a text with control and invisible characters as escapes, such as `\\u202e`.
+
+    With `lines`, tabs and line ends stay as they are.
+    """
+    return _UNSEEN.sub(
+        lambda found: found[0] if lines and found[0] in "\n\t" else ascii(found[0])[1:-1], text
+    )
+
+
+def one_line(text: str, length: int | None = None) -> str:
+    """Return a text as one printable line of at most `length` characters.
+
+    So a line break in a server's text cannot start a line that looks like our own.
+    """
+    parts = map(str.strip, _BREAK.split(text))
+    line = printable(" ".join(part for part in parts if part), lines=False)
+    return line if length is None or len(line) <= length else f"{line[: length - 1]}\u2026"
+
+
+def server_ended(errors: str, code: int | None = None) -> str:
+    """Return the message of all three programs for a server that ended before it answered.
+
+    `errors` is the end of its standard error, and `code` its exit code, if that is known.
+    """
+    how = "ended" if code is None else f"ended with exit code {code}"
+    return f"the server {how} instead of answering{wrote_last(errors)}"
+
+
+def wrote_last(errors: str) -> str:
+    """Return the end of a message: the last line of a server's standard error, if there is one."""
+    words = one_line(errors)
+    return f"; what it wrote last to its standard error: {words}" if words else ""
+
+
+def http_failure(error: BaseException) -> str:
+    """Return the message of all three programs for a failed HTTP request."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, ConnectionRefusedError):
+            return "the connection was refused; is the server running?"
+        cause = cause.__cause__ or cause.__context__
+    return str(error)

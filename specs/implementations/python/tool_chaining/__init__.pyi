@@ -1,0 +1,34 @@
+from tool_chaining.caller import ToolCaller as ToolCaller
+from tool_chaining.caller import list_all_tools as list_all_tools
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT as DEFAULT_CALL_TIMEOUT
+from tool_chaining.client import DEFAULT_TOTAL_TIMEOUT as DEFAULT_TOTAL_TIMEOUT
+from tool_chaining.client import ChainStop as ChainStop
+from tool_chaining.client import call_tool_with_chaining as call_tool_with_chaining
+from tool_chaining.consent import ConsentPolicy as ConsentPolicy
+from tool_chaining.consent import FollowNonDestructive as FollowNonDestructive
+from tool_chaining.consent import Proposal as Proposal
+from tool_chaining.content import hidden_from_model as hidden_from_model
+from tool_chaining.declaration import CLIENT_EXTENSION as CLIENT_EXTENSION
+from tool_chaining.directive import DEFAULT_LIMIT as DEFAULT_LIMIT
+from tool_chaining.directive import IDENTIFIER as IDENTIFIER
+from tool_chaining.directive import META_KEY as META_KEY
+from tool_chaining.directive import SETTINGS as SETTINGS
+from tool_chaining.directive import Absent as Absent
+from tool_chaining.directive import Directive as Directive
+from tool_chaining.directive import Found as Found
+from tool_chaining.directive import Malformed as Malformed
+from tool_chaining.directive import read_directive as read_directive
+from tool_chaining.doubt import CallsInDoubt as CallsInDoubt
+from tool_chaining.outgoing import NextStep as NextStep
+from tool_chaining.provenance import Provenance as Provenance
+from tool_chaining.provenance import read_provenance as read_provenance
+from tool_chaining.result import ChainFailed as ChainFailed
+from tool_chaining.result import ChainResult as ChainResult
+from tool_chaining.result import FollowUp as FollowUp
+from tool_chaining.result import FollowUpStatus as FollowUpStatus
+from tool_chaining.result import Outcome as Outcome
+from tool_chaining.result import Step as Step
+from tool_chaining.server import ToolChaining as ToolChaining
+from tool_chaining.server import with_next_tool as with_next_tool
+
+__version__: str

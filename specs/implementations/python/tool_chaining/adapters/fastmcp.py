@@ -1,0 +1,65 @@
+"""FastMCP: a `Client` that follows the chain of each tool call."""
+
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from mcp_types import CallToolResult
+
+from tool_chaining.adapters.one_result import ChainOptions, checked, one_result
+
+try:
+    from fastmcp import Client
+    from fastmcp.client.transports import ClientTransport
+except ImportError as error:
+    needs = "needs FastMCP: pip install 'fastmcp>=4.1,<5'"
+    raise ImportError(f"{__name__} {needs} ({error})") from None
+
+from tool_chaining import CLIENT_EXTENSION, CallsInDoubt
+
+Transport = TypeVar("Transport", bound=ClientTransport)
+
+
+class ChainingClient(Client[Transport]):
+    """FastMCP's `Client`, which declares the extension and follows chains.
+
+    It has the arguments of `Client`, and `chaining`: the options of `call_tool_with_chaining`, such
+    as `{"consent": policy}`. `timeout` and `progress_handler` apply to each call of a chain.
+    """
+
+    def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
+        extensions = [*(options.pop("extensions", None) or ()), CLIENT_EXTENSION]
+        super().__init__(*args, extensions=extensions, **options)
+        self._chaining, self._in_doubt = checked(chaining), CallsInDoubt()
+
+    async def call_tool_mcp(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        progress_handler: Any = None,
+        timeout: timedelta | float | None = None,  # noqa: ASYNC109 - as FastMCP has it
+        meta: dict[str, Any] | None = None,
+    ) -> CallToolResult:
+        """Call a tool and follow the chain; return one result. `call_tool` calls this method."""
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        caller, in_doubt = _Calls(self, progress_handler), self._in_doubt
+        call = {"call_timeout": seconds or None, "meta": meta, "in_doubt": in_doubt}
+        return await one_result(caller, name, arguments, self._chaining, **call)
+
+
+class _Calls:
+    """The client as a `ToolCaller`, which makes a single call."""
+
+    def __init__(self, client: ChainingClient[Any], progress: Any) -> None:
+        self._client, self._progress = client, progress
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)  # `advertised` reads the connection's attributes.
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any
+    ) -> CallToolResult:
+        call = super(ChainingClient, self._client).call_tool_mcp
+        return await call(name, arguments, self._progress, read_timeout_seconds, meta)
+
+    async def list_tools(self, *, cursor: str | None, cache_mode: Any = "use") -> Any:
+        return await self._client.list_tools_mcp(cursor=cursor, cache_mode=cache_mode)

@@ -1,0 +1,7 @@
+"""What programs need that connect to any server: the proxy, and a host for a person.
+
+- `untrusted`: limits on what a server that nobody trusts may send;
+- `urls`: URLs of servers, and where a token may be sent;
+- `server_errors`: the standard error of a server over stdio, and the messages about its end;
+- `stdio`: a client over stdio, with an answer to a line that the SDK cannot read.
+"""

@@ -1,0 +1,210 @@
+"""For clients of the SDK: limits on what is read, and broken connections.
+
+A server could send an endless message, and its client would run out of memory. Over HTTP,
+`ResilientHttpClient` reads at most `MESSAGE_BYTES` of a response::
+
+    http = ResilientHttpClient(timeout=httpx2.Timeout(30, read=300))
+    transport = streamable_http_client(url, http_client=http, max_sse_event_size=MESSAGE_BYTES)
+    async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
+        ...
+
+Over stdio, the SDK reads with the encoding that it is given. `BOUNDED_LINES` is UTF-8 with the same
+limit on a line::
+
+    StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
+
+Nothing else is limited here: a server can still send requests of its own without end.
+
+If a connection breaks before the whole response has arrived, the SDK's HTTP transport ends and
+cancels the task that opened it. The steps of a chain would be lost (TC-C-24). With this HTTP client
+only the call raises, and the MCP client continues. Nothing is sent again.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import anyio
+import httpx2
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
+
+from tool_chaining.refused import note_status
+
+MESSAGE_BYTES: Final = 4 * 1024 * 1024
+"""The longest message of a server that is read, in bytes: 4 MiB."""
+
+TOO_LARGE: Final = (
+    f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which was not read."
+)
+
+COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
+
+CONNECTION_BROKE: Final = "the connection failed before the whole response had arrived"
+"""The beginning of the error message of a call whose connection broke."""
+
+BOUNDED_LINES: Final = "utf_8_bounded_lines"
+"""The encoding for a server over stdio, with a limit on the length of a message."""
+
+_CONNECTING: Final = ("server/discover", "initialize")
+_END_SESSION: Final = 5.0
+"""Seconds that a server may take to answer the end of a session."""
+
+
+class ResilientHttpClient(httpx2.AsyncClient):
+    """An HTTP client that reads at most `MESSAGE_BYTES` of a response, or of one event.
+
+    A longer or compressed one raises while it is read: `httpx2.StreamError`, or `httpx2.SSEError`
+    in a stream of events. If the connection of an MCP request breaks or times out, the request gets
+    an error response. All other requests, and those that connect an MCP client, raise as usual.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """`options` are those of `httpx2.AsyncClient`; no redirect is followed.
+
+        A proxy from the environment is used for https only: it could read unencrypted requests.
+        """
+        super().__init__(**{"mounts": {"http://": None}, **options, "follow_redirects": False})
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:
+        """Send a request, as `httpx2.AsyncClient` does; few MCP requests raise `TransportError`.
+
+        Raises `TimeoutError` if the server takes too long to end a session.
+        """
+        # The size of a compressed response is not known in advance.
+        request.headers["Accept-Encoding"] = "identity"
+        options["follow_redirects"] = False
+        method = _method(request)
+        resilient = method is not None and method not in _CONNECTING
+        if method == "tools/call":
+            note_status(None)
+        try:
+            with anyio.fail_after(_END_SESSION if request.method == "DELETE" else None):
+                response = await super().send(request, stream=True, **options)
+        except httpx2.TransportError as error:
+            if not resilient:
+                raise
+            problem = {"code": CONNECTION_CLOSED, "message": _description(error)}
+            return httpx2.Response(
+                502, json={"jsonrpc": "2.0", "id": None, "error": problem}, request=request
+            )
+        if method == "tools/call":
+            note_status(response.status_code)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Body(response, resilient=resilient)
+        if not stream:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+        return response
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of a response, which raises if it is too long or compressed."""
+
+    def __init__(self, response: httpx2.Response, *, resilient: bool) -> None:
+        self._body: Any = response.stream
+        self._events = response.headers.get("content-type", "").startswith("text/event-stream")
+        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
+        self._resilient = resilient
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length, end = 0, b""
+        if self._compressed:
+            raise httpx2.StreamError(COMPRESSED)
+        try:
+            async for part in self._body:
+                length += len(part)
+                if self._events:
+                    # The parts of one event count together, until the event ends.
+                    end = (end + part)[-len(part) - 3 :]
+                    ended = max(end.rfind(sign) for sign in (b"\n\n", b"\r\r", b"\n\r\n"))
+                    length = min(length, len(end) - ended) if ended >= 0 else length
+                if length > MESSAGE_BYTES:
+                    raise (httpx2.SSEError if self._events else httpx2.StreamError)(TOO_LARGE)
+                yield part
+        except httpx2.SSEError:
+            raise
+        except httpx2.TransportError as error:
+            if not self._resilient:
+                raise
+            raise httpx2.StreamError(_description(error)) from error
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+def _method(request: httpx2.Request) -> str | None:
+    """Return the MCP method of a request, if it has one."""
+    try:
+        message = json.loads(request.content)
+    except (ValueError, httpx2.RequestNotRead):
+        return None
+    return message.get("method") if isinstance(message, dict) else None
+
+
+def _description(error: httpx2.TransportError) -> str:
+    # The message of a LocalProtocolError quotes the request, which can contain a token.
+    has_secret = isinstance(error, httpx2.LocalProtocolError)
+    reason = type(error).__name__ if has_secret else str(error) or type(error).__name__
+    return f"{CONNECTION_BROKE}: {reason}"
+
+
+_ID: Final = rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")'
+_VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
+_BEGINNING: Final = re.compile(rb"\s*\{\s*(?:%b\s*,\s*)?%b" % (_VERSION, _ID))
+_END: Final = re.compile(rb"%b(?:\s*,\s*%b)?\s*\}\s*\Z" % (_ID, _VERSION))
+_KEPT: Final = 200
+"""Bytes of a long line's beginning and end in which the id of its request is searched."""
+
+
+class _BoundedLines(codecs.IncrementalDecoder):
+    """UTF-8 that replaces a line that is too long by an error for the request it answers."""
+
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._line, self._size, self._beginning = bytearray(), 0, b""
+
+    def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override]
+        """Return the lines that are complete."""
+        *ends, rest = bytes(data).split(b"\n")
+        lines = []
+        for end in ends:
+            self._add(end)
+            lines.append(self._ended())
+        self._add(rest)
+        return "".join(lines)
+
+    def _add(self, piece: bytes) -> None:
+        self._line += piece
+        self._size += len(piece)
+        if self._size > MESSAGE_BYTES:
+            self._beginning = self._beginning or bytes(self._line[:_KEPT])
+            del self._line[:-_KEPT]
+
+    def _ended(self) -> str:
+        line, too_large, beginning = bytes(self._line), self._beginning != b"", self._beginning
+        self._line, self._size, self._beginning = bytearray(), 0, b""
+        if not too_large:
+            return line.decode("utf-8", self.errors) + "\n"
+        answers = _BEGINNING.match(beginning) or _END.search(line)
+        if answers is None:
+            return ""
+        error = {"code": INTERNAL_ERROR, "message": TOO_LARGE}
+        return f'{{"jsonrpc":"2.0","id":{answers[1].decode()},"error":{json.dumps(error)}}}\n'
+
+
+def _find(name: str) -> codecs.CodecInfo | None:
+    if name != BOUNDED_LINES:
+        return None
+    utf_8 = codecs.lookup("utf-8")
+    return codecs.CodecInfo(
+        utf_8.encode, utf_8.decode, incrementaldecoder=_BoundedLines, name=BOUNDED_LINES
+    )
+
+
+codecs.register(_find)

@@ -1,0 +1,36 @@
+"""Whether a server or client declared the extension in its capabilities."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tool_chaining.directive import IDENTIFIER
+
+NEGOTIATED_FROM: Final = "2026-07-28"
+"""The first revision whose capabilities have `extensions`, on both sides and in every request."""
+
+
+def has_declared(capabilities: object, revision: str) -> bool:
+    """Return whether the capabilities of a server or a client declare the extension.
+
+    `capabilities` are JSON as on the wire, or an SDK's model of them. Until 2025-11-25 there was no
+    official place for extensions, so `experimental` counts too (TC-D-14). Malformed settings count
+    as absent. Settings of a later version count as declared (TC-D-12).
+    """
+    places = ["extensions"] if revision >= NEGOTIATED_FROM else ["extensions", "experimental"]
+    return any(_are_settings(_member(_member(capabilities, at), IDENTIFIER)) for at in places)
+
+
+def _are_settings(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    version = value.get("version", 1)
+    return (
+        isinstance(version, int | float)
+        and not isinstance(version, bool)
+        and version >= 1
+        and version == version // 1
+    )
+
+
+def _member(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

@@ -1,0 +1,219 @@
+"""The command `tool-chaining-proxy`."""
+
+import logging
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from tool_chaining import __version__
+from tool_chaining.proxy import NAME, TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    from tool_chaining.proxy.options import Server
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"{NAME} {__version__}")
+        raise typer.Exit
+
+
+# Options after COMMAND belong to COMMAND, also without `--` before it: some hosts leave `--` out.
+@app.command(context_settings={"allow_interspersed_args": False})
+def proxy(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="The command that starts the server."),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
+        ),
+    ] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
+    ] = False,
+    host: Annotated[str | None, typer.Option(help="HTTP address. Default: 127.0.0.1.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="HTTP port. Default: 9000.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:PORT]",
+            help="A host name under which clients reach the proxy. May be repeated.",
+        ),
+    ] = None,
+    forward_authorization: Annotated[
+        bool,
+        typer.Option(
+            "--forward-authorization",
+            help="Send each client's Authorization header to --url, and nowhere else.",
+        ),
+    ] = False,
+    anybody: Annotated[
+        bool,
+        typer.Option(
+            "--anybody",
+            help="Serve other computers without credentials: everybody who reaches --host uses "
+            "the server with the proxy's own rights.",
+        ),
+    ] = False,
+    consent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|all|ask|FILE",
+            help="Which next tools are called: none, all, those to which the user agrees (ask), or "
+            "as the rules in FILE say. Default: ask. If the user cannot be asked, the answer is "
+            "no. A rule is allow, ask or deny, and a pattern of tool names, such as 'deny *'. The "
+            "first rule that matches decides.",
+        ),
+    ] = None,
+    trust_hints: Annotated[
+        bool,
+        typer.Option(
+            "--trust-hints",
+            help="Do not ask before a next tool that the server marks as read-only or not "
+            "destructive. In place of --consent.",
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Calls in one chain, the first one included. Default: 5."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help="The time for one call, without the time for questions to the user, and for the "
+            "start of the server. Default: 300 for a call, 60 for the start.",
+        ),
+    ] = None,
+    follow_unadvertised: Annotated[
+        bool,
+        typer.Option(
+            "--follow-unadvertised",
+            help="Also follow a server that does not advertise tool chaining.",
+        ),
+    ] = False,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure",
+            help="Allow sending the token to another computer over unencrypted http.",
+        ),
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Follow the tool chains of any MCP server for any client."""
+    import anyio
+
+    from tool_chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT
+    from tool_chaining.proxy.consent import ConsentUnreadable, consent_of
+    from tool_chaining.proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
+    from tool_chaining.proxy.stdio import serve_stdio
+
+    try:
+        policy = consent_of(consent, trust_hints=trust_hints)
+    except ConsentUnreadable as error:
+        _refuse(str(error))
+    options = ProxyOptions(
+        server=_server(url, command, insecure=insecure, forwards=forward_authorization),
+        consent=policy,
+        limit=DEFAULT_LIMIT if limit is None else limit,
+        call_timeout=DEFAULT_CALL_TIMEOUT if timeout is None else timeout,
+        start_timeout=START_TIMEOUT if timeout is None else timeout,
+        follow_unadvertised=follow_unadvertised,
+    )
+    # The client gets each error, once. Standard error is for the server behind the proxy.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+    given: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "allow_hosts": allow_host and tuple(allow_host),
+        "forward_authorization": forward_authorization or None,
+        "anybody": anybody or None,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if http:
+        from tool_chaining.proxy.http import CannotServe, serve_http
+
+        try:
+            serve_http(options, HttpOptions(**chosen))
+        except CannotServe as problem:
+            _refuse(str(problem))
+    elif chosen:
+        _refuse(f"--{next(iter(chosen)).replace('_', '-').removesuffix('s')} needs --http.")
+    else:
+        if sys.stdin.isatty():
+            print(f"{NAME}: waiting for MCP messages on standard input.", file=sys.stderr)
+        anyio.run(serve_stdio, options)
+
+
+def _server(
+    url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
+) -> "Server":
+    """Return the server behind the proxy. Only a server at a URL gets the proxy's token."""
+    from tool_chaining.hosting.urls import http_url, may_be_a_header, stays_private
+    from tool_chaining.proxy.options import Address, Command
+
+    # A file that a token was read from often ends in a line break.
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if url and command:
+        _refuse("Give either --url or a command, not both.")
+    if url:
+        try:
+            parts = http_url(url)
+        except ValueError as error:
+            _refuse(f"--url {error}, not {url[:100]!r}.")
+        if not may_be_a_header(token):
+            # The message does not contain it, because it is a secret.
+            _refuse(
+                f"{TOKEN_VARIABLE} has a character that is not allowed in an HTTP header. "
+                "A token is printable ASCII, on one line."
+            )
+        secret = token or forwards or parts.password is not None
+        if secret and not insecure and not stays_private(url):
+            _refuse(
+                f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
+                "--insecure."
+            )
+        return Address(url, f"Bearer {token}" if token else None)
+    if not command:
+        _refuse(
+            "Say which MCP server to follow, by its command or by --url URL. For example:\n"
+            f"{NAME} --trust-hints -- banking-server --customer CUST001"
+        )
+    if shutil.which(command[0]) is None:
+        _refuse(f"There is no command {command[0][:100]!r}, which is to start the server.")
+    kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    return Command(tuple(command), kept)
+
+
+def _refuse(problem: str) -> NoReturn:
+    print(f"{NAME}: {problem}", file=sys.stderr)
+    raise typer.Exit(2)
+
+
+def main() -> None:
+    """Run the command."""
+    try:
+        app()
+    except ImportError as error:
+        from tool_chaining.needed_sdk import upgrade_message
+
+        needed = upgrade_message(error)
+        if needed is None:
+            raise
+        print(f"{NAME}: {needed}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,263 @@
+"""The result of a chain: its outcome, its calls, and the one result that is made of them."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Any, Final
+
+from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
+
+from tool_chaining.content import (
+    FOLLOW_UPS,
+    for_user_alone,
+    in_text,
+    on_the_wire,
+    without_next_step,
+    words_a_directive,
+)
+from tool_chaining.directive import META_KEY, Directive
+
+
+class Outcome(StrEnum):
+    """How a chain ended: the first row that applies of the table of outcomes (TC-C-27)."""
+
+    CANCELLED = "cancelled"
+    """The caller stopped the chain; see `ChainStop`."""
+    FAILED = "failed"
+    """A call returned no result, the tools could not be listed, or time ran out."""
+    COMPLETED = "completed"
+    """The last result names no further tool."""
+    MALFORMED_DIRECTIVE = "malformed_directive"
+    """The last result has a `_meta.nextTool` that is not a directive."""
+    LIMIT_REACHED = "limit_reached"
+    """The chain has made as many calls as it may."""
+    UNKNOWN_TOOL = "unknown_tool"
+    """The server does not list the tool."""
+    INVALID_ARGUMENTS = "invalid_arguments"
+    """The directive's arguments are not valid against the tool's input schema, or could not be
+    checked against it."""
+    CYCLE = "cycle"
+    """The same tool was called with the same arguments before in this chain."""
+    DECLINED = "declined"
+    """The tool is hidden from the model, the server did not advertise, or the host refused."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a chain, with its result."""
+
+    level: int
+    """The number of the call in the chain; the first is 1."""
+    tool: str
+    arguments: dict[str, Any]
+    result: CallToolResult
+    """The complete result. From an `mcp.Client` it is the same object that the client returned."""
+    deprecated_alias: bool = False
+    """Whether the directive that led to this call had `name` instead of `tool`."""
+    title: str | None = None
+    """The title of the directive that led to this call, for the user. Never for a model."""
+
+    def without_words(self) -> CallToolResult:
+        """Return the result without a directive, and without text that describes one (TC-C-35).
+
+        Text items are removed only by their mark. `nextStep` is removed beside a directive, and in
+        every follow-up call, because the caller of the chain does not know the tool's schema.
+        """
+        meta = self.result.meta or {}
+        kept = {key: value for key, value in meta.items() if key != META_KEY}
+        structured = self.result.structured_content
+        if self.level > 1 or META_KEY in meta:
+            structured = without_next_step(structured)
+        content = [
+            block for block in self.result.content if not words_a_directive(on_the_wire(block))
+        ]
+        return self.result.model_copy(
+            update={"content": content, "structured_content": structured, "meta": kept or None}
+        )
+
+
+NAME: Final = 128
+"""Characters of a tool's name that are repeated at most; MCP allows no more."""
+
+
+def quoted(text: str) -> str:
+    """Return a server's text as a JSON string, cut, so that it does not look like our own text."""
+    cut = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
+    return json.dumps(cut, ensure_ascii=False)
+
+
+class FollowUpStatus(StrEnum):
+    """Whether a follow-up call was made."""
+
+    MADE = "made"
+    """It was made, and returned a result."""
+    NOT_MADE = "not_made"
+    """No request was sent, or the server refused it before it acted: with HTTP 401 or 403, or for
+    its protocol version or its headers."""
+    UNKNOWN = "unknown"
+    """It was started and returned no result, so its effect is unknown."""
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """A call that a directive asked for."""
+
+    tool: str
+    arguments: dict[str, Any]
+    status: FollowUpStatus
+    detail: str
+    """Why it was not made, or returned no result, in one sentence; empty if it was made."""
+    listed: bool = True
+    """Whether the tool was found in the server's list. If not, a model is not told its name."""
+    first: str = ""
+    """The first tool of the chain, if calling it again could make this call again."""
+
+    def text_for_model(self, name: str | None = None) -> str:
+        """Return a sentence about the call, for a model that knows the tool as `name` (TC-C-33).
+
+        An unlisted name could be a whole sentence, which the model would read as the client's own.
+        So an unlisted name is not repeated, and any other is in quotes (TC-C-53).
+        """
+        if not self.listed:
+            return (
+                "The server named a next step, and it was not made. Its tool is not named here, "
+                "since this client has not found it in the server's list."
+            )
+        call = (
+            f"The server named a next step: the tool {quoted(name or self.tool)} with the "
+            f"arguments {json.dumps(self.arguments, ensure_ascii=False)}."
+        )
+        match self.status:
+            case FollowUpStatus.MADE:
+                return f"{call} That call was made for you: do not make it again."
+            case FollowUpStatus.NOT_MADE:
+                return f"{call} That call was not made: {self.detail}."
+            case FollowUpStatus.UNKNOWN:
+                return (
+                    f"{call} That call was started, and whether it took effect is not known: "
+                    f"{self.detail}. Do not make it again before you know that it did not. Calling "
+                    f"{quoted(self.first)} again could make it again."
+                )
+
+
+@dataclass(frozen=True)
+class ChainResult:
+    """Everything that happened in a chain."""
+
+    chain_id: str
+    outcome: Outcome
+    detail: str
+    """The outcome in one sentence, for people."""
+    steps: tuple[Step, ...]
+    """The calls that returned a result, in order."""
+    pending: Directive | None = None
+    """The directive that was not followed, if there is one."""
+    listed: bool = False
+    """Whether the tool of `pending` was found in the server's list."""
+    started: Directive | None = None
+    """The directive whose call was started and returned no result, if there is one."""
+    refused: bool = False
+    """Whether the server refused the call of `started` before it acted on it."""
+    error: Exception | None = None
+    """The exception that ended the chain, if there is one; see `raise_for_failure`."""
+
+    def raise_for_failure(self) -> None:
+        """Raise `ChainFailed` if a call raised or time ran out; do nothing otherwise."""
+        if self.error is not None:
+            raise ChainFailed(self) from self.error
+
+    @property
+    def follow_ups(self) -> tuple[FollowUp, ...]:
+        """Each call that a directive asked for, in order, with its status."""
+        calls = [
+            FollowUp(step.tool, step.arguments, FollowUpStatus.MADE, "") for step in self.steps[1:]
+        ]
+        if (lost := self.started) is not None:
+            status = FollowUpStatus.NOT_MADE if self.refused else FollowUpStatus.UNKNOWN
+            first = self.steps[0].tool if self.steps else ""
+            calls.append(FollowUp(lost.tool, lost.arguments, status, self.detail, first=first))
+        if (left := self.pending) is not None:
+            status = FollowUpStatus.NOT_MADE
+            calls.append(FollowUp(left.tool, left.arguments, status, self.detail, self.listed))
+        return tuple(calls)
+
+    @property
+    def content(self) -> list[ContentBlock]:
+        """The content of all steps in order, so that nothing for the user is lost (TC-C-24)."""
+        return [block for step in self.steps for block in self.for_forwarding(step).content]
+
+    def for_forwarding(self, step: Step) -> CallToolResult:
+        """Return the result of one of the steps as it may be forwarded to another client.
+
+        If a call was started on its directive, the directive and the text that describes it are
+        left out, whether or not that call succeeded (TC-C-35). Otherwise it is unchanged.
+        """
+        started = step.level < len(self.steps) or self.started is not None
+        return step.without_words() if started else step.result
+
+    def merged(self) -> CallToolResult:
+        """Return the chain as one result, for the model or client that made one call.
+
+        It has the content of all steps, then one text item for the assistant with the status of
+        each follow-up call (TC-C-32, TC-C-33). `isError` is true if a step had it, or if the effect
+        of a follow-up call is unknown (TC-C-34). Structured content and `_meta` are those of the
+        first tool. Structured content of a later tool that has no text is added as text. Some hosts
+        show their model structured content only, so its member `followUps` repeats the status of
+        the follow-up calls (TC-C-36). Directives, and text that describes one, are removed, so that
+        no client follows them a second time (TC-C-35, TC-S-25).
+
+        Raises ValueError if no call was completed.
+        """
+        if not self.steps:
+            raise ValueError("no call of this chain was completed")
+        first, *others = [step.without_words() for step in self.steps]
+        content = [*first.content]
+        for result in others:
+            content += result.content or _as_text(result)
+        follow_ups = self.follow_ups
+        texts = [follow_up.text_for_model() for follow_up in follow_ups]
+        if self.outcome is Outcome.MALFORMED_DIRECTIVE:
+            texts.append(f"The server named a next step that cannot be read: {self.detail}.")
+        structured = first.structured_content
+        if texts:
+            if isinstance(structured, dict):
+                returned = [_for_model(result) for result in others]
+                statuses = [
+                    f"{status} It returned: {text}" if text else status
+                    for status, text in zip_longest(texts, returned)
+                ]
+                structured = {**structured, FOLLOW_UPS: statuses}
+            to_model = Annotations(audience=["assistant"])
+            content.append(TextContent(type="text", text="\n".join(texts), annotations=to_model))
+        is_error = any(step.result.is_error for step in self.steps) or any(
+            follow_up.status is FollowUpStatus.UNKNOWN for follow_up in follow_ups
+        )
+        return first.model_copy(
+            update={"content": content, "structured_content": structured, "is_error": is_error}
+        )
+
+
+class ChainFailed(Exception):
+    """A call of the chain raised, or its time ran out; `__cause__` is the first exception.
+
+    `result` has every step that was completed before, so that nothing is lost (TC-C-24).
+    """
+
+    def __init__(self, result: ChainResult) -> None:
+        super().__init__(result.detail)
+        self.result = result
+
+
+def _for_model(result: CallToolResult) -> str:
+    """Return the content of a result as one text for a model, without items for the user only."""
+    items = map(on_the_wire, result.content or _as_text(result))
+    return "\n".join(in_text(item) for item in items if not for_user_alone(item))
+
+
+def _as_text(result: CallToolResult) -> list[ContentBlock]:
+    """Return the structured content of a result as text items: none if it has none."""
+    structured = result.structured_content
+    if structured is None:
+        return []
+    return [TextContent(type="text", text=json.dumps(structured, ensure_ascii=False))]

@@ -1,0 +1,58 @@
+"""Makes text from others safe to show: shorter, and without invisible characters."""
+
+import json
+import re
+from typing import Final
+
+_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_INVISIBLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f"
+    r"\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+
+CONTROL: Final = re.compile(f"[{_CONTROLS}]")
+"""Control characters, line separators, direction overrides, and half of a surrogate pair.
+
+The `DIRECTION_MARKS` are not included: ordinary Arabic and Hebrew uses them.
+"""
+
+DIRECTION_MARKS: Final = frozenset("\u061c\u200e\u200f")
+"""Marks that set the direction of the text around them; forbidden in a title (TC-S-27)."""
+
+_UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
+"""`CONTROL`, and characters that look blank or are invisible: tags, marks, fillers, noncharacters.
+
+The two joiners, U+200C and U+200D, are not included: Persian needs them.
+"""
+
+_BREAK: Final = re.compile(r"[\n\r\t]")
+
+
+def cut(text: str, length: int) -> str:
+    """Return a text of at most `length` characters, or its beginning and its length."""
+    return text if len(text) <= length else f"{text[:length]}\u2026 ({len(text):,} characters)"
+
+
+def printable(text: str, *, lines: bool = True) -> str:
+    """Return a text with control and invisible characters as escapes, such as `\\u202e`.
+
+    With `lines`, tabs and line ends stay as they are.
+    """
+    return _UNSEEN.sub(
+        lambda found: found[0] if lines and found[0] in "\n\t" else ascii(found[0])[1:-1], text
+    )
+
+
+def one_line(text: str, length: int | None = None) -> str:
+    """Return a text as one printable line of at most `length` characters.
+
+    So a line break in a server's text cannot start a line that looks like our own.
+    """
+    parts = map(str.strip, _BREAK.split(text))
+    line = printable(" ".join(part for part in parts if part), lines=False)
+    return line if length is None or len(line) <= length else f"{line[: length - 1]}\u2026"
+
+
+def quoted(value: object) -> str:
+    """Return a value as JSON on one line, so that it does not look like the text around it."""
+    return printable(json.dumps(value, ensure_ascii=False), lines=False)
