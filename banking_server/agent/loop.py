@@ -39,8 +39,8 @@ from tool_chaining import (
     Step,
     call_tool_with_chaining,
 )
-from tool_chaining.arguments import argument_problem
-from tool_chaining.doubt import calls_in_doubt
+from tool_chaining.arguments import ArgumentCheck
+from tool_chaining.catalog import memory_of
 from tool_chaining.text import cut
 from tool_chaining.values import canonical
 
@@ -326,7 +326,7 @@ class _Request:
 
     def check(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Raise Unfit if a call of the model's is not to be made."""
-        problem = argument_problem(tool.tool.input_schema, arguments)
+        problem = ArgumentCheck().problem("", tool.tool.input_schema, arguments)
         if problem is not None:
             raise Unfit(f"{tool.name}: {problem}")
         spent = self.spent.get(_key(tool, arguments))
@@ -422,7 +422,7 @@ class _Request:
     async def agrees(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return what the host says to a call, whoever asks for it (TC-C-20, TC-C-55)."""
         consent = self.agent.consent
-        again = (tool.tool.name, canonical(arguments)) in calls_in_doubt(tool.client)
+        again = (tool.tool.name, canonical(arguments)) in memory_of(tool.client).in_doubt
         return tool.read_only or (
             consent is not None and await consent.allows(tool, arguments, again)
         )

@@ -236,6 +236,7 @@ async def _call(
     follow_unadvertised: bool,
     trust_hints: bool,
 ) -> int:
+    import anyio
     from mcp import MCPError
 
     from banking_server.host.narrator import Narrator
@@ -244,7 +245,6 @@ async def _call(
     from banking_server.host.status_line import StatusLine
     from tool_chaining import (
         DEFAULT_LIMIT,
-        ChainStop,
         Outcome,
         Proposal,
         Step,
@@ -267,7 +267,7 @@ async def _call(
         narrator.proposed(proposal)
         waiting.on(f"Waiting for {proposal.tool.name}")
 
-    stop = ChainStop()
+    ended: list[ChainResult] = []
     more: str | None = None
     waiting.on("Connecting")
     try:
@@ -277,8 +277,8 @@ async def _call(
             waiting.over()
             narrator.begin(tool, arguments)
             waiting.on(f"Waiting for {tool}")
-            with _ctrl_c(stop.stop):
-                result = await call_tool_with_chaining(
+            with anyio.CancelScope() as scope, _ctrl_c(scope.cancel):
+                await call_tool_with_chaining(
                     client,
                     tool,
                     arguments,
@@ -288,8 +288,9 @@ async def _call(
                     on_step=told,
                     on_proposal=proposed,
                     follow_unadvertised=follow_unadvertised,
-                    stop=stop,
+                    on_end=ended.append,
                 )
+            [result] = ended
             if result.error is not None:
                 more = failures.more_of(result.error)
             elif result.detail == NOT_ADVERTISED:
@@ -317,7 +318,7 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
     from mcp import MCPError
 
     from banking_server.host.plain import quoted_name
-    from tool_chaining.caller import list_all_tools
+    from tool_chaining.catalog import list_all_tools
 
     names: list[str] = []
     with suppress(MCPError, TimeoutError, ValueError), anyio.fail_after(_LIST):
@@ -367,7 +368,6 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
                 "level": step.level,
                 "tool": step.tool,
                 "arguments": step.arguments,
-                "deprecatedAlias": step.deprecated_alias,
                 "title": step.title,
                 "result": result.for_forwarding(step).model_dump(
                     mode="json", by_alias=True, exclude_none=True
@@ -375,8 +375,9 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
             }
             for step in result.steps
         ],
-        "pending": None if result.pending is None else result.pending.to_wire(),
-        "started": None if result.started is None else result.started.to_wire(),
+        "unfinished": None
+        if (call := result.unfinished) is None
+        else {"tool": call.tool, "arguments": call.arguments, "status": call.status},
     }
 
 

@@ -23,10 +23,8 @@ def for_people(error: Exception) -> str | None:
         from banking_server.host.connect import ConnectionFailed
         from banking_server.server.settings import SettingsError
         from banking_server.server.tokens import SecretUnavailable
-    except ImportError as missing:
-        from tool_chaining.needed_sdk import upgrade_message
-
-        return upgrade_message(missing)
+    except ImportError:
+        return None
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     expected = (

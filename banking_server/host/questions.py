@@ -16,7 +16,7 @@ from banking_server.host.names import Names
 from banking_server.host.plain import LINE, quoted_name
 from banking_server.host.printing import Hidden, compact, say
 from banking_server.host.tool_list import ANYTHING, may_do
-from tool_chaining.arguments import argument_problem
+from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.content import on_the_wire
 from tool_chaining.text import cut, one_line, printable
 
@@ -135,7 +135,7 @@ class TerminalQuestions:
                 say(self._out, str(problem), indent=3, style="red")
                 continue
             form = {"type": "object", "properties": {name: schema}}
-            if argument_problem(form, {name: value}) is None:
+            if ArgumentCheck().problem("", form, {name: value}) is None:
                 return value
             say(self._out, "That does not fit what is asked for.", indent=3, style="red")
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from banking_server.host.connect import ConnectionFailed, Failures
 from banking_server.host.plain import LINE, NAME
 from banking_server.host.printing import compact, say, say_in_parts
-from tool_chaining.caller import list_all_tools
+from tool_chaining.catalog import list_all_tools
 from tool_chaining.consent import MOVES_MONEY
 from tool_chaining.content import has_next_step, on_the_wire
 from tool_chaining.negotiation import has_declared

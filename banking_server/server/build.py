@@ -39,7 +39,7 @@ from banking_server.tools import (
     serving_resource,
 )
 from banking_server.tools.views import only_for_clients_with_views, views
-from tool_chaining import ToolChaining
+from tool_chaining import add_tool_chaining
 
 logger = logging.getLogger(__name__)
 
@@ -172,14 +172,13 @@ def build_server(
                 yield app
                 background.cancel_scope.cancel()
 
-    chaining = ToolChaining()
     mcp = BankServer(
         NAME,
         title="Personal banking",
         instructions=_INSTRUCTIONS,
         version=__version__,
         tools=(*TOOLS, *FOR_VIEWS),
-        extensions=[chaining, views()],
+        extensions=[views()],
         lifespan=lifespan,
         middleware=[serving_resource, only_for_clients_with_views],
         # All processes share the keys: an answer may reach another process than its question.
@@ -189,6 +188,7 @@ def build_server(
         # A client that follows a chain looks up the next tool. It can use its cached list.
         cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
+    add_tool_chaining(mcp)
     add_resources(mcp)
     return mcp
 

@@ -152,7 +152,7 @@ class BankServer(MCPServer[App]):
     async def list_tools(self) -> list[Tool]:
         """Return the tools. The list is made once, since it does not change.
 
-        `ToolChaining` reads it for each directive.
+        The check of directives reads it for each directive.
         """
         if not self._listed:
             self._listed = await super().list_tools()

@@ -63,7 +63,7 @@ def with_refusal_schema(
 
     It also allows a refusal, because some clients check error results against the output schema
     too. It has the member `message`, which `result` adds. With `names_next_tool` it has `nextStep`,
-    which `ToolChaining` adds for a client that does not follow directives.
+    which `add_tool_chaining` adds for a client that does not follow directives.
     """
     shapes = [output_schema, Refusal.model_json_schema(by_alias=True)]
     definitions = {name: item for shape in shapes for name, item in shape.get("$defs", {}).items()}

@@ -3,9 +3,10 @@
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, ToolAnnotations
 
-from tool_chaining import ToolChaining, with_next_tool
+from tool_chaining import add_tool_chaining, with_next_tool
 
-mcp = MCPServer("orders", extensions=[ToolChaining()])
+mcp = MCPServer("orders")
+add_tool_chaining(mcp)
 
 
 @mcp.tool()

@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from tool_chaining import ToolChaining, with_next_tool
+from tool_chaining import add_tool_chaining, with_next_tool
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
@@ -24,7 +24,8 @@ Calls = list[tuple[str, dict[str, Any]]]
 def shop() -> tuple[MCPServer[Any], Calls]:
     """Return the server and its log: the same for all tests, as building it takes time."""
     calls: Calls = []
-    mcp = MCPServer("shop", instructions="The shop sells doors.", extensions=[ToolChaining()])
+    mcp = MCPServer("shop", instructions="The shop sells doors.")
+    add_tool_chaining(mcp)
 
     @mcp.tool(title="Price of a Door", annotations=READ_ONLY)
     async def price(

@@ -12,7 +12,7 @@ from tool_chaining import (
     Proposal,
     list_all_tools,
 )
-from tool_chaining.caller import MAX_PAGES
+from tool_chaining.catalog import MAX_PAGES
 
 from .support import FakeClient, a_names_b, follow, never, result, texts, tool
 
@@ -143,17 +143,6 @@ async def test_a_paginator_without_end_is_left() -> None:
     assert [each.name for each in tools] == [f"t{n}" for n in range(MAX_PAGES)]
 
 
-async def test_a_list_that_is_too_long_fails_the_chain() -> None:
-    def long(cursor: str | None) -> ListToolsResult:
-        number = int(cursor or 0)
-        long = tool(f"t{number}", description="x" * 100_000)
-        return ListToolsResult(tools=[long], next_cursor=str(number + 1))
-
-    chain = await follow(FakeClient(long, a_names_b), "a")
-    assert "the server's tools have more than 4,000,000 characters" in chain.detail
-    assert [step.tool for step in chain.steps] == ["a"]
-
-
 async def test_the_time_for_a_request_bounds_the_list_too() -> None:
     client = FakeClient([], lambda *_: result("said", nextTool={"tool": "b"}))
     client.list_tools = never  # type: ignore[method-assign]
@@ -164,24 +153,47 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
     assert [step.tool for step in chain.steps] == ["a"]
 
 
+class Asked:
+    """A policy that notes what it is asked, and refuses."""
+
+    def __init__(self) -> None:
+        self.proposals: list[Proposal] = []
+
+    async def allows(self, proposal: Proposal) -> bool:
+        self.proposals.append(proposal)
+        return False
+
+
 @pytest.mark.parametrize(
-    ("hints", "modes"),
-    [({"readOnlyHint": True}, ["use"]), ({"destructiveHint": True}, ["use", "refresh"])],
+    ("hints", "ttl", "revision", "lists"),
+    [
+        # A list is used as long as it says; one of 2025-11-25, which cannot say it, for a minute.
+        ({"readOnlyHint": True}, 60_000, "2026-07-28", 1),
+        ({"readOnlyHint": True}, None, "2026-07-28", 2),
+        ({"readOnlyHint": True}, None, "2025-11-25", 1),
+        # What could end the chain is looked up anew.
+        ({"destructiveHint": True}, 60_000, "2026-07-28", 2),
+        ({"destructiveHint": True}, None, "2025-11-25", 2),
+    ],
 )
-async def test_a_list_that_was_kept_is_read_anew_where_it_could_end_the_chain(
-    hints: dict[str, Any], modes: list[str]
+async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
+    hints: dict[str, Any], ttl: int | None, revision: str, lists: int
 ) -> None:
-    asked: list[Proposal] = []
+    client = FakeClient([tool("b", annotations=hints)], a_names_b, ttl_ms=ttl)
+    client.protocol_version = revision
+    for number in (1, 2):
+        asked = Asked()
+        chain = await follow(client, "a", consent=asked, follow_unadvertised=True)
+        assert chain.outcome is Outcome.DECLINED
+        # A person who said no is not asked twice.
+        assert len(asked.proposals) == 1
+        assert len(client.lists) == min(number, lists)
+    assert {mode for _, mode in client.lists} == {"refresh"}
 
-    class Refusing:
-        async def allows(self, proposal: Proposal) -> bool:
-            asked.append(proposal)
-            return False
 
-    client = FakeClient([tool("b", annotations=hints)], a_names_b, ttl_ms=60_000)
-    chain = await follow(client, "a", consent=Refusing())
-
-    assert chain.outcome is Outcome.DECLINED
-    assert [mode for _, mode in client.lists] == modes
-    # A person who said no is not asked twice.
-    assert len(asked) == 1
+async def test_a_server_that_nobody_trusts_validates_the_arguments_itself() -> None:
+    unfit = {"type": "object", "required": ["amount"]}
+    client = FakeClient([tool("b", inputSchema=unfit)], a_names_b)
+    assert (await follow(client, "a")).outcome is Outcome.INVALID_ARGUMENTS
+    chain = await follow(client, "a", validate=False)
+    assert [step.tool for step in chain.steps] == ["a", "b"]

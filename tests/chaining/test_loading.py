@@ -8,7 +8,6 @@ import pytest
 
 import tool_chaining as chaining
 from banking_server import agent
-from tool_chaining import needed_sdk
 
 SDK_FREE = ["directive", "provenance", "values", "content", "arguments"]
 LOADING = f"""
@@ -22,7 +21,7 @@ def loaded(statement):
 loaded("from {chaining.__name__} import {", ".join(SDK_FREE)}, read_directive, META_KEY")
 loaded("from {chaining.__name__} import ToolCaller, ConsentPolicy, ChainResult")
 loaded("from {chaining.__name__} import call_tool_with_chaining")
-loaded("from {chaining.__name__} import ToolChaining, with_next_tool")
+loaded("from {chaining.__name__} import add_tool_chaining, with_next_tool")
 """
 
 
@@ -59,12 +58,7 @@ def test_every_name_of_the_stub_is_there_and_no_other(package: Any) -> None:
 
 @pytest.mark.quick
 def test_an_older_sdk_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, f"{chaining.__name__}.server", raising=False)
-    monkeypatch.setattr(needed_sdk, "version", lambda name: "1.26.0")
-    monkeypatch.setitem(sys.modules, "mcp.server.extension", None)
-    with pytest.raises(ImportError, match=r"^ToolChaining: this needs mcp 2.3, and mcp 1.26.0 is"):
-        _ = chaining.ToolChaining
-    monkeypatch.setattr(needed_sdk, "version", lambda name: "2.3.0")
-    with pytest.raises(ImportError, match=r"mcp\.server\.extension"):
-        _ = chaining.ToolChaining
-    assert needed_sdk.upgrade_message(ImportError("no such module", name="httpx2")) is None
+    monkeypatch.setitem(sys.modules, "mcp.client", None)
+    monkeypatch.delitem(sys.modules, "tool_chaining.declaration", raising=False)
+    with pytest.raises(ImportError, match=r"CLIENT_EXTENSION needs mcp 2\.3: pip install"):
+        _ = chaining.CLIENT_EXTENSION

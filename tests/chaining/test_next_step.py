@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from tool_chaining import (
     CLIENT_EXTENSION,
     NextStep,
-    ToolChaining,
+    add_tool_chaining,
     with_next_tool,
 )
 
@@ -40,7 +40,8 @@ class OfItsOwn(BaseModel):
 
 def bank(structured: dict[str, Any] | None, **directive: Any) -> MCPServer[Any]:
     """A server whose tools return the same, and differ in their output schemas."""
-    mcp: MCPServer[Any] = MCPServer("steps", extensions=[ToolChaining()])
+    mcp: MCPServer[Any] = MCPServer("steps")
+    add_tool_chaining(mcp)
     answer = CallToolResult(
         content=[TextContent(type="text", text="Told.")], structured_content=structured
     )

@@ -12,7 +12,6 @@ from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     ChainResult,
-    ChainStop,
     FollowUp,
     FollowUpStatus,
     Outcome,
@@ -137,11 +136,12 @@ async def test_a_name_is_a_json_string_of_at_most_128_characters() -> None:
 async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
     when: str, calls: list[str], fate: list[tuple[str, str]]
 ) -> None:
-    stop = ChainStop()
+    scope = anyio.CancelScope()
+    ended: list[ChainResult] = []
 
     def now(moment: str) -> None:
         if moment == when:
-            stop.stop()
+            scope.cancel()
 
     class Asking:
         async def allows(self, proposal: Proposal) -> bool:
@@ -152,20 +152,20 @@ async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
             return when != "refused"
 
     async def b() -> Any:
-        stop.stop()
+        scope.cancel()
         if when == "hidden":
             raise ConnectionError("a client that hides that it was cancelled")
         return await never()
 
     client = a_then(b)
     now("before")
-    with anyio.fail_after(60):
-        chain = await follow(
-            client, "a", stop=stop, consent=Asking(), on_step=lambda _: now("told")
-        )
+    with anyio.fail_after(60), scope:
+        told = {"on_step": lambda _: now("told"), "on_end": ended.append}
+        await follow(client, "a", consent=Asking(), **told)
 
+    [chain] = ended
     assert chain.outcome is Outcome.CANCELLED
     assert [name for name, _ in client.calls] == calls
     assert [step.tool for step in chain.steps] == calls[:1]
     assert fates(chain) == fate
-    assert "stopped" in chain.detail
+    assert "cancelled" in chain.detail

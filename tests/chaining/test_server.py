@@ -4,7 +4,6 @@ What form a directive must have to go out: the vectors, in `tests/conformance/te
 """
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,12 +11,12 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
-    CallToolRequestParams,
     CallToolResult,
     ContentBlock,
     ImageContent,
     InputRequiredResult,
     TextContent,
+    Tool,
     ToolAnnotations,
 )
 
@@ -25,8 +24,10 @@ from tool_chaining import (
     CLIENT_EXTENSION,
     IDENTIFIER,
     META_KEY,
-    ToolChaining,
+    add_tool_chaining,
+    with_next_tool,
 )
+from tool_chaining.outgoing import OutgoingCheck
 
 from .support import connect, errors, texts
 
@@ -41,8 +42,9 @@ ITEMS: dict[str, ContentBlock] = {
 }
 
 
-def checked(chaining: ToolChaining | None = None) -> MCPServer[Any]:
-    mcp: MCPServer[Any] = MCPServer("checked", extensions=[chaining or ToolChaining()])
+def checked(*, strict: bool = False) -> MCPServer[Any]:
+    mcp: MCPServer[Any] = MCPServer("checked")
+    add_tool_chaining(mcp, strict=strict)
 
     @mcp.tool()
     async def emit(
@@ -172,28 +174,22 @@ async def test_a_directive_needs_content_besides_its_words(
         ({"content": [TEXT], "_meta": "x"}, None),
     ],
 )
-async def test_what_another_extension_answers_is_checked_too(
+async def test_what_another_middleware_answers_is_checked_too(
     answer: Any, kept: bool | None
 ) -> None:
-    chaining = ToolChaining()
-    checked(chaining)
-    session = SimpleNamespace(client_capabilities=None)
-    context: Any = SimpleNamespace(protocol_version="2026-07-28", session=session)
+    async def listed() -> list[Tool]:
+        return await checked().list_tools()
 
-    async def call_next(_: Any) -> Any:
-        return answer
-
-    params = CallToolRequestParams(name="emit")
-    went_out: Any = await chaining.intercept_tool_call(params, context, call_next)
+    sent = await OutgoingCheck(listed)(answer, called="emit", declared=False)
 
     if kept is None:
-        assert went_out is answer
+        assert sent is answer
         return
-    assert (META_KEY in went_out.get("_meta", {})) is kept
+    assert (META_KEY in sent.get("_meta", {})) is kept
     others = {key: value for key, value in answer.items() if key not in ("_meta", "content")}
-    assert {**went_out, **others} == went_out
-    assert ("by" in went_out.get("_meta", {})) is ("by" in answer["_meta"])
-    assert len(went_out["content"]) == len(answer["content"]) + (1 if kept else 0)
+    assert {**sent, **others} == sent
+    assert ("by" in sent.get("_meta", {})) is ("by" in answer["_meta"])
+    assert len(sent["content"]) == len(answer["content"]) + (1 if kept else 0)
 
 
 # 2025-11-25 has no interim results.
@@ -209,7 +205,7 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
 
 
 async def test_a_strict_server_answers_a_bad_directive_with_an_error(mode: str) -> None:
-    async with connect(checked(ToolChaining(strict=True)), mode) as client:
+    async with connect(checked(strict=True), mode) as client:
         with pytest.raises(MCPError, match='Cannot send nextTool "nowhere" of tool "emit": '):
             await emit(client, {"tool": "nowhere", "arguments": {"reason": "S3CRET"}})
         result = await emit(client, GOOD)
@@ -217,10 +213,13 @@ async def test_a_strict_server_answers_a_bad_directive_with_an_error(mode: str) 
     assert (result.meta or {})[META_KEY] == GOOD
 
 
-def test_an_extension_is_for_one_server() -> None:
-    chaining = ToolChaining()
-    with pytest.raises(RuntimeError, match="for one server"):
-        chaining.settings()
-    checked(chaining)
-    with pytest.raises(RuntimeError, match="for one server"):
-        checked(chaining)
+def test_a_server_gets_the_extension_once_and_two_servers_each_their_own() -> None:
+    mcp = checked()
+    with pytest.raises(ValueError, match="'checked' has tool chaining already"):
+        add_tool_chaining(mcp)
+    assert mcp.middleware[-1] is not checked().middleware[-1]
+
+
+def test_what_json_cannot_hold_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="double"):
+        with_next_tool("Told.", "target", {"urgency": float("inf")})

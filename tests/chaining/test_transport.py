@@ -20,7 +20,6 @@ from tool_chaining import (
     ChainResult,
     FollowUpStatus,
     Outcome,
-    Step,
 )
 from tool_chaining.hosting.untrusted import (
     BOUNDED_LINES,
@@ -114,7 +113,7 @@ NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
+async def test_a_result_that_the_client_refuses_counts_as_lost(mode: str) -> None:
     async def list_tools(*_: Any) -> ListToolsResult:
         return ListToolsResult(tools=[tool("a"), tool("pay", outputSchema=NUMBERS)])
 
@@ -125,19 +124,15 @@ async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
             _meta={META_KEY: {"tool": "pay"}} if params.name == "a" else None,
         )
 
-    told: list[Step] = []
     server: Server[Any] = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
     async with Client(server, mode=mode) as client:
-        chain = await follow(client, "a", on_step=told.append, follow_unadvertised=True)
-        # What the client does outside a chain is as before.
-        with pytest.raises(RuntimeError, match="Invalid structured content"):
-            await client.call_tool("pay", {})
+        chain = await follow(client, "a", follow_unadvertised=True)
 
-    assert chain.detail.startswith('the client\'s check of what "pay" returned failed: ')
-    assert [step.tool for step in chain.steps] == ["a", "pay"]
-    assert tuple(told) == chain.steps
-    assert [(call.tool, call.status) for call in chain.follow_ups] == [("pay", FollowUpStatus.MADE)]
-    assert "pay was done" in str(chain.content)
+    assert "Invalid structured content" in str(chain.error)
+    assert [step.tool for step in chain.steps] == ["a"]
+    assert [(call.tool, call.status) for call in chain.follow_ups] == [
+        ("pay", FollowUpStatus.UNKNOWN)
+    ]
 
 
 # --- how much is read -----------------------------------------------------------------------------

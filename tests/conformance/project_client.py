@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -20,7 +21,6 @@ from mcp.types import CallToolResult, ElicitResult
 from tool_chaining import (
     CLIENT_EXTENSION,
     ChainResult,
-    ChainStop,
     Directive,
     FollowNonDestructive,
     Outcome,
@@ -137,29 +137,32 @@ async def chain_of(
         first = Proposal(tools[context["tool"]], context["arguments"], level=1, previous_tool="")
         if not await policy.allows(first):
             return None
-    stop = ChainStop()
-    waiting = asyncio.create_task(wait_for_user(http, context.get("cancelUrl"), stop))
-    try:
-        return await call_tool_with_chaining(
-            client,
-            context["tool"],
-            context["arguments"],
-            consent=policy,
-            total_timeout=context.get("timeoutSeconds"),
-            on_step=told.steps.append,
-            on_proposal=told.proposals.append,
-            stop=stop,
-        )
-    finally:
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
+    ended: list[ChainResult] = []
+    with anyio.CancelScope() as scope:
+        waiting = asyncio.create_task(wait_for_user(http, context.get("cancelUrl"), scope))
+        try:
+            await call_tool_with_chaining(
+                client,
+                context["tool"],
+                context["arguments"],
+                consent=policy,
+                total_timeout=context.get("timeoutSeconds"),
+                on_step=told.steps.append,
+                on_proposal=told.proposals.append,
+                on_end=ended.append,
+            )
+        finally:
+            waiting.cancel()
+    return ended[0]
 
 
-async def wait_for_user(http: httpx2.AsyncClient, cancel_url: str | None, stop: ChainStop) -> None:
+async def wait_for_user(
+    http: httpx2.AsyncClient, cancel_url: str | None, scope: anyio.CancelScope
+) -> None:
     """Stop the chain when the user cancels, if the user may."""
     if cancel_url is not None:
         await http.get(cancel_url)
-        stop.stop()
+        scope.cancel()
 
 
 def handed_on(chain: ChainResult) -> dict[str, Any]:

@@ -12,18 +12,21 @@ from mcp.server.context import CallNext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import INTERNAL_ERROR, CallToolResult, TextContent, ToolAnnotations
 
-from tool_chaining import ToolChaining, with_next_tool
+from tool_chaining import with_next_tool
+from tool_chaining.negotiation import advertised_in
 
 
-class Unchecked(ToolChaining):
-    """Advertises the extension, and sends whatever directives there are."""
+async def advertise(ctx: Any, call_next: CallNext) -> Any:
+    """Advertise the extension, and send whatever directives there are."""
+    result: Any = await call_next(ctx)
+    if ctx.method in ("server/discover", "initialize"):
+        return advertised_in(result, "extensions", "experimental")
+    return result
 
-    async def intercept_tool_call(self, params: Any, ctx: Any, call_next: CallNext) -> Any:
-        return await call_next(ctx)
 
-
-extensions = [] if "--unadvertised" in sys.argv else [Unchecked()]
-mcp = MCPServer("anything", extensions=extensions)
+mcp = MCPServer("anything")
+if "--unadvertised" not in sys.argv:
+    mcp.middleware.append(advertise)
 harmless = ToolAnnotations(destructive_hint=False)
 
 

@@ -19,7 +19,7 @@ from opentelemetry.trace import (
     use_span,
 )
 
-from tool_chaining import ToolChaining, with_next_tool
+from tool_chaining import add_tool_chaining, with_next_tool
 from tool_chaining.proxy.consent import consent_of
 from tool_chaining.proxy.options import Address, ProxyOptions
 
@@ -62,7 +62,8 @@ class Tracer:
 async def test_the_calls_of_a_chain_are_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     tracer = Tracer()
     monkeypatch.setattr(_otel, "_tracer", tracer)
-    server = MCPServer("shop", extensions=[ToolChaining()])
+    server = MCPServer("shop")
+    add_tool_chaining(server)
 
     @server.tool()
     async def cancel() -> CallToolResult:

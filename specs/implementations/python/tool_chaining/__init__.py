@@ -13,36 +13,44 @@ another language.
 - `directive`, `negotiation`, `provenance`: what is on the wire, and how to read it;
 - `values`, `content`: comparing JSON by RFC 8785, and the audience of a content item;
 - `arguments`: are arguments valid against an input schema?
-- `outgoing`, `server`: the server half: the check of a directive, and the SDK's `Extension`;
-- `client`, with `caller`, `consent`, `doubt`, `refused` and `result`: the client half, which works
-  with any client and needs only the data models of the SDK (`mcp_types`);
+- `outgoing`, `server`: the server half: the check of a directive, and `add_tool_chaining`;
+- `client`, with `caller`, `catalog`, `consent`, `doubt`, `refused` and `result`: the client half,
+  which works with any client and needs only the data models of the SDK (`mcp_types`);
 - `declaration`: what an `mcp.Client` declares.
 
-`server` and `declaration` need `mcp` 2.3; `needed_sdk` has the message for an older one. All other
-modules also work beside `mcp` 1.x. `adapters` are for other frameworks, `proxy` is for any client,
-and `hosting` is for programs that connect to servers which nobody trusts.
+`server` and `declaration` need `mcp` 2.3. All other modules also work beside `mcp` 1.x. `adapters`
+are for other frameworks, `proxy` is for any client, and `hosting` is for programs that connect to
+servers which nobody trusts.
 
 All public names can be imported from here; `__init__.pyi` is the list of them. A module is loaded
 when the first of its names is used, so that the other half costs no time.
 """
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
-
-from tool_chaining.lazily import attach_stub
 
 __version__ = "0.1.0"
 
-_load, __dir__, __all__ = attach_stub(__name__, __file__)
+_LINES = Path(__file__).with_suffix(".pyi").read_text("utf-8").splitlines()
+_MODULES = {line.split()[-1]: line.split()[1] for line in _LINES if line.startswith("from ")}
+"""The module of each public name."""
+
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Load the module of a public name, or say which SDK it needs."""
+    """Load the module of a public name. Raises ImportError if it needs another version of `mcp`."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return _load(name)
+        return getattr(import_module(_MODULES[name]), name)
     except ImportError as error:
-        from tool_chaining.needed_sdk import upgrade_message
-
-        needed = upgrade_message(error)
-        if needed is None:
+        if (error.name or "").partition(".")[0] != "mcp":
             raise
-        raise ImportError(f"{name}: {needed}") from None
+        needed = "needs mcp 2.3: pip install 'mcp>=2.3,<2.4', without what holds mcp below 2"
+        raise ImportError(f"{__name__}.{name} {needed}", name="mcp") from error
+
+
+def __dir__() -> list[str]:
+    return __all__

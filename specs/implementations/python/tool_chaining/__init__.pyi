@@ -1,8 +1,7 @@
 from tool_chaining.caller import ToolCaller as ToolCaller
-from tool_chaining.caller import list_all_tools as list_all_tools
+from tool_chaining.catalog import list_all_tools as list_all_tools
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT as DEFAULT_CALL_TIMEOUT
 from tool_chaining.client import DEFAULT_TOTAL_TIMEOUT as DEFAULT_TOTAL_TIMEOUT
-from tool_chaining.client import ChainStop as ChainStop
 from tool_chaining.client import call_tool_with_chaining as call_tool_with_chaining
 from tool_chaining.consent import ConsentPolicy as ConsentPolicy
 from tool_chaining.consent import FollowNonDestructive as FollowNonDestructive
@@ -22,13 +21,12 @@ from tool_chaining.doubt import CallsInDoubt as CallsInDoubt
 from tool_chaining.outgoing import NextStep as NextStep
 from tool_chaining.provenance import Provenance as Provenance
 from tool_chaining.provenance import read_provenance as read_provenance
-from tool_chaining.result import ChainFailed as ChainFailed
 from tool_chaining.result import ChainResult as ChainResult
 from tool_chaining.result import FollowUp as FollowUp
 from tool_chaining.result import FollowUpStatus as FollowUpStatus
 from tool_chaining.result import Outcome as Outcome
 from tool_chaining.result import Step as Step
-from tool_chaining.server import ToolChaining as ToolChaining
+from tool_chaining.server import add_tool_chaining as add_tool_chaining
 from tool_chaining.server import with_next_tool as with_next_tool
 
 __version__: str

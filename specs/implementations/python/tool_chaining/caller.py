@@ -1,12 +1,10 @@
 """What the client half needs of a client: two methods, and MCP's JSON as their results."""
 
 import inspect
-from collections.abc import Awaitable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol, TypeVar
 
-from mcp_types import CallToolResult, ListToolsResult, Tool
+from mcp_types import CallToolResult
 from pydantic import BaseModel
 
 from tool_chaining.content import on_the_wire
@@ -14,12 +12,6 @@ from tool_chaining.negotiation import has_declared
 
 Wire = BaseModel | Mapping[str, Any]
 """An MCP object: parsed JSON as on the wire, or a model of it from an SDK of any version."""
-
-MAX_PAGES: Final = 100
-"""Pages of `tools/list` that are read at most, so that an endless list does not block a chain."""
-
-MAX_TEXT: Final = 4_000_000
-"""Characters of all tools of a server together, with their descriptions and schemas, at most."""
 
 
 class ToolCaller(Protocol):
@@ -91,73 +83,6 @@ def awaited(returned: Any, method: str) -> Awaitable[Any]:
     return returned
 
 
-_chaining: ContextVar[bool] = ContextVar("_chaining", default=False)
-
-
-@contextmanager
-def without_result_check(client: ToolCaller) -> Iterator[None]:
-    """Make an `mcp.Client` return the result of the call inside without its own check.
-
-    The SDK checks structured content when the result has arrived, and raises if it is not valid.
-    The result would be lost (TC-C-24). `check_result` makes that check afterwards. Calls of the
-    same client outside of chains are checked as before.
-    """
-    session: Any = getattr(client, "session", None)
-    check = getattr(session, "validate_tool_result", None)
-    if check is not None and not hasattr(check, "later"):
-
-        async def checked(name: str, result: CallToolResult) -> None:
-            if not _chaining.get():
-                await check(name, result)
-
-        checked.later = check  # type: ignore[attr-defined]
-        session.validate_tool_result = checked
-    token = _chaining.set(True)
-    try:
-        yield
-    finally:
-        _chaining.reset(token)
-
-
-async def check_result(client: ToolCaller, name: str, result: CallToolResult) -> None:
-    """Make the check that `without_result_check` left out. Raises RuntimeError if it fails."""
-    session: Any = getattr(client, "session", None)
-    later = getattr(getattr(session, "validate_tool_result", None), "later", None)
-    if later is not None and not result.is_error:
-        await later(name, result)
-
-
-async def list_all_tools(client: ToolCaller) -> list[Tool]:
-    """Return the tools on all pages of the server's list now. Raises as `read_tools` does."""
-    return (await read_tools(client, "refresh"))[0]
-
-
-async def read_tools(client: ToolCaller, mode: str) -> tuple[list[Tool], bool]:
-    """Return a server's tools on all pages (TC-C-12), and whether they can be from a cache.
-
-    They can only with the `mode` "use", a client that has a cache, and a list with `ttlMs`. Raises
-    what `list_tools` raises, and ValueError if it returns no tool list or one that is too long.
-    """
-    list_tools: Any = client.list_tools
-    has_cache = "cache_mode" in inspect.signature(list_tools).parameters
-    options = {"cache_mode": mode} if has_cache else {}
-    kept = has_cache and mode == "use"
-    tools: list[Tool] = []
-    text = 0
-    cursors: list[str | None] = [None]
-    for cursor in cursors:
-        returned = await awaited(list_tools(cursor=cursor, **options), "list_tools")
-        page = _read(ListToolsResult, returned, "list_tools")
-        tools += page.tools
-        kept = kept and page.ttl_ms > 0
-        text += sum(len(str(tool.__dict__)) for tool in page.tools)
-        if text > MAX_TEXT:
-            raise ValueError(f"the server's tools have more than {MAX_TEXT:,} characters")
-        if page.next_cursor not in cursors and len(cursors) < MAX_PAGES:
-            cursors.append(page.next_cursor)
-    return tools, kept
-
-
 def tool_result(returned: Wire) -> CallToolResult:
     """Return what `ToolCaller.call_tool` returned as a result; an SDK result is returned unchanged.
 
@@ -171,13 +96,17 @@ def tool_result(returned: Wire) -> CallToolResult:
     if kind != "complete":
         what = "an interim result" if kind in ("input_required", "task") else "no valid result"
         raise ValueError(f"call_tool returned {what} (resultType {kind!r})")
-    return _read(CallToolResult, returned, "call_tool")
+    return read_as(CallToolResult, returned, "call_tool")
 
 
-_Model = TypeVar("_Model", CallToolResult, ListToolsResult)
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
-def _read(model: type[_Model], returned: Wire, method: str) -> _Model:
+def read_as(model: type[_Model], returned: Wire, method: str) -> _Model:
+    """Return what a client's method returned as an SDK's model; a model of it is unchanged.
+
+    Raises ValueError if it is no JSON object, and pydantic's `ValidationError` if it is not valid.
+    """
     if isinstance(returned, model):
         return returned
     return model.model_validate(_json(returned, method), by_alias=True, by_name=False)

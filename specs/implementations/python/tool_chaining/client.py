@@ -19,8 +19,7 @@ that is one call (TC-C-09). A client of your own must not repeat more.
 
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,17 +28,9 @@ import anyio.lowlevel
 from mcp_types import Tool
 from pydantic import ValidationError
 
-from tool_chaining.arguments import argument_problem
-from tool_chaining.caller import (
-    ToolCaller,
-    advertised,
-    awaited,
-    check_result,
-    read_tools,
-    tool_result,
-    without_result_check,
-)
-from tool_chaining.consent import ConsentPolicy, Proposal, check_policy
+from tool_chaining.caller import ToolCaller, advertised, awaited, tool_result
+from tool_chaining.catalog import Catalog, memory_of
+from tool_chaining.consent import ConsentPolicy, Proposal, check_policy, is_harmless
 from tool_chaining.content import hidden_from_model
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
@@ -50,10 +41,17 @@ from tool_chaining.directive import (
     Reading,
     read_directive,
 )
-from tool_chaining.doubt import CallKey, CallsInDoubt, calls_in_doubt
+from tool_chaining.doubt import CallKey, CallsInDoubt
 from tool_chaining.provenance import Provenance
 from tool_chaining.refused import capture_http_status, was_refused
-from tool_chaining.result import ChainResult, Outcome, Step, quoted
+from tool_chaining.result import (
+    ChainResult,
+    FollowUp,
+    FollowUpStatus,
+    Outcome,
+    Step,
+    json_string,
+)
 from tool_chaining.values import canonical
 
 NOT_ADVERTISED: Final = "the server does not advertise tool chaining"
@@ -64,39 +62,6 @@ DEFAULT_CALL_TIMEOUT: Final = 300.0
 
 DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
 """Seconds that a whole chain may take by default."""
-
-
-class ChainStop:
-    """Stops chains: pass it as `stop`, and call `stop()` in the same event loop.
-
-    The current call is cancelled, and no other is started (TC-C-22). The chain then ends as
-    `cancelled`, with the steps that were completed. A cancellation of the event loop (of the task)
-    ends a chain too, but then only `on_end` receives the result.
-    """
-
-    def __init__(self) -> None:
-        self.stopped = False
-        """Whether `stop` was called."""
-        self._scopes: set[anyio.CancelScope] = set()
-
-    def stop(self) -> None:
-        """Stop the chains that were given this object, and those that are given it later."""
-        self.stopped = True
-        for scope in self._scopes:
-            scope.cancel()
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Return a context whose content is cancelled by `stop`."""
-        with anyio.CancelScope() as scope:
-            self._scopes.add(scope)
-            try:
-                if self.stopped:
-                    scope.cancel()
-                yield
-            finally:
-                self._scopes.remove(scope)
-
 
 OnStep = Callable[[Step], Awaitable[None] | None]
 OnProposal = Callable[[Proposal], Awaitable[None] | None]
@@ -110,6 +75,7 @@ async def call_tool_with_chaining(
     *,
     limit: int = DEFAULT_LIMIT,
     consent: ConsentPolicy | None = None,
+    validate: bool = True,
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
     total_timeout: float | None = DEFAULT_TOTAL_TIMEOUT,
     on_step: OnStep | None = None,
@@ -117,7 +83,6 @@ async def call_tool_with_chaining(
     on_end: OnEnd | None = None,
     meta: dict[str, Any] | None = None,
     follow_unadvertised: bool = False,
-    stop: ChainStop | None = None,
     in_doubt: CallsInDoubt | None = None,
 ) -> ChainResult:
     """Call the tool `name`, then every tool that the results name, on the same server.
@@ -129,6 +94,9 @@ async def call_tool_with_chaining(
         limit: How many calls are made at most, the first one included.
         consent: Asked before each follow-up call. Without it no follow-up call is made (TC-C-21).
             `FollowNonDestructive()` is for a server whose hints the user trusts.
+        validate: Whether a directive's arguments are validated before the call (TC-C-14). Say False
+            for a server that nobody trusts: its schema could keep the validator busy for hours. The
+            server validates them in any case.
         call_timeout: Seconds that each request may take; None means no limit. `client.call_tool`
             receives it and must enforce it: only the client knows whether the server is slow or
             the user is being asked. `mcp.Client` does not know it on revision 2025-11-25. Reading
@@ -138,13 +106,12 @@ async def call_tool_with_chaining(
         on_step: Called with each step as soon as its result has arrived.
         on_proposal: Called with each follow-up call that can be made, before `consent` is asked.
         on_end: Called with the result of the chain, also if this function cannot return it because
-            its task is cancelled. An `mcp.Client` over HTTP cancels the task when its connection
-            breaks; `ResilientHttpClient` prevents that.
+            its task is cancelled. Cancel the task to stop a chain (TC-C-22). An `mcp.Client` over
+            HTTP cancels the task itself when its connection breaks.
         meta: Further members for the `_meta` of every `tools/call`. Only the first call gets a
             `progressToken`.
         follow_unadvertised: Follow directives even if the server is not known to advertise the
             extension (TC-C-03). The user or the host decides that for this server.
-        stop: An object that can stop the chain from outside.
         in_doubt: The calls of this session whose effect is unknown. No equal call is made unless
             `consent` has a method `allows_again` that agrees (TC-C-55). Default: those of the
             object `client`. A host that makes a new client for each call passes its own.
@@ -160,88 +127,110 @@ async def call_tool_with_chaining(
     check_policy(consent)
     if limit < 1:
         raise ValueError(f"limit counts the first call too, so it must be at least 1, not {limit}")
+    memory = memory_of(client)
     chain = _Chain(
         client=client,
         limit=limit,
         consent=consent,
+        validate=validate,
         call_timeout=call_timeout,
         on_step=on_step,
         on_proposal=on_proposal,
         meta=meta or {},
         follow_unadvertised=follow_unadvertised,
-        stop=stop or ChainStop(),
-        in_doubt=calls_in_doubt(client) if in_doubt is None else in_doubt,
+        catalog=memory.catalog,
+        in_doubt=memory.in_doubt if in_doubt is None else in_doubt,
     )
     try:
-        with chain.stop.scope(), anyio.fail_after(total_timeout):
-            result = await chain.run(name, arguments or {})
-    except Exception as error:
-        result = chain.failed(error)
+        try:
+            with anyio.fail_after(total_timeout):
+                result = await chain.run(name, arguments or {})
+        except Exception as error:
+            # A client can hide that it was cancelled.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            result = chain.failed(error)
     except BaseException:
         # The task was cancelled from outside. The cancellation must be raised again.
         if on_end is not None:
-            on_end(chain.cancelled("its task was cancelled"))
+            on_end(chain.cancelled())
         raise
-    if chain.stop.stopped:
-        # A chain that was stopped before its end is cancelled, even if a call failed too.
-        result = chain.cancelled("the chain was stopped")
     if on_end is not None:
         on_end(result)
     return result
 
 
+@dataclass(frozen=True)
+class _Calling:
+    """A call has begun, and has brought no result."""
+
+    directive: Directive
+    refused: bool = False
+    """Whether the server refused it before it acted on it."""
+
+
+@dataclass(frozen=True)
+class _Returned:
+    """A call has brought its result, of which the host is being told."""
+
+    reading: Reading
+
+
+@dataclass(frozen=True)
+class _Checking:
+    """The last result names a tool, which may be called or not."""
+
+    directive: Directive
+    listed: bool = False
+    """Whether the tool was found in the server's list."""
+
+
 @dataclass
 class _Chain:
-    """The state of one running chain."""
+    """A running chain."""
 
     client: ToolCaller
     limit: int
     consent: ConsentPolicy | None
+    validate: bool
     call_timeout: float | None
     on_step: OnStep | None
     on_proposal: OnProposal | None
     meta: dict[str, Any]
     follow_unadvertised: bool
-    stop: ChainStop
+    catalog: Catalog
     in_doubt: CallsInDoubt
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
     made: set[CallKey] = field(default_factory=set[CallKey])
-    pending: Directive | None = None
-    listed: bool = False
-    """Whether the tool of `pending` was found in the server's list."""
-    started: Directive | None = None
-    refused: bool = False
-    complete: bool = False
-    """Whether the last result names no further tool. Later errors do not change the outcome."""
-    doing: str = "the start of the chain"
-    """What the chain does now, for the message if it fails."""
+    state: _Calling | _Returned | _Checking | None = None
+    """What is happening now; None before the first call."""
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
-        directive, alias = Directive.model_construct(tool=name, arguments=arguments), False
+        directive = Directive.model_construct(tool=name, arguments=arguments)
         # A cancelled chain must not send a request. A client may send one before its first await.
         await anyio.lowlevel.checkpoint()
         while True:
-            reading = await self._call(directive, alias)
+            reading = await self._call(directive)
             if isinstance(reading, Absent):
                 return self.ended(Outcome.COMPLETED, "")
             if isinstance(reading, Malformed):
                 return self.ended(Outcome.MALFORMED_DIRECTIVE, reading.reason)
-            directive, alias = reading.directive, reading.deprecated_alias
-            self.doing = f"the check before the call of {quoted(directive.tool)}"
+            directive = reading.directive
+            self.state = _Checking(directive)
             end = await self._obstacle(directive)
             if end is not None:
+                await anyio.lowlevel.checkpoint_if_cancelled()
                 return self.ended(*end)
 
-    async def _call(self, directive: Directive, alias: bool) -> Reading:
+    async def _call(self, directive: Directive) -> Reading:
+        """Make one call, tell the host of its result, and read what the result names."""
         level, previous = len(self.steps) + 1, self.steps[-1].tool if self.steps else None
-        self.doing = f"the call of {quoted(directive.tool)} (call {level})"
         call = _call_key(directive)
         self.made.add(call)
         self.in_doubt.add(call)
-        self.pending, self.started = None, directive
+        self.state = _Calling(directive)
         provenance = Provenance(self.chain_id, level, previous)
-        with without_result_check(self.client), capture_http_status() as statuses:
+        with capture_http_status() as statuses:
             try:
                 returned = self.client.call_tool(
                     directive.tool,
@@ -253,48 +242,39 @@ class _Chain:
                 self.meta = {k: value for k, value in self.meta.items() if k != "progressToken"}
                 result = tool_result(await awaited(returned, "call_tool"))
             except Exception as error:
-                self.refused = was_refused(error, statuses)
-                if self.refused:
+                if was_refused(error, statuses):
+                    self.state = _Calling(directive, refused=True)
                     self.in_doubt.discard(call)
                 raise
         self.in_doubt.discard(call)
         reading = read_directive(result.meta)
-        self.pending = reading.directive if isinstance(reading, Found) else None
-        self.listed, self.started = False, None
-        step = Step(level, directive.tool, directive.arguments, result, alias, directive.title)
+        self.state = _Returned(reading)
+        step = Step(level, directive.tool, directive.arguments, result, directive.title)
         self.steps.append(step)
-        self.doing = f"on_step after the call of {quoted(directive.tool)}"
         await _tell(self.on_step, step)
-        self.doing = f"the client's check of what {quoted(directive.tool)} returned"
-        with anyio.fail_after(self.call_timeout):
-            await check_result(self.client, directive.tool, result)
-        self.complete = isinstance(reading, Absent)
         return reading
 
     async def _obstacle(self, directive: Directive) -> tuple[Outcome, str] | None:
         """Return how the chain ends before `directive` is followed, or None if it goes on.
 
-        This is the table of outcomes from the limit on (TC-C-27). If a cached tool list could end
-        the chain, by its tools or its hints, the list is read again (TC-C-13). Consent is asked for
-        once only.
+        This is the table of outcomes from the limit on (TC-C-27). If a list that was read before
+        would end the chain, by its tools or its hints, the list is read again (TC-C-13). Consent is
+        asked for once only.
         """
         # A cancelled chain asks no question.
         await anyio.lowlevel.checkpoint()
-        name, call = quoted(directive.tool), _call_key(directive)
+        name, call = json_string(directive.tool), _call_key(directive)
         if len(self.steps) >= self.limit:
             made = f"{len(self.steps)} calls were made, which is the limit"
             return Outcome.LIMIT_REACHED, f"{made}; {name} was not called"
-        end, tool = None, None
-        for mode in ("use", "refresh"):
+        tool = self.catalog.known(directive.tool)
+        if tool is None or not is_harmless(tool) or self._checked(directive, tool) is not None:
             with anyio.fail_after(self.call_timeout):
-                tools, kept = await read_tools(self.client, mode)
-            tool = next((tool for tool in tools if tool.name == directive.tool), None)
-            end = self._checked(directive, tool)
-            hints = tool and tool.annotations
-            harmless = hints and (hints.read_only_hint or hints.destructive_hint is False)
-            if not kept or (end is None and harmless):
-                break
-        if end is not None or tool is None:
+                tool = await self.catalog.read(self.client, directive.tool)
+        if tool is None:
+            return Outcome.UNKNOWN_TOOL, f"the server lists no tool {name}"
+        self.state = _Checking(directive, listed=True)
+        if (end := self._checked(directive, tool)) is not None:
             return end
         level, previous = len(self.steps) + 1, self.steps[-1].tool
         proposal = Proposal(tool, directive.arguments, level, previous, directive.title)
@@ -319,13 +299,14 @@ class _Chain:
         ask = getattr(self.consent, question, None)
         return ask is not None and bool(await ask(proposal))
 
-    def _checked(self, directive: Directive, tool: Tool | None) -> tuple[Outcome, str] | None:
+    def _checked(self, directive: Directive, tool: Tool) -> tuple[Outcome, str] | None:
         """Return how the chain ends because of the listed tool, or None if it goes on."""
-        name = quoted(directive.tool)
-        self.listed = tool is not None
-        if tool is None:
-            return Outcome.UNKNOWN_TOOL, f"the server lists no tool {name}"
-        problem = argument_problem(tool.input_schema, directive.arguments)
+        name = json_string(directive.tool)
+        problem = None
+        if self.validate:
+            problem = self.catalog.arguments.problem(
+                tool.name, tool.input_schema, directive.arguments
+            )
         if problem is not None:
             return Outcome.INVALID_ARGUMENTS, f"the directive to {name}: {problem}"
         if _call_key(directive) in self.made:
@@ -342,32 +323,54 @@ class _Chain:
             reason = "the time allowed for it ran out"
         elif isinstance(error, ValidationError):
             place = ".".join(map(str, error.errors()[0]["loc"]))
-            reason = f"what the server sent is not valid MCP, at {quoted(place)}"
+            reason = f"what the server sent is not valid MCP, at {json_string(place)}"
         else:
             # The message can come from the server. In quotes it does not look like our text.
-            reason = quoted(str(error) or type(error).__name__)
-        return self.ended(Outcome.FAILED, f"{self.doing} failed: {reason}", error)
+            reason = json_string(str(error) or type(error).__name__)
+        return self.ended(Outcome.FAILED, f"{self._doing()} failed: {reason}", error)
 
-    def cancelled(self, how: str) -> ChainResult:
+    def _doing(self) -> str:
+        """Return what is being done, for the message if it fails."""
+        match self.state:
+            case _Calling(directive):
+                return f"the call of {json_string(directive.tool)} (call {len(self.steps) + 1})"
+            case _Returned():
+                return f"on_step after the call of {json_string(self.steps[-1].tool)}"
+            case _Checking(directive):
+                return f"the check before the call of {json_string(directive.tool)}"
+        return "the start of the chain"
+
+    def cancelled(self) -> ChainResult:
+        """Return the result of a chain whose task was cancelled."""
         done = len(self.steps)
-        during = f"during the call of {quoted(self.started.tool)}" if self.started else ""
-        after = f"after {done} call{'' if done == 1 else 's'}"
-        return self.ended(Outcome.CANCELLED, f"{how} {during or after}")
+        when = f"after {done} call{'' if done == 1 else 's'}"
+        if isinstance(self.state, _Calling):
+            when = f"during the call of {json_string(self.state.directive.tool)}"
+        return self.ended(Outcome.CANCELLED, f"its task was cancelled {when}")
 
     def ended(self, outcome: Outcome, detail: str, error: Exception | None = None) -> ChainResult:
-        if self.complete:
+        """Return the result of the chain, which ends now."""
+        if self.state == _Returned(Absent()):
+            # Whatever happens after the last result does not change the outcome.
             outcome, detail = Outcome.COMPLETED, "the last result names no further tool"
-        return ChainResult(
-            self.chain_id,
-            outcome,
-            detail,
-            tuple(self.steps),
-            self.pending,
-            self.listed,
-            self.started if self.steps else None,
-            self.refused,
-            error,
-        )
+        steps = tuple(self.steps)
+        return ChainResult(self.chain_id, outcome, detail, steps, self._unfinished(detail), error)
+
+    def _unfinished(self, detail: str) -> FollowUp | None:
+        """Return the follow-up call that brought no result, if there is one."""
+        match self.state:
+            case _Calling(directive, refused) if self.steps:
+                status = FollowUpStatus.NOT_MADE if refused else FollowUpStatus.UNKNOWN
+                first = self.steps[0].tool
+                return FollowUp(directive.tool, directive.arguments, status, detail, first=first)
+            case _Returned(Found(directive)):
+                listed = False
+            case _Checking(directive, listed):
+                pass
+            case _:
+                return None
+        status = FollowUpStatus.NOT_MADE
+        return FollowUp(directive.tool, directive.arguments, status, detail, listed)
 
 
 async def _tell(listener: Callable[[Any], Any] | None, news: Step | Proposal) -> None:

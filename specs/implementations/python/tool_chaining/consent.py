@@ -55,17 +55,19 @@ def check_policy(consent: object) -> None:
         )
 
 
+def is_harmless(tool: Tool) -> bool:
+    """Return whether a tool is annotated as read-only or non-destructive; by default it is not."""
+    hints = tool.annotations
+    return hints is not None and (hints.read_only_hint is True or hints.destructive_hint is False)
+
+
 class FollowNonDestructive:
     """Allows only tools that are annotated as read-only or non-destructive (TC-C-21).
 
     Annotations are the server's own claims. Use this only for a server that the user or the host
-    trusts to describe its tools correctly. A tool without annotations counts as destructive, since
-    that is MCP's default.
+    trusts to describe its tools correctly.
     """
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether the tool is annotated as read-only or non-destructive."""
-        hints = proposal.tool.annotations
-        return hints is not None and (
-            hints.read_only_hint is True or hints.destructive_hint is False
-        )
+        return is_harmless(proposal.tool)

@@ -81,8 +81,6 @@ class Found:
     """The result carries a directive."""
 
     directive: Directive
-    deprecated_alias: bool
-    """Whether the server sent the deprecated alias `name`."""
 
 
 Reading = Absent | Malformed | Found
@@ -116,7 +114,7 @@ def read_directive(meta: object) -> Reading:
         return Malformed(f"{META_KEY} cannot be written as RFC 8785 has it: {error}")
     except RecursionError:
         pass  # It counts as well-formed: its arguments are too deep for this check.
-    return Found(directive, deprecated_alias="name" in value)
+    return Found(directive)
 
 
 def is_title(value: object) -> bool:

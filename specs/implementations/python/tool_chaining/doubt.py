@@ -1,7 +1,6 @@
 """Calls whose effect is unknown: no later chain makes one again without asking (TC-C-55)."""
 
 from typing import Final
-from weakref import finalize
 
 KEPT: Final = 1_000
 """Calls that are remembered at most; the oldest are forgotten first."""
@@ -33,16 +32,3 @@ class CallsInDoubt:
         """Forget one call whose effect is known now; equal calls that still run are kept."""
         if (left := self._calls.pop(call, 0) - 1) > 0:
             self._calls[call] = left
-
-
-_OF_CLIENT: Final[dict[int, CallsInDoubt]] = {}
-"""By the identity of a client, since an `mcp.Client` has no hash."""
-
-
-def calls_in_doubt(client: object) -> CallsInDoubt:
-    """Return the calls in doubt of a connected client; one object for the client's lifetime."""
-    kept = _OF_CLIENT.get(id(client))
-    if kept is None:
-        finalize(client, _OF_CLIENT.pop, id(client), None)
-        kept = _OF_CLIENT[id(client)] = CallsInDoubt()
-    return kept

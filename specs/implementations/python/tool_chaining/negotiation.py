@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tool_chaining.directive import IDENTIFIER
+from tool_chaining.directive import IDENTIFIER, SETTINGS
 
 NEGOTIATED_FROM: Final = "2026-07-28"
 """The first revision whose capabilities have `extensions`, on both sides and in every request."""
@@ -18,6 +18,18 @@ def has_declared(capabilities: object, revision: str) -> bool:
     """
     places = ["extensions"] if revision >= NEGOTIATED_FROM else ["extensions", "experimental"]
     return any(_are_settings(_member(_member(capabilities, at), IDENTIFIER)) for at in places)
+
+
+def advertised_in(result: Mapping[str, Any], *places: str) -> dict[str, Any]:
+    """Return a result with the extension in these members of its `capabilities` (TC-S-01).
+
+    The capabilities of 2025-11-25 have `experimental` and no `extensions`. So a server of that
+    revision advertises the extension in both.
+    """
+    capabilities = dict(result.get("capabilities") or {})
+    for at in places:
+        capabilities[at] = {**(capabilities.get(at) or {}), IDENTIFIER: SETTINGS}
+    return {**result, "capabilities": capabilities}
 
 
 def _are_settings(value: Any) -> bool:

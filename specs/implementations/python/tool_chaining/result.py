@@ -16,14 +16,14 @@ from tool_chaining.content import (
     without_next_step,
     words_a_directive,
 )
-from tool_chaining.directive import META_KEY, Directive
+from tool_chaining.directive import META_KEY
 
 
 class Outcome(StrEnum):
     """How a chain ended: the first row that applies of the table of outcomes (TC-C-27)."""
 
     CANCELLED = "cancelled"
-    """The caller stopped the chain; see `ChainStop`."""
+    """The task of the chain was cancelled."""
     FAILED = "failed"
     """A call returned no result, the tools could not be listed, or time ran out."""
     COMPLETED = "completed"
@@ -53,8 +53,6 @@ class Step:
     arguments: dict[str, Any]
     result: CallToolResult
     """The complete result. From an `mcp.Client` it is the same object that the client returned."""
-    deprecated_alias: bool = False
-    """Whether the directive that led to this call had `name` instead of `tool`."""
     title: str | None = None
     """The title of the directive that led to this call, for the user. Never for a model."""
 
@@ -81,10 +79,13 @@ NAME: Final = 128
 """Characters of a tool's name that are repeated at most; MCP allows no more."""
 
 
-def quoted(text: str) -> str:
-    """Return a server's text as a JSON string, cut, so that it does not look like our own text."""
-    cut = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
-    return json.dumps(cut, ensure_ascii=False)
+def json_string(text: str) -> str:
+    """Return a server's text as a JSON string, so that it does not look like our own text.
+
+    It has at most 128 characters between its quotes (TC-C-53).
+    """
+    shown = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
+    return json.dumps(shown, ensure_ascii=False)
 
 
 class FollowUpStatus(StrEnum):
@@ -111,7 +112,13 @@ class FollowUp:
     listed: bool = True
     """Whether the tool was found in the server's list. If not, a model is not told its name."""
     first: str = ""
-    """The first tool of the chain, if calling it again could make this call again."""
+    """The first tool of the chain, if a request of this call was sent. Calling that tool again
+    could make this call again."""
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether a request of this call was sent, or may have been."""
+        return self.status is FollowUpStatus.MADE or bool(self.first)
 
     def text_for_model(self, name: str | None = None) -> str:
         """Return a sentence about the call, for a model that knows the tool as `name` (TC-C-33).
@@ -125,7 +132,7 @@ class FollowUp:
                 "since this client has not found it in the server's list."
             )
         call = (
-            f"The server named a next step: the tool {quoted(name or self.tool)} with the "
+            f"The server named a next step: the tool {json_string(name or self.tool)} with the "
             f"arguments {json.dumps(self.arguments, ensure_ascii=False)}."
         )
         match self.status:
@@ -137,7 +144,7 @@ class FollowUp:
                 return (
                     f"{call} That call was started, and whether it took effect is not known: "
                     f"{self.detail}. Do not make it again before you know that it did not. Calling "
-                    f"{quoted(self.first)} again could make it again."
+                    f"{json_string(self.first)} again could make it again."
                 )
 
 
@@ -151,36 +158,23 @@ class ChainResult:
     """The outcome in one sentence, for people."""
     steps: tuple[Step, ...]
     """The calls that returned a result, in order."""
-    pending: Directive | None = None
-    """The directive that was not followed, if there is one."""
-    listed: bool = False
-    """Whether the tool of `pending` was found in the server's list."""
-    started: Directive | None = None
-    """The directive whose call was started and returned no result, if there is one."""
-    refused: bool = False
-    """Whether the server refused the call of `started` before it acted on it."""
+    unfinished: FollowUp | None = None
+    """The call that the last directive asked for, if it brought no result."""
     error: Exception | None = None
     """The exception that ended the chain, if there is one; see `raise_for_failure`."""
 
     def raise_for_failure(self) -> None:
-        """Raise `ChainFailed` if a call raised or time ran out; do nothing otherwise."""
+        """Raise `error` if a call raised or time ran out; do nothing otherwise."""
         if self.error is not None:
-            raise ChainFailed(self) from self.error
+            raise self.error
 
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
         """Each call that a directive asked for, in order, with its status."""
-        calls = [
+        made = [
             FollowUp(step.tool, step.arguments, FollowUpStatus.MADE, "") for step in self.steps[1:]
         ]
-        if (lost := self.started) is not None:
-            status = FollowUpStatus.NOT_MADE if self.refused else FollowUpStatus.UNKNOWN
-            first = self.steps[0].tool if self.steps else ""
-            calls.append(FollowUp(lost.tool, lost.arguments, status, self.detail, first=first))
-        if (left := self.pending) is not None:
-            status = FollowUpStatus.NOT_MADE
-            calls.append(FollowUp(left.tool, left.arguments, status, self.detail, self.listed))
-        return tuple(calls)
+        return (*made, *([self.unfinished] if self.unfinished else []))
 
     @property
     def content(self) -> list[ContentBlock]:
@@ -190,11 +184,12 @@ class ChainResult:
     def for_forwarding(self, step: Step) -> CallToolResult:
         """Return the result of one of the steps as it may be forwarded to another client.
 
-        If a call was started on its directive, the directive and the text that describes it are
-        left out, whether or not that call succeeded (TC-C-35). Otherwise it is unchanged.
+        If a call was made on its directive, or may have been, the directive and the text that
+        describes it are left out (TC-C-35). Otherwise it is unchanged.
         """
-        started = step.level < len(self.steps) or self.started is not None
-        return step.without_words() if started else step.result
+        left = self.unfinished
+        followed = step.level < len(self.steps) or (left is not None and left.was_sent)
+        return step.without_words() if followed else step.result
 
     def merged(self) -> CallToolResult:
         """Return the chain as one result, for the model or client that made one call.
@@ -236,17 +231,6 @@ class ChainResult:
         return first.model_copy(
             update={"content": content, "structured_content": structured, "is_error": is_error}
         )
-
-
-class ChainFailed(Exception):
-    """A call of the chain raised, or its time ran out; `__cause__` is the first exception.
-
-    `result` has every step that was completed before, so that nothing is lost (TC-C-24).
-    """
-
-    def __init__(self, result: ChainResult) -> None:
-        super().__init__(result.detail)
-        self.result = result
 
 
 def _for_model(result: CallToolResult) -> str:

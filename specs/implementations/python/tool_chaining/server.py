@@ -1,26 +1,21 @@
 """The server half: add a directive to a result, and check it before the result is sent."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp_types import (
-    INTERNAL_ERROR,
-    CallToolRequestParams,
-    CallToolResult,
-    ContentBlock,
-    TextContent,
-)
+from mcp_types import INTERNAL_ERROR, CallToolResult, ContentBlock, TextContent
 from opentelemetry.trace import get_current_span
+from pydantic import BaseModel
 
-from tool_chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
-from tool_chaining.negotiation import has_declared
-from tool_chaining.outgoing import DirectiveDropped, advertised_in, check_outgoing
+from tool_chaining.content import on_the_wire
+from tool_chaining.directive import META_KEY, Directive
+from tool_chaining.negotiation import advertised_in, has_declared
+from tool_chaining.outgoing import DirectiveDropped, OutgoingCheck
 from tool_chaining.provenance import read_provenance
+from tool_chaining.values import canonical
 
 
 def with_next_tool(
@@ -37,22 +32,25 @@ def with_next_tool(
     `result` is a text, content, or a whole result; the tool is annotated `-> CallToolResult`, not
     `-> str`. `title` tells the user why, in plain text of at most 200 characters on one line.
 
-    Raises ValueError if `tool` is empty, or `title` is empty or too long.
+    Raises ValueError if `tool` is empty, `title` is empty or too long, or `arguments` hold what
+    JSON cannot: NaN, infinity, half of a surrogate pair.
     """
     if isinstance(result, str):
         result = [TextContent(type="text", text=result)]
     if not isinstance(result, CallToolResult):
         result = CallToolResult(content=[*result])
     directive = Directive(tool=tool, arguments=dict(arguments or {}), title=title)
+    canonical(directive.arguments)
     return result.model_copy(
         update={"meta": {**(result.meta or {}), META_KEY: directive.to_wire()}}
     )
 
 
-class ToolChaining(Extension):
-    """The extension on a server: advertises it, and checks every directive before it is sent::
+def add_tool_chaining(server: MCPServer[Any], *, strict: bool = False) -> None:
+    """Add the extension to a server: advertise it, and check every directive before it is sent::
 
-        mcp = MCPServer("bank", extensions=[ToolChaining()])
+        mcp = MCPServer("bank")
+        add_tool_chaining(mcp)
 
     A wrong directive is a bug in the server: its tool is not listed or is hidden from models, its
     arguments are invalid or unknown, its form is wrong, or its result has no other content. It is
@@ -62,59 +60,55 @@ class ToolChaining(Extension):
     Every client gets directives, whether or not it declared the extension (TC-S-03). For a client
     that did not, the result also describes the next step to the model: in a text item, and in the
     structured content of a tool whose output schema has `nextStep` (`NextStep`).
+
+    Raises ValueError if the server has the extension already.
     """
+    if any(isinstance(each, ToolChainingMiddleware) for each in server.middleware):
+        raise ValueError(f"the server {server.name!r} has tool chaining already")
+    server.middleware.append(ToolChainingMiddleware(server, strict=strict))
 
-    identifier = IDENTIFIER
-    _server: MCPServer[Any]
 
-    def __init__(self, *, strict: bool = False) -> None:
+class ToolChainingMiddleware:
+    """What `add_tool_chaining` adds to a server: it sees each request and its result."""
+
+    def __init__(self, server: MCPServer[Any], *, strict: bool) -> None:
         self._strict = strict
+        self._check = OutgoingCheck(server.list_tools)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings for `server/discover`, and remember the server that calls this.
-
-        The SDK does not give an extension its server. But the server itself calls this method while
-        it is made. Raises RuntimeError if the caller is no `MCPServer`, or a second one.
-        """
-        server = sys._getframe(1).f_locals.get("self")
-        if not isinstance(server, MCPServer) or hasattr(self, "_server"):
-            raise RuntimeError("A ToolChaining is for one server: extensions=[ToolChaining()]")
-        self._server = server
-        server.middleware.append(self._advertise_on_initialize)
-        return SETTINGS
-
-    async def intercept_tool_call(
-        self,
-        params: CallToolRequestParams,
-        ctx: ServerRequestContext[Any, Any],
-        call_next: CallNext,
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Make the call, then check the directive of its result.
+        """Serve one request.
 
-        The OpenTelemetry span of the SDK for this call gets the chain id and the level.
-        Raises MCPError if a directive is dropped and `strict` is set.
+        The OpenTelemetry span of the SDK for a call gets the chain id and the level.
+        Raises MCPError if a directive is dropped and the server is `strict`.
         """
-        if (provenance := read_provenance(params.meta)) is not None:
+        if ctx.method == "tools/call":
+            return await self._call(ctx, call_next)
+        result = await call_next(ctx)
+        # The SDK has a place for extensions too, but it is read while a server is made, and nothing
+        # of it is sent with `initialize`.
+        if ctx.method == "server/discover" and isinstance(result, dict):
+            return advertised_in(result, "extensions")
+        if ctx.method == "initialize" and isinstance(result, dict):
+            return advertised_in(result, "extensions", "experimental")
+        return result
+
+    async def _call(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        params = ctx.params or {}
+        if (provenance := read_provenance(params.get("_meta"))) is not None:
             span = get_current_span()
             span.set_attribute("tool_chaining.chain_id", provenance.chain_id)
             span.set_attribute("tool_chaining.level", provenance.level)
+        result = await call_next(ctx)
+        if not isinstance(result, dict):
+            # Another middleware answered without the server.
+            result = on_the_wire(result) if isinstance(result, BaseModel) else {}
+        declared = has_declared(ctx.session.client_capabilities, ctx.protocol_version)
+        called = str(params.get("name"))
         try:
-            return await check_outgoing(
-                await call_next(ctx),
-                called=params.name,
-                listed=self._server.list_tools,
-                declared=has_declared(ctx.session.client_capabilities, ctx.protocol_version),
-                strict=self._strict,
-            )
+            return await self._check(result, called=called, declared=declared, strict=self._strict)
         except DirectiveDropped as problem:
             raise MCPError(code=INTERNAL_ERROR, message=str(problem)) from problem
-
-    async def _advertise_on_initialize(
-        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
-    ) -> HandlerResult:
-        """Add the extension to the result of `initialize`, where the SDK does not advertise it."""
-        result = await call_next(ctx)
-        if ctx.method != "initialize" or not isinstance(result, dict):
-            return result
-        capabilities = result.get("capabilities") or {}
-        return {**result, "capabilities": advertised_in(capabilities, "extensions", "experimental")}

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Any, TypeVar
 
-from mcp_types import DiscoverResult, InitializeResult, ServerCapabilities, Tool
+from mcp_types import CallToolResult, DiscoverResult, InitializeResult, InputRequiredResult, Tool
 from pydantic import BaseModel
 
 from tool_chaining.content import on_the_wire
-from tool_chaining.negotiation import has_declared
-from tool_chaining.outgoing import advertised_in, check_outgoing
+from tool_chaining.negotiation import advertised_in, has_declared
+from tool_chaining.outgoing import OutgoingCheck
 
 try:
     from fastmcp import FastMCP
@@ -20,7 +20,7 @@ except ImportError as error:
 
 
 class ToolChainingMiddleware(Middleware):
-    """Advertises the extension and checks every outgoing directive, as `ToolChaining` does::
+    """Advertises the extension and checks every outgoing directive, as `add_tool_chaining` does::
 
         mcp.add_middleware(ToolChainingMiddleware())
 
@@ -28,6 +28,10 @@ class ToolChainingMiddleware(Middleware):
     `ToolResult(text, meta={"nextTool": {"tool": "open_return", "arguments": {"order": order}}})`.
     If servers are mounted in one another, add it to the outermost server only.
     """
+
+    def __init__(self) -> None:
+        self._checks: dict[int, OutgoingCheck] = {}
+        """By the identity of the server; FastMCP says which one with each call."""
 
     async def on_initialize(self, context: Any, call_next: Any) -> InitializeResult | None:
         """Advertise on 2025-11-25."""
@@ -43,18 +47,20 @@ class ToolChainingMiddleware(Middleware):
         """Make the call, then check the directive of its result."""
         result: ToolResult = await call_next(context)
         interim = result.input_required if isinstance(result, InputRequiredToolResult) else None
-        wire = interim or result.to_mcp_result()
-        if not isinstance(wire, BaseModel):
+        sent = interim or result.to_mcp_result()
+        if not isinstance(sent, BaseModel):
             return result  # Content alone carries no directive.
         server, request = context.fastmcp_context.fastmcp, context.fastmcp_context.request_context
-        out: Any = await check_outgoing(
-            wire,
+        check = self._checks.setdefault(id(server), OutgoingCheck(partial(_listed, server)))
+        out = await check(
+            on_the_wire(sent),
             called=context.message.name,
-            listed=partial(_listed, server),
             declared=request is not None
             and has_declared(request.session.client_capabilities, request.protocol_version),
         )
-        return InputRequiredToolResult(out) if interim else ToolResult.from_mcp_result(out)
+        if interim:
+            return InputRequiredToolResult(InputRequiredResult.model_validate(out))
+        return ToolResult.from_mcp_result(CallToolResult.model_validate(out))
 
 
 async def _listed(server: FastMCP[Any]) -> list[Tool]:
@@ -66,5 +72,4 @@ _Greeting = TypeVar("_Greeting", InitializeResult, DiscoverResult)
 
 
 def _advertising(greeting: _Greeting, *places: str) -> _Greeting:
-    wire = advertised_in(on_the_wire(greeting.capabilities), *places)
-    return greeting.model_copy(update={"capabilities": ServerCapabilities.model_validate(wire)})
+    return type(greeting).model_validate(advertised_in(on_the_wire(greeting), *places))

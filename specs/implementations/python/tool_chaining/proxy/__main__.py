@@ -4,16 +4,22 @@ import sys
 
 from tool_chaining.proxy import NAME
 
+NEEDED = ("typer", "mcp")
+"""What the extra `proxy` brings, or needs in a newer version."""
+
 
 def main() -> None:
-    """Run the command, or say in one line which package it lacks."""
+    """Run the command, or say in one line what has to be installed."""
     try:
-        from tool_chaining.proxy.cli import main as run
-    except ModuleNotFoundError as error:
-        if error.name != "typer":
+        from tool_chaining.proxy.cli import app
+
+        app()
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in NEEDED:
             raise
-        sys.exit(f"{NAME} needs typer: pip install 'mcp-tool-chaining[proxy]'")
-    run()
+        words = f"{NAME} needs {' and '.join(NEEDED)}: pip install 'mcp-tool-chaining[proxy]'"
+        print(words, file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -203,17 +203,3 @@ def _server(
 def _refuse(problem: str) -> NoReturn:
     print(f"{NAME}: {problem}", file=sys.stderr)
     raise typer.Exit(2)
-
-
-def main() -> None:
-    """Run the command."""
-    try:
-        app()
-    except ImportError as error:
-        from tool_chaining.needed_sdk import upgrade_message
-
-        needed = upgrade_message(error)
-        if needed is None:
-            raise
-        print(f"{NAME}: {needed}", file=sys.stderr)
-        sys.exit(2)
