@@ -369,7 +369,7 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
                 "tool": step.tool,
                 "arguments": step.arguments,
                 "title": step.title,
-                "result": result.for_forwarding(step).model_dump(
+                "result": step.without_words().model_dump(
                     mode="json", by_alias=True, exclude_none=True
                 ),
             }

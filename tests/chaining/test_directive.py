@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from mcp.types import CallToolResult, TextContent
-from pydantic import ValidationError
 
 from tool_chaining import (
     IDENTIFIER,
@@ -41,7 +40,7 @@ def test_a_directive_goes_on_a_text_on_content_or_on_a_whole_result() -> None:
     ("tool", "title"), [("", None), (None, None), (5, None), ("t", ""), ("t", "x" * 201)]
 )
 def test_with_next_tool_refuses_what_is_no_directive(tool: Any, title: Any) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValueError, match="nextTool"):
         with_next_tool(CallToolResult(content=[]), tool, title=title)
 
 

@@ -55,11 +55,10 @@ async def test_a_chain_is_one_result() -> None:
 
     assert chain.outcome is Outcome.DECLINED
     assert fates(chain) == [("b", "made"), ("burn", "not_made")]
-    # What was not called is still handed on by the chain itself, and by no merged result.
-    assert texts(chain) == ["a", "b", "call the next one"]
-    assert [chain.for_forwarding(step).structured_content for step in chain.steps] == [
+    assert texts(chain) == ["a", "b"]
+    assert [step.without_words().structured_content for step in chain.steps] == [
         {"by": "a"},
-        {"by": "b", "nextStep": {"tool": "burn"}},
+        {"by": "b"},
     ]
     merged = chain.merged()
     assert texts(merged)[:-1] == ["a", "b"]

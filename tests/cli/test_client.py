@@ -44,11 +44,11 @@ def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
     assert called.code == 1
     chain = json.loads(called.out)
     assert chain["outcome"] == "limit_reached"
-    assert chain["pending"] == {"tool": "count", "arguments": {"number": 3}}
+    count = {"tool": "count", "arguments": {"number": 3}, "status": "not_made"}
+    assert chain["unfinished"] == count
     first, second = chain["steps"]
-    # What a call was started on is not said a second time; what is pending still is.
-    assert "nextTool" not in first["result"].get("_meta", {})
-    assert second["result"]["_meta"]["nextTool"] == chain["pending"]
+    # A directive is not said twice.
+    assert "nextTool" not in str([first["result"], second["result"]])
     assert (second["level"], second["tool"], second["arguments"]) == (2, "count", {"number": 2})
     assert second["result"]["content"][0]["text"] == "That makes 2."
     assert "1. count" in called.err
@@ -139,7 +139,7 @@ def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli) -> None:
     assert chain["outcome"] == "failed"
     assert "the time allowed" in chain["detail"]
     assert [step["tool"] for step in chain["steps"]] == ["begin"]
-    assert chain["started"] == {"tool": "cut", "arguments": {}, "title": "Cut it"}
+    assert chain["unfinished"] == {"tool": "cut", "arguments": {}, "status": "unknown"}
     assert "nextTool" not in str(chain["steps"])
     assert "Whether cut took effect is not known." in failed.err
     assert "Traceback" not in failed.err

@@ -113,7 +113,7 @@ def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cl
     [
         ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
         ("no_list", 2, "The server's list of tools is not valid MCP: see tools in it."),
-        ("pages", 2, "the server's tools have more than 4,000,000 characters."),
+        ("pages", 2, "the server lists more than 10,000 tools"),
         ("listless", 2, "The server did not list its tools within 0.5 s."),
         ("mute", 2, "it did not answer within 1 s"),
     ],

@@ -15,7 +15,7 @@ from mcp import MCPError
 from mcp.types import ElicitResult
 
 from tool_chaining import IDENTIFIER
-from tool_chaining.arguments import argument_problem
+from tool_chaining.arguments import ArgumentCheck
 
 from ..kit.bank import (
     SECRET,
@@ -67,7 +67,7 @@ async def test_requests_run_in_order_and_their_results_are_a_list(world: World, 
     whole["params"]["_meta"] = {IDENTIFIER: {"chainId": "made-up", "level": 4}}
     async with world.customer(mode=mode) as me:
         (tool,) = [one for one in (await me.client.list_tools()).tools if one.name == MULTIPLEX]
-        assert argument_problem(tool.input_schema, {"tools": [whole]}) is None
+        assert ArgumentCheck().problem("", tool.input_schema, {"tools": [whole]}) is None
         result = await multiplex(
             me,
             whole,

@@ -16,6 +16,9 @@ from tool_chaining.negotiation import NEGOTIATED_FROM
 MAX_PAGES: Final = 100
 """Pages of `tools/list` that are read at most, so that an endless list does not block a chain."""
 
+MAX_TOOLS: Final = 10_000
+"""Tools that are read at most, so that a long list does not fill the memory."""
+
 WITHOUT_TTL: Final = 60.0
 """Seconds that a list of 2025-11-25 is used. Later revisions say it in the list, by `ttlMs`."""
 
@@ -39,7 +42,7 @@ class Catalog:
     async def read(self, client: ToolCaller, name: str) -> Tool | None:
         """Read the server's list now, and return the tool `name`; None if it is not listed.
 
-        Raises what `list_tools` raises, and ValueError if it returns no tool list.
+        Raises what `list_tools` raises, and ValueError if it returns no list, or too many tools.
         """
         began = anyio.current_time()
         tools, seconds = await _read_list(client)
@@ -69,6 +72,8 @@ async def _read_list(client: ToolCaller) -> tuple[list[Tool], float]:
         returned = await awaited(list_tools(cursor=cursor, **options), "list_tools")
         page = read_as(ListToolsResult, returned, "list_tools")
         tools += page.tools
+        if len(tools) > MAX_TOOLS:
+            raise ValueError(f"the server lists more than {MAX_TOOLS:,} tools")
         if not is_old:
             seconds = min(seconds, page.ttl_ms / 1000)
         cursor = page.next_cursor

@@ -206,7 +206,7 @@ class _Chain:
     """What is happening now; None before the first call."""
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
-        directive = Directive.model_construct(tool=name, arguments=arguments)
+        directive = Directive(name, arguments)
         # A cancelled chain must not send a request. A client may send one before its first await.
         await anyio.lowlevel.checkpoint()
         while True:

@@ -1,10 +1,8 @@
 """The directive in `_meta.nextTool`, and how to read it (TC-D-01 to TC-D-19)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tool_chaining.values import canonical
 
@@ -26,36 +24,31 @@ MAX_TITLE: Final = 200
 """Characters of a directive's `title` at most."""
 
 
-class Directive(BaseModel):
+@dataclass(frozen=True)
+class Directive:
     """Call `tool` next, with exactly `arguments`.
 
-    Types are strict (TC-C-08), and unknown members are ignored (TC-D-05). If `tool` is absent,
-    `name` is read in its place (TC-D-06): early servers send that deprecated alias. It is never
-    sent.
+    Raises ValueError if it is malformed (TC-D-01).
     """
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
-
-    tool: str = Field(min_length=1)
+    tool: str
     """The exact name of a tool on the server that sent the result."""
 
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
     """The complete arguments; absent means `{}` (TC-C-06)."""
 
-    title: str | None = Field(default=None, min_length=1, max_length=MAX_TITLE)
+    title: str | None = None
     """The server's text for the user about this step. Never for a model (TC-C-40)."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_alias(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping) or "name" not in value:
-            return value
-        if "tool" not in value:
-            return {**value, "tool": value["name"]}
-        # If `tool` is not a string, the check of its type reports that.
-        if isinstance(value["tool"], str) and value["tool"] != value["name"]:
-            raise ValueError("both 'tool' and its deprecated alias 'name' are present, and differ")
-        return value
+    def __post_init__(self) -> None:
+        if not isinstance(self.tool, str):
+            raise ValueError(f"{META_KEY}.tool: must be a string")
+        if not self.tool:
+            raise ValueError(f"{META_KEY}.tool: must not be empty")
+        if not isinstance(self.arguments, dict):
+            raise ValueError(f"{META_KEY}.arguments: must be an object")
+        if self.title is not None and not is_title(self.title):
+            raise ValueError(f"{META_KEY}.title: must be a text of 1 to {MAX_TITLE} characters")
 
     def to_wire(self) -> dict[str, Any]:
         """Return the directive as the JSON value of `_meta.nextTool`."""
@@ -102,16 +95,19 @@ def read_directive(meta: object) -> Reading:
     value = meta[META_KEY]
     if not isinstance(value, Mapping):
         return Malformed(f"{META_KEY} must be an object")
-    usable = dict(value)
-    if not is_title(value.get("title")):
-        usable.pop("title", None)
+    if "tool" not in value and "name" not in value:
+        return Malformed(f"{META_KEY}.tool: is missing")
+    # Early servers send `name` in place of `tool` (TC-D-06).
+    tool, title = value.get("tool", value.get("name")), value.get("title")
     try:
-        directive = Directive.model_validate(usable)
+        directive = Directive(tool, value.get("arguments", {}), title if is_title(title) else None)
+        if value.get("name", tool) != tool:
+            raise ValueError(
+                f"{META_KEY}: both 'tool' and its deprecated alias 'name' are present, and differ"
+            )
         canonical(dict(value))
-    except ValidationError as error:
-        return Malformed(_explain(error))
     except ValueError as error:
-        return Malformed(f"{META_KEY} cannot be written as RFC 8785 has it: {error}")
+        return Malformed(str(error))
     except RecursionError:
         pass  # It counts as well-formed: its arguments are too deep for this check.
     return Found(directive)
@@ -120,19 +116,3 @@ def read_directive(meta: object) -> Reading:
 def is_title(value: object) -> bool:
     """Return whether a value is a valid `title` of a directive; others are ignored (TC-D-05)."""
     return isinstance(value, str) and 1 <= len(value) <= MAX_TITLE
-
-
-def _explain(error: ValidationError) -> str:
-    """Return the first problem in one line, with its place and without the value."""
-    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    words = _RULES.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
-    return f"{'.'.join([META_KEY, *map(str, problem['loc'])])}: {words}"
-
-
-_RULES: Final = {
-    "missing": "is missing",
-    "string_type": "must be a string",
-    "string_too_short": "must not be empty",
-    "dict_type": "must be an object",
-}
-"""What is wrong with a member, by pydantic's type of the error."""

@@ -112,13 +112,7 @@ class FollowUp:
     listed: bool = True
     """Whether the tool was found in the server's list. If not, a model is not told its name."""
     first: str = ""
-    """The first tool of the chain, if a request of this call was sent. Calling that tool again
-    could make this call again."""
-
-    @property
-    def was_sent(self) -> bool:
-        """Whether a request of this call was sent, or may have been."""
-        return self.status is FollowUpStatus.MADE or bool(self.first)
+    """The first tool of the chain, if calling it again could make this call again."""
 
     def text_for_model(self, name: str | None = None) -> str:
         """Return a sentence about the call, for a model that knows the tool as `name` (TC-C-33).
@@ -178,18 +172,8 @@ class ChainResult:
 
     @property
     def content(self) -> list[ContentBlock]:
-        """The content of all steps in order, so that nothing for the user is lost (TC-C-24)."""
-        return [block for step in self.steps for block in self.for_forwarding(step).content]
-
-    def for_forwarding(self, step: Step) -> CallToolResult:
-        """Return the result of one of the steps as it may be forwarded to another client.
-
-        If a call was made on its directive, or may have been, the directive and the text that
-        describes it are left out (TC-C-35). Otherwise it is unchanged.
-        """
-        left = self.unfinished
-        followed = step.level < len(self.steps) or (left is not None and left.was_sent)
-        return step.without_words() if followed else step.result
+        """The content of all steps in order, without the words (TC-C-24, TC-C-35)."""
+        return [block for step in self.steps for block in step.without_words().content]
 
     def merged(self) -> CallToolResult:
         """Return the chain as one result, for the model or client that made one call.

@@ -12,6 +12,7 @@ import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_REQUEST
+from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -82,6 +83,8 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, options: ProxyOptions, chosen: HttpOptions) -> None:
         self._callers = Callers(options, chosen)
+        # The SDK's streams would end before the running requests are answered.
+        AppStatus.enable_automatic_graceful_drain = False
         super().__init__(
             uvicorn.Config(
                 http_app(options, chosen, self._callers),
