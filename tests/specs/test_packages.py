@@ -28,6 +28,8 @@ EDITED = {
     "version": "7.8.9",
     "Repository": "https://github.com/somebody/chains",
     "npm": "@somebody/chains",
+    "library": "somebodys-chains",
+    "suite": "somebodys-suite",
 }
 
 
@@ -82,8 +84,9 @@ def test_no_old_name_owner_or_version_is_left_in_what_is_published(renamed: Path
     project, npm = about["project"], about["tool"]["packages"]["npm"]
     name, version = re.escape(project["name"]), re.escape(project["version"])
     owner = project["urls"]["Repository"].split("/")[3]
+    library = about["tool"]["packages"]["library"]
     old = re.compile(  # The command keeps its name, and `tool-chaining` alone is the extension.
-        rf"""\b{owner}["/]|["/]{name}(?!" =)\b|\b{version}\b|["']{npm}(/|",?$)""",
+        rf"""\b{owner}["/]|["/]{name}(?!" =)\b|\b{version}\b|["']{npm}(/|",?$)|["']{library}["[]""",
         re.MULTILINE,
     )
     files = made(renamed)
@@ -117,28 +120,43 @@ def test_the_entry_of_the_registry_meets_its_schema() -> None:
     assert not schema.is_valid(entry | {"description": "long " * 21})
 
 
+PARTS = {
+    ".": ("other_bank", "banking_server/data/accounts.yaml"),
+    "specs/implementations/python": ("somebodys_chains", "tool_chaining/py.typed"),
+    "specs/conformance": (
+        "somebodys_suite",
+        "tool_chaining_conformance/specs/conformance/client/chain.yaml",
+    ),
+}
+
+
 @pytest.mark.ci
-def test_no_package_of_npm_gets_into_the_distributions(renamed: Path) -> None:
+def test_each_distribution_has_its_data_and_nothing_of_npm(renamed: Path) -> None:
     installed = renamed / NPM / "node_modules" / "ajv"
     installed.mkdir(parents=True)
     (installed / "index.js").touch()
-    run(renamed, sys.executable, "-m", "hatchling", "build")
-    [wheel] = renamed.glob("dist/*.whl")
-    carried = set(ZipFile(wheel).namelist())
-    assert not [name for name in carried if "node_modules" in name]
-    left_out = {"examples", "implementations", "upstream"}
-    specs = [path.relative_to(SPECS) for path in SPECS.rglob("*") if path.is_file()]
-    packed = "banking_server/packaged/specs/"
-    assert {name for name in carried if name.startswith(packed)} == {
-        f"{packed}{path.as_posix()}" for path in specs if path.parts[0] not in left_out
-    }
-    views = [path for path in (ROOT / "banking_server/tools/views").iterdir() if path.is_file()]
-    assert {path.relative_to(ROOT).as_posix() for path in views} <= carried
-    [source] = renamed.glob("dist/*.tar.gz")
-    with tarfile.open(source) as archive:
-        names = archive.getnames()
-    assert not [name for name in names if "node_modules" in name]
-    assert [name for name in names if name.endswith("typescript/src/client.ts")]
+    for part, (name, data) in PARTS.items():
+        run(renamed / part, sys.executable, "-m", "hatchling", "build", "--target", "wheel")
+        [wheel] = (renamed / part).glob("dist/*.whl")
+        carried = set(ZipFile(wheel).namelist())
+        assert wheel.name.startswith(f"{name}-7.8.9-")
+        assert data in carried
+        assert not [name for name in carried if "node_modules" in name]
+        if part == ".":
+            views = (ROOT / "banking_server/tools/views").iterdir()
+            assert {
+                path.relative_to(ROOT).as_posix() for path in views if path.is_file()
+            } <= carried
+
+
+@pytest.mark.quick
+def test_what_is_published_needs_the_other_parts_in_the_same_version(renamed: Path) -> None:
+    names = runpy.run_path(str(renamed / PACKAGES / "names.py"))["made"]
+    needed = tomllib.loads(names(published=True)[renamed / "pyproject.toml"])["project"]
+    assert needed["dependencies"][:2] == [
+        "somebodys-chains[proxy]==7.8.9",
+        "somebodys-suite==7.8.9",
+    ]
 
 
 @pytest.mark.nightly
@@ -158,9 +176,8 @@ def test_the_release_builds_what_it_publishes(renamed: Path) -> None:
             folder = renamed / step.get("working-directory", "")
             run(folder, "bash", "-eo", "pipefail", "-c", step["run"])
     assert {path.name for path in renamed.glob("dist/*/*")} == {
-        "other_bank-7.8.9-py3-none-any.whl",
-        "other_bank-7.8.9.tar.gz",
-        "other_bank-7.8.9.mcpb",
+        *(f"{name}-7.8.9-py3-none-any.whl" for name, _ in PARTS.values()),
+        "Other.Bank-7.8.9.mcpb",
         "somebody-chains-7.8.9.tgz",
     }
     with tarfile.open(renamed / "dist" / "npm" / "somebody-chains-7.8.9.tgz") as archive:

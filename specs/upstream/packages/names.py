@@ -1,9 +1,10 @@
 """Write the version, the names and the owner into every file that has to repeat them.
 
-    python specs/upstream/packages/names.py
+    python specs/upstream/packages/names.py [--published]
 
-They stand in `pyproject.toml` alone: the version and the name on PyPI in `[project]`, the owner in
-`[project.urls]`, the name on npm in `[tool.packages]`.
+They stand in `pyproject.toml` alone: the version and the bank's name on PyPI in `[project]`, the
+owner in `[project.urls]`, the other names in `[tool.packages]`. With `--published`, the bank needs
+the two other parts in this version; without it, from the folders of the checkout.
 """
 
 import json
@@ -16,21 +17,23 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 HERE = ROOT / "specs" / "upstream" / "packages"
 NPM = ROOT / "specs" / "implementations" / "typescript"
+LIBRARY = ROOT / "specs" / "implementations" / "python"
+SUITE = ROOT / "specs" / "conformance"
 
 SCRIPTS = "[project.scripts]\n"
 IMPORTED = re.compile(r"(?<=from ')(?!@modelcontextprotocol/)[^']+(?=/(client|server)')")
 """The name of the npm package where a program imports one of its halves."""
 
 BUNDLE = """\
-# Made by names.py. The wheel lies beside this file when the bundle is packed.
+# Made by names.py. The wheels lie beside this file when the bundle is packed.
 [project]
 name = "{name}-bundle"
 version = "{version}"
 requires-python = "{python}"
-dependencies = ["{name}"]
+dependencies = {names}
 
 [tool.uv.sources]
-"{name}" = {{ path = "{wheel}" }}
+{sources}
 """
 
 
@@ -54,14 +57,26 @@ def with_own_command(pyproject: str, project: Any) -> str:
     return pyproject.replace(SCRIPTS, f'{SCRIPTS}"{name}" = "{target}"\n')
 
 
-def made() -> dict[Path, str]:
+def with_value(text: str, key: str, value: str) -> str:
+    """Return a TOML or Python file with another text for `key`, at the start of a line."""
+    return re.sub(f'(?m)^{key} = ".*"$', f'{key} = "{value}"', text, count=1)
+
+
+def requirement(part: str, extras: str, folder: Path, version: str | None) -> str:
+    """Return how the bank requires a part: from its folder, or in a published version."""
+    where = f" @ {{root:uri}}/{folder.relative_to(ROOT).as_posix()}"
+    return f"{part}{extras}{where if version is None else f'=={version}'}"
+
+
+def made(*, published: bool = False) -> dict[Path, str]:
     """Return what each file has to hold.
 
     Raises SystemExit if the owner cannot be read, or the version is no version of npm.
     """
     pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
     about = tomllib.loads(pyproject)
-    project, npm = about["project"], about["tool"]["packages"]["npm"]
+    project, others = about["project"], about["tool"]["packages"]
+    npm, library, suite = others["npm"], others["library"], others["suite"]
     name, version, license_ = project["name"], project["version"], project["license"]
     python, repository = project["requires-python"], project["urls"]["Repository"]
     found = re.fullmatch(r"https://github\.com/([^/]+)/[^/]+", repository)
@@ -71,7 +86,35 @@ def made() -> dict[Path, str]:
     if re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", version, re.ASCII) is None:
         sys.exit(f"The version is {version}; it has to be three numbers, such as 1.2.3, for npm.")
     registered = f"io.github.{owner}/{name}"
-    wheel = f"{re.sub('[-_.]+', '_', name).lower()}-{version}-py3-none-any.whl"
+    wheels = {
+        part: f"{re.sub('[-_.]+', '_', part).lower()}-{version}-py3-none-any.whl"
+        for part in (name, library, suite)
+    }
+    required = version if published else None
+    lines = [
+        requirement(library, "[proxy]", LIBRARY, required),
+        requirement(suite, "", SUITE, required),
+    ]
+    pyproject = re.sub(
+        r'(?<=  # From this checkout\.)(.*\n)    ".*",\n    ".*",\n',
+        lambda found: found[1] + "".join(f'    "{line}",\n' for line in lines),
+        pyproject,
+    )
+    parts = {}
+    for part, folder, package in (
+        (library, LIBRARY, "tool_chaining"),
+        (suite, SUITE, "tool_chaining_conformance"),
+    ):
+        text = (folder / "pyproject.toml").read_text("utf-8")
+        for key, value in (("name", part), ("version", version), ("Repository", repository)):
+            text = with_value(text, key, value)
+        parts[folder / "pyproject.toml"] = text
+        init = folder / package / "__init__.py"
+        parts[init] = with_value(init.read_text("utf-8"), "__version__", version)
+    command = LIBRARY / "tool_chaining" / "proxy" / "__main__.py"
+    parts[command] = re.sub(
+        r"(?<=pip install ')[^\[]+(?=\[proxy\])", library, command.read_text("utf-8")
+    )
 
     code = (ROOT / "banking_server" / "__init__.py").read_text("utf-8")
     readme = (ROOT / "README.md").read_text("utf-8")
@@ -94,14 +137,19 @@ def made() -> dict[Path, str]:
     lock["packages"][""] |= {"name": npm, "version": version, "license": license_}
     return {
         ROOT / "pyproject.toml": with_own_command(pyproject, project),
-        ROOT / "banking_server" / "__init__.py": re.sub(
-            '(?<=__version__ = ").+(?=")', version, code
-        ),
+        ROOT / "banking_server" / "__init__.py": with_value(code, "__version__", version),
+        **parts,
         ROOT / "README.md": re.sub(r"(?<=<!-- mcp-name: )\S+", registered, readme),
         HERE / "server.json": written(entry),
         HERE / "bundle" / "manifest.json": written(manifest),
         HERE / "bundle" / "pyproject.toml": BUNDLE.format(
-            name=name, version=version, python=python, wheel=wheel
+            name=name,
+            version=version,
+            python=python,
+            names=json.dumps([*wheels]),
+            sources="\n".join(
+                f'"{part}" = {{ path = "{wheel}" }}' for part, wheel in wheels.items()
+            ),
         ),
         NPM / "package.json": written(package),
         NPM / "package-lock.json": written(lock),
@@ -110,6 +158,6 @@ def made() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for path, text in made().items():
+    for path, text in made(published=sys.argv[1:] == ["--published"]).items():
         path.write_text(text, "utf-8")
         print(path.relative_to(ROOT))

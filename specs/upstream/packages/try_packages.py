@@ -1,4 +1,4 @@
-"""Use the packages as their receivers do: the wheel by the registry's entry, the bundle in a host.
+"""Use the packages as their receivers do: the wheels by the registry's entry, the bundle in a host.
 
     python specs/upstream/packages/try_packages.py
 
@@ -54,17 +54,23 @@ async def sees_the_locked_account(server: StdioServerParameters) -> None:
 
 def tried(folder: Path) -> None:
     """Build, pack and start both in the folder."""
-    run("uv", "build", "--wheel", "--out-dir", folder / "dist", HERE.parents[2], cwd=folder)
-    [wheel] = folder.glob("dist/*.whl")
+    checkout = folder / "checkout"
+    left_out = shutil.ignore_patterns(".*", "node_modules", "__pycache__", "dist")
+    shutil.copytree(HERE.parents[2], checkout, ignore=left_out)
+    names = checkout / HERE.relative_to(HERE.parents[2]) / "names.py"
+    run(sys.executable, names, "--published", cwd=checkout)
+    for part in (".", "specs/implementations/python", "specs/conformance"):
+        run("uv", "build", "--wheel", "--out-dir", folder / "dist", checkout / part, cwd=folder)
     [package] = json.loads((HERE / "server.json").read_text("utf-8"))["packages"]
     # As `uvx` does it with the name alone, once the wheel is published.
-    command = ["--from", str(wheel), package["identifier"]]
+    command = ["--find-links", str(folder / "dist"), package["identifier"]]
     env = {**os.environ, "BANKING_DATABASE": str(folder / "registry" / "bank.db")}
     registry = StdioServerParameters(command=package["runtimeHint"], args=command, env=env)
     anyio.run(sees_the_locked_account, registry)
 
     shutil.copytree(HERE / "bundle", folder / "bundle")
-    shutil.copy(wheel, folder / "bundle")
+    for wheel in folder.glob("dist/*.whl"):
+        shutil.copy(wheel, folder / "bundle")
     run("npm", "install", "--ignore-scripts", "--prefix", folder, MCPB, cwd=folder)
     mcpb = folder / "node_modules" / ".bin" / "mcpb"
     run(mcpb, "validate", folder / "bundle" / "manifest.json", cwd=folder)
