@@ -33,6 +33,7 @@ def test_the_front_page_has_no_more_than_150_lines() -> None:
     ("page", "marker", "file"),
     [
         (README, "in orders.py", EXAMPLES / "orders.py"),
+        (LIBRARY, "orders.py", EXAMPLES / "orders.py"),
         (LIBRARY, "client.py", EXAMPLES / "client.py"),
         (CODE, "in next_steps.py", ROOT / "banking_server" / "tools" / "next_steps.py"),
     ],

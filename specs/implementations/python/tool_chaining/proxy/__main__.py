@@ -17,8 +17,8 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in NEEDED:
             raise
-        words = f"{NAME} needs {' and '.join(NEEDED)}: pip install 'mcp-tool-chaining[proxy]'"
-        print(words, file=sys.stderr)
+        package = "pip install 'mcp-tool-chaining[proxy]'"
+        print(f"{NAME} needs {error.name} as its extra brings it: {package}", file=sys.stderr)
         sys.exit(2)
 
 
