@@ -12,14 +12,14 @@ from banking_server.server.settings import Settings
 from tool_chaining.proxy import TOKEN_VARIABLE
 from tool_chaining.proxy import cli as proxy
 from tool_chaining_conformance import cli as suite
-from tool_chaining_conformance.target import http
+from tool_chaining_conformance import names
 
 PROGRAMS = {
     "banking-server": bank.app,
     "tool-chaining-proxy": proxy.app,
     "tool-chaining-conformance": suite.app,
 }
-TOKENS = {bank.client.TOKEN_VARIABLE, TOKEN_VARIABLE, http.TOKEN_VARIABLE}
+TOKENS = {bank.client.TOKEN_VARIABLE, TOKEN_VARIABLE, names.TOKEN_VARIABLE}
 
 
 def commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:

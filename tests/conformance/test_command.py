@@ -257,7 +257,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint
 
 def test_what_ends_a_run_before_its_time() -> None:
     def ends(error: BaseException) -> Ended:
-        with mock.patch("tool_chaining_conformance.cli.run_server", side_effect=error):
+        with mock.patch("tool_chaining_conformance.commands.run_server", side_effect=error):
             return suite("server", "--", "x")
 
     assert ends(KeyboardInterrupt()) == Ended(130, "", "")

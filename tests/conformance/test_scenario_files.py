@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tool_chaining_conformance.scenario_file import ScenarioError
+from tool_chaining_conformance.errors import ScenarioError
 from tool_chaining_conformance.server.scenario import load_server_scenario
 
 from .support import ONE_STEP, SHOP

@@ -2,6 +2,9 @@
 
 from typing import Any, Final
 
+TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value
+"""The environment variable of the token for a server."""
+
 IDENTIFIER: Final = "com.example/tool-chaining"
 """The extension's identifier; it is provisional."""
 

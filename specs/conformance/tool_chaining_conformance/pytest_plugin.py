@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tool_chaining_conformance.cli import read_scenarios, server_target
+from tool_chaining_conformance.commands import read_scenarios, server_target
+from tool_chaining_conformance.errors import ScenarioError
 from tool_chaining_conformance.report.judgement import Status
 from tool_chaining_conformance.report.junit import failure_text
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.requirements import checks_of
-from tool_chaining_conformance.scenario_file import ScenarioError
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.target.era import Era
 
@@ -50,7 +50,7 @@ def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
     url = server if server.startswith(("http://", "https://")) else None
     scenarios = read_scenarios([Path(file) for file in files], over_http=url is not None)
     redaction, checks = Redaction(), frozenset(check.id for check in checks_of("server"))
-    target = server_target(url, None if url else shlex.split(server), None, 30.0, redaction)
+    target = server_target(url, () if url else shlex.split(server), (), 30.0, redaction)
 
     @cache
     def judge() -> Report:

@@ -7,6 +7,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from tool_chaining_conformance.errors import ScenarioError
 from tool_chaining_conformance.target.era import Era
 
 Json = dict[str, Any]
@@ -33,10 +34,6 @@ SeveralDistinct = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_
 """At least one, and none of them twice."""
 Eras = SeveralDistinct[Era]
 SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
-
-
-class ScenarioError(Exception):
-    """A file cannot be used. The message names the file, the place and the error."""
 
 
 class _Twice(Exception):

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tool_chaining_conformance.errors import ScenarioError
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.report.redaction import Redaction
-from tool_chaining_conformance.scenario_file import ScenarioError
 from tool_chaining_conformance.server.scenario import Capture, ServerScenario
 from tool_chaining_conformance.target.connection import ToolCall
 from tool_chaining_conformance.values import at_pointer

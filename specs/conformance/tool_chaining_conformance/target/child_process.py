@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Final, Self
 
+from tool_chaining_conformance.errors import CannotStart
 from tool_chaining_conformance.report.redaction import redacted_line
 
 STOP_SECONDS: Final = 1.0
@@ -21,10 +22,6 @@ STOP_SECONDS: Final = 1.0
 
 OUTPUT_BYTES: Final = 1024 * 1024
 """Bytes of captured output that are kept: the last ones, with errors and results."""
-
-
-class CannotStart(Exception):
-    """The program could not be started; the message says why."""
 
 
 def last_errors(errors: str) -> str | None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
@@ -30,7 +31,6 @@ from tool_chaining_conformance.target.headers import mirrored_headers
 from tool_chaining_conformance.text import http_failure
 
 EVENT_STREAM: Final = "text/event-stream"
-TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value
 SIGN_IN: Final = f"HTTP 401; the token in {TOKEN_VARIABLE}, or --header NAME=VARIABLE, signs in"
 
 

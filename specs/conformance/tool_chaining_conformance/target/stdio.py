@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Final
 
+from tool_chaining_conformance.errors import CannotStart
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.target.channel import (
     MESSAGE_BYTES,
@@ -20,7 +21,7 @@ from tool_chaining_conformance.target.channel import (
     response_to,
     too_long,
 )
-from tool_chaining_conformance.target.child_process import CannotStart, ChildProcess, last_errors
+from tool_chaining_conformance.target.child_process import ChildProcess, last_errors
 from tool_chaining_conformance.text import server_ended, wrote_last
 
 QUEUED_LINES: Final = 1

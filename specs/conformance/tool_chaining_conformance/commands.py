@@ -1,0 +1,205 @@
+"""What the commands of `cli` do. Imported when a command runs, since it loads the whole suite."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from rich.console import Console
+
+from tool_chaining_conformance.client.programs import OneProcess, command_runner
+from tool_chaining_conformance.client.run import name_of, run_client
+from tool_chaining_conformance.client.script import ClientScript, load_client_scripts
+from tool_chaining_conformance.errors import CannotStart, UsageError
+from tool_chaining_conformance.names import TOKEN_VARIABLE
+from tool_chaining_conformance.options import RunOptions
+from tool_chaining_conformance.report.json import report_json, write_json
+from tool_chaining_conformance.report.junit import write_junit
+from tool_chaining_conformance.report.redaction import Redaction, redacted_command
+from tool_chaining_conformance.report.report import Report, Shortening
+from tool_chaining_conformance.report.summary import print_summary
+from tool_chaining_conformance.report.verdict import EXIT_CODES
+from tool_chaining_conformance.server.draft import draft
+from tool_chaining_conformance.server.run import PASSIVE, run_server
+from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
+from tool_chaining_conformance.server.values import check_environment
+from tool_chaining_conformance.target.channel import Target, TargetFailure
+
+
+def judge_server(
+    url: str | None,
+    command: Sequence[str],
+    header: Sequence[str],
+    files: Sequence[Path],
+    options: RunOptions,
+) -> int:
+    """Judge a server, write and print the chosen reports, and return the exit code."""
+    scenarios = read_scenarios(files, over_http=url is not None)
+    names = [each.name for each in scenarios] or [PASSIVE]
+    redaction = Redaction()
+    target = server_target(url, command, header, options.timeout, redaction)
+    chosen = options.chosen("server")
+    options.make_folders()
+    started = datetime.now(UTC)
+    run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
+    at = {"url": _without_credentials(url)} if url else {"command": redacted_command(command)}
+    report = Report.on(run, target=at, scenarios=names, started=started, redaction=redaction)
+    return _finish(report, options)
+
+
+def first_scenario(
+    url: str | None, command: Sequence[str], header: Sequence[str]
+) -> tuple[str, str]:
+    """Return the text of a first scenario file, and how its server is given to the suite.
+
+    Raises CannotStart if the server does not answer.
+    """
+    redaction = Redaction()
+    target = server_target(url, command, header, 30.0, redaction)
+    try:
+        text = draft(target)
+    except TargetFailure as failure:
+        raise CannotStart(Shortening(redaction).text(str(failure))) from None
+    at = ["--url", _without_credentials(url)] if url else ["--", *redacted_command(command)]
+    return text, " ".join(at)
+
+
+def judge_client(
+    command: Sequence[str], wanted: Sequence[str], options: RunOptions, *, one_process: bool
+) -> int:
+    """Judge a client, write and print the chosen reports, and return the exit code."""
+    scripts = load_client_scripts()
+    chosen = options.chosen("client")
+    only = _cases(scripts, wanted)
+    redaction = Redaction()
+    options.make_folders()
+    started = datetime.now(UTC)
+    programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
+    with programs as run_once:
+        tell = _progress(options)
+        run = run_client(run_once, scripts, options.eras, chosen, options.timeout, tell, only=only)
+    names = [
+        script.scenario
+        for script in scripts
+        if only is None or any(name_of(script, case) in only for case in script.cases)
+    ]
+    at = {"command": redacted_command(command)}
+    report = Report.on(run, target=at, scenarios=names, started=started, redaction=redaction)
+    return _finish(report, options)
+
+
+def _finish(report: Report, options: RunOptions) -> int:
+    """Write and print the chosen reports, and return the verdict's exit code."""
+    if options.output_dir is not None:
+        write_json(report, options.output_dir)
+    if options.junit is not None:
+        write_junit(report, options.junit)
+    if options.as_json:
+        print(report_json(report), end="")
+    else:
+        print_summary(report, Console())
+    return EXIT_CODES[report.conclusion.verdict]
+
+
+def server_target(
+    url: str | None,
+    command: Sequence[str],
+    header: Sequence[str],
+    timeout: float,
+    redaction: Redaction,
+) -> Target:
+    """Return the target for the options; its credentials are redacted. Raises UsageError."""
+    if (url is None) == (not command):
+        raise UsageError("give either --url URL or -- COMMAND")
+    if header and url is None:
+        raise UsageError("--header needs --url: a server over stdio gets no headers")
+    if url is not None and not _is_usable(url):
+        raise UsageError("--url must begin with http:// or https://, and name a host and its port")
+    headers = dict(_header(each) for each in header)
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if url and token and "authorization" not in map(str.lower, headers):
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise UsageError(
+                f"the token in {TOKEN_VARIABLE} would go to {parts.hostname} unencrypted; use "
+                "https, or allow it with --header Authorization=VARIABLE"
+            )
+        headers["Authorization"] = f"Bearer {token}"
+    for value in headers.values():
+        redaction.add(value)
+        redaction.add(value.partition(" ")[2])
+    if url is not None:
+        redaction.add(urlsplit(url).password or "")
+        redaction.add(urlsplit(url).query)
+    return Target(url=url, command=command, headers=headers, timeout=timeout)
+
+
+def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScenario]:
+    """Read scenario files. Raises ScenarioError for a mistake, or a variable that is not set.
+
+    `over_http`: the server has a URL, so callers have headers.
+    """
+    scenarios = [load_server_scenario(path) for path in paths]
+    if len({each.name for each in scenarios}) < len(scenarios):
+        raise UsageError("two scenario files have the same name")
+    for scenario in scenarios:
+        check_environment(scenario, os.environ, over_http=over_http)
+    return scenarios
+
+
+def _cases(scripts: Sequence[ClientScript], wanted: Sequence[str]) -> frozenset[str] | None:
+    """Return the chosen cases as `scenario/case`; None if the user chose none.
+
+    A name is that of a case or of a scenario. Raises UsageError for another name.
+    """
+    cases: dict[str, list[str]] = {}
+    for script in scripts:
+        names = [name_of(script, case) for case in script.cases]
+        cases |= {script.scenario: names} | {name: [name] for name in names}
+    for name in wanted:
+        if name not in cases:
+            near = get_close_matches(name, cases, n=3, cutoff=0.5)
+            known = ", ".join(script.scenario for script in scripts)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {known}"
+            raise UsageError(f"no scenario {name!r}; {hint}")
+    return frozenset(case for name in wanted for case in cases[name]) or None
+
+
+def _header(text: str) -> tuple[str, str]:
+    """Return the name and the value of a header from NAME=ENVVAR. Raises UsageError."""
+    name, _, variable = text.partition("=")
+    if not name or not variable:
+        raise UsageError(f"--header takes NAME=ENVVAR, not {text!r}")
+    value = os.environ.get(variable)
+    if not value:
+        raise UsageError(f"--header {name}: the environment variable {variable} is not set")
+    return name, value
+
+
+def _is_usable(url: str) -> bool:
+    """Return whether a request can be sent to a URL."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _without_credentials(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def _progress(options: RunOptions) -> Callable[[str], None]:
+    """Return a function that prints the running scenario on a terminal."""
+    console = Console(stderr=True)
+
+    def show(what: str) -> None:
+        if not options.as_json and console.is_terminal:
+            console.print(f"… {what}", style="dim", soft_wrap=True, highlight=False)
+
+    return show

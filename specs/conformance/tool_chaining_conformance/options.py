@@ -1,0 +1,75 @@
+"""The options of a run. Nothing here loads the suite."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tool_chaining_conformance import SUITE
+from tool_chaining_conformance.errors import UsageError
+from tool_chaining_conformance.requirements import Side, checks_of, load_checks
+from tool_chaining_conformance.target.era import Era
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a run, for servers and clients."""
+
+    spec_version: Annotated[
+        list[Era] | None,
+        typer.Option("--spec-version", help="Test only this protocol revision. Default: both."),
+    ] = None
+    check: Annotated[
+        list[str] | None,
+        typer.Option("--check", metavar="ID", help="Run only this check. May be repeated."),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds that one reply, or one run of a client, may take."),
+    ] = 30.0
+    skip: Annotated[
+        list[str] | None,
+        typer.Option("--skip", metavar="ID", help="Leave this check out. May be repeated."),
+    ] = None
+    output_dir: Annotated[
+        Path | None,
+        typer.Option("-o", "--output-dir", metavar="DIR", help="The folder for report.json."),
+    ] = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print report.json instead of a summary.")
+    ] = False
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file for a JUnit XML report.")
+    ] = None
+
+    @property
+    def eras(self) -> list[Era]:
+        """The eras that the user chose."""
+        return [era for era in Era if not self.spec_version or era in self.spec_version]
+
+    def chosen(self, side: Side) -> frozenset[str]:
+        """Return the ids of the checks that the user chose.
+
+        Raises UsageError for an id that is not a check of this side.
+        """
+        known = {check.id for check in checks_of(side)}
+        for check_id in (*(self.check or ()), *(self.skip or ())):
+            if check_id not in known:
+                other = " (it judges the other side)" if check_id in load_checks() else ""
+                near = get_close_matches(check_id, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"see `{SUITE} list {side}`"
+                raise UsageError(f"no {side} check {check_id!r}{other}; {hint}")
+        return frozenset(self.check or known) - frozenset(self.skip or ())
+
+    def make_folders(self) -> None:
+        """Make the folders of the reports. Raises UsageError if a report cannot be written."""
+        report = self.output_dir and self.output_dir / "report.json"
+        for option, file in (("--output-dir", report), ("--junit", self.junit)):
+            try:
+                if file is not None:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.open("a").close()
+            except OSError as error:
+                raise UsageError(f"{option}: cannot write {file}: {error.strerror}") from error
