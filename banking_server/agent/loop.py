@@ -437,6 +437,7 @@ class _Request:
             tool.tool.name,
             arguments,
             consent=self,
+            validate=False,  # Nobody trusts the server: it validates the arguments itself.
             call_timeout=agent.call_timeout,
             on_step=self.came,
             on_proposal=agent.on_proposal,

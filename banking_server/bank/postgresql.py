@@ -138,11 +138,6 @@ class PostgresStore:
                 logger.warning("%s Trying again.", explain(url, error))
             await asyncio.sleep(1)
 
-    async def until_lost(self) -> str:
-        """Wait for ever: a server that is away comes back with everything that it committed."""
-        await asyncio.Event().wait()
-        raise AssertionError
-
     async def close(self) -> None:
         """Finish what has begun, and close every connection."""
         if self._closed:

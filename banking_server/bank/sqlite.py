@@ -18,7 +18,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,8 +44,6 @@ LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 """How much the write-ahead log grows before it is checkpointed."""
 CHECKPOINT_WAIT_MILLISECONDS: Final = 50
 """How long a checkpoint waits for those who read; the next one comes when the log has grown."""
-LOOK_EVERY_SECONDS: Final = 1.0
-"""How often the files are checked while no call comes in."""
 
 
 @dataclass(eq=False)
@@ -62,8 +60,12 @@ class _Waiting:
 class SqliteStore:
     """A `Store` in a SQLite file. Made by `SqliteStore.open`."""
 
-    def __init__(self, path: Path, files: WatchedFiles, writer: aiosqlite.Connection) -> None:
-        self._path, self._files, self._writer = path, files, writer
+    def __init__(
+        self, path: Path, files: WatchedFiles, lock: FileLock, writer: aiosqlite.Connection
+    ) -> None:
+        self._path, self._files, self._lock, self._writer = path, files, lock, writer
+        self._long_log = LONG_WAL_BYTES
+        """The size of the write-ahead log, in bytes, at which the next checkpoint is made."""
         self._idle: list[aiosqlite.Connection] = []
         self._readers = storage.ConcurrencyLimit(READERS)
         self._queue: deque[_Waiting] = deque()
@@ -78,8 +80,10 @@ class SqliteStore:
         Raises `DatabaseMissing` if there is no bank in it and none may be made;
         `DatabaseUnavailable`, `OSError`, `TimeoutError` or `sqlite3.Error`.
         """
-        connection, files = await asyncio.to_thread(_open_file, path, may_create=may_create)
-        return cls(path, files, await aiosqlite.Connection(lambda: connection, iter_chunk_size=1))
+        opened = await asyncio.to_thread(_open_file, path, may_create=may_create)
+        connection, files, lock = opened
+        writer = await aiosqlite.Connection(lambda: connection, iter_chunk_size=1)
+        return cls(path, files, lock, writer)
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""
@@ -127,14 +131,6 @@ class SqliteStore:
             raise translate_error(error) from error
         return cast(_T, waiting.result)
 
-    async def until_lost(self) -> str:
-        """Wait until one of the files was deleted or replaced, and return that in words."""
-        while self._files.lost is None:
-            await asyncio.sleep(LOOK_EVERY_SECONDS)
-            with suppress(DatabaseLost, TimeoutError):
-                await _run(self._writer, lambda _: self._files.look())
-        return str(self._files.lost)
-
     async def close(self) -> None:
         """Finish what has begun, and close every connection."""
         if self._closed:
@@ -142,7 +138,7 @@ class SqliteStore:
         self._closed = True
         for connection in (*self._idle, self._writer):
             await storage.to_the_end(connection.close())
-        self._files.lock.close()
+        self._lock.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -156,7 +152,7 @@ class SqliteStore:
         taken = [self._queue.popleft() for _ in range(len(self._queue))]
         group = [waiting for waiting in taken if not waiting.cancelled]
         try:
-            with self._files.lock.held(storage.WAIT_SECONDS):
+            with self._lock.held(storage.WAIT_SECONDS):
                 self._check_open()
                 self._files.check()
                 self._checkpoint_if_long(connection)
@@ -177,15 +173,17 @@ class SqliteStore:
 
     def _checkpoint_if_long(self, connection: sqlite3.Connection) -> None:
         """Bring the log into the file, if it has grown much; the lock is held."""
-        if self._files.log_growth < LONG_WAL_BYTES:
+        size = self._files.log.stat().st_size
+        # Another process may have made a checkpoint since.
+        self._long_log = min(self._long_log, size + LONG_WAL_BYTES)
+        if size < self._long_log:
             return
-        self._files.lock.write_down(b"")  # Should this process end here, others see a checkpoint.
         connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_MILLISECONDS}")
         try:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
             connection.execute(f"PRAGMA busy_timeout = {storage.WAIT_SECONDS * 1000:.0f}")
-            self._files.take_note()
+            self._long_log = self._files.log.stat().st_size + LONG_WAL_BYTES
 
 
 async def _run(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -216,7 +214,9 @@ def _on_one_state(work: Callable[[Transaction], _T], connection: sqlite3.Connect
         connection.execute("ROLLBACK")
 
 
-def _open_file(path: Path, *, may_create: bool) -> tuple[sqlite3.Connection, WatchedFiles]:
+def _open_file(
+    path: Path, *, may_create: bool
+) -> tuple[sqlite3.Connection, WatchedFiles, FileLock]:
     if may_create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Only a file that was not there: closing a descriptor of an open database would drop
@@ -232,12 +232,18 @@ def _open_file(path: Path, *, may_create: bool) -> tuple[sqlite3.Connection, Wat
     try:
         if not (is_filled(connection, path) or may_create):
             raise storage.DatabaseMissing(path)
-        # SQLite lets two that change the mode of one file at once fail, without a wait.
         lock = FileLock(beside(path.resolve(), ".lock"))
-        with closing(lock), lock.held(storage.WAIT_SECONDS):
-            connection.execute("PRAGMA journal_mode = WAL")
-        is_filled(connection, path)  # SQLite makes the log's files when it reads in this mode.
-        return connection, WatchedFiles(path, identity)
+        try:
+            # SQLite lets two that change the mode of one file at once fail, without a wait.
+            with lock.held(storage.WAIT_SECONDS):
+                connection.execute("PRAGMA journal_mode = WAL")
+            is_filled(connection, path)  # SQLite makes the log's files when it reads in this mode.
+            files = WatchedFiles(path, identity)
+            files.check()
+            return connection, files, lock
+        except BaseException:
+            lock.close()
+            raise
     except BaseException:
         connection.close()
         raise

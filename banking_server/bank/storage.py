@@ -100,10 +100,6 @@ class Store(Protocol):
         """
         ...
 
-    async def until_lost(self) -> str:
-        """Wait until what is stored cannot be reached any more, for good; return that in words."""
-        ...
-
     async def close(self) -> None:
         """Close every connection."""
         ...

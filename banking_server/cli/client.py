@@ -284,6 +284,7 @@ async def _call(
                     arguments,
                     limit=DEFAULT_LIMIT if limit is None else limit,
                     consent=narrator,
+                    validate=trust_hints,
                     call_timeout=seconds,
                     on_step=told,
                     on_proposal=proposed,

@@ -36,10 +36,14 @@ from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
+from banking_server.tools.limits import MOST_OPEN
 from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
 
-MOST_REQUESTS: Final = 64
-"""The most requests of one customer that may run at once, in each server process."""
+MOST_REQUESTS: Final = 2 * MOST_OPEN
+"""The most requests of one customer that may run at once, in each server process.
+
+It is twice `MOST_OPEN`: calls that wait for the customer must leave room for the answers.
+"""
 
 REQUEST_SECONDS: Final = QUESTION_SECONDS + 30
 """Seconds that a request may run, with all questions to the customer."""

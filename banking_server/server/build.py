@@ -3,7 +3,6 @@
 import logging
 import os
 import secrets
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -54,9 +53,6 @@ DEMO_DATA: Final = _DATA if _DATA.is_dir() else Path(__file__).parents[2] / "dat
 
 TOOLS_FRESH_MS: Final = 60_000
 """How long a client may cache the list of tools. It changes only with the program."""
-
-LAST_WORDS_SECONDS: Final = 0.5
-"""The time to send the last responses before the process ends."""
 
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
@@ -165,7 +161,6 @@ def build_server(
                 rate=RateLimiter(settings.calls_per_second, monotonic),
             )
             async with anyio.create_task_group() as background:
-                background.start_soon(_end_when_lost, bank)
                 if over_http:
                     background.start_soon(_settle_for_ever, bank, clock)
                 logger.info("Process %d serves.", os.getpid())
@@ -208,19 +203,6 @@ def _model(*, show_problem: bool) -> Callable[[], AbstractAsyncContextManager[In
     except ModelNotConfigured as error:
         raise SettingsError(str(error)) from None
     return lambda: answering(chosen, show_problem=show_problem)
-
-
-async def _end_when_lost(bank: Bank) -> None:
-    """End the process, with a line that says why, when its database is lost."""
-    lost = await bank.store.until_lost()
-    from banking_server.server.serving import (
-        GIVEN_UP,  # Imports Granian, which stdio does not need.
-    )
-
-    print(f"banking-server: {lost}", file=sys.stderr, flush=True)
-    await anyio.sleep(LAST_WORDS_SECONDS)
-    await bank.close()
-    os._exit(GIVEN_UP)
 
 
 async def _settle_for_ever(bank: Bank, clock: Callable[[], datetime]) -> None:

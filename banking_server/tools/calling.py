@@ -138,11 +138,12 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
 
 
 class BankServer(MCPServer[App]):
-    """Serves each `tools/call` for its caller, and makes sure that there is an audit event.
+    """Serves each `tools/call` for its caller, and makes sure that its result is audited.
 
     The bank writes the event together with the changes of the call. This class writes the events
     of calls that never reached the bank: a missing scope, refused arguments, an unknown tool, a
-    question that the customer has not answered yet, a failure.
+    failure. A call that ends with a question to the customer has no event: the call that brings the
+    answer has one. So a question that nobody answers leaves none.
     """
 
     def __init__(self, name: str, *, tools: Sequence[BankTool], **options: Any) -> None:
@@ -182,47 +183,69 @@ class BankServer(MCPServer[App]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Run the call for its caller, and record it in the audit trail if the bank has not.
+        """Run the call for its caller, if the caller does not make too many.
 
-        A call outside a request has no caller; the bank's tools refuse it.
+        Each call and each step counts against the calls a second; over HTTP a call was counted with
+        its request. A step runs inside a call that is counted as running. A call outside a request
+        has no caller; the bank's tools refuse it.
         """
         if context is None:
             return await super().call_tool(name, arguments)
-        app = context.request_context.lifespan_context
-        # Over HTTP the request was counted already. A step is part of a counted call.
-        is_counted = app.customer is None and not _is_step()
-        seconds = 0.0 if is_counted else app.rate.wait(app.caller())
+        app, is_step = context.request_context.lifespan_context, _is_step()
+        was_counted = app.customer is None and not is_step
+        seconds = 0.0 if was_counted else app.rate.wait(app.caller())
         if seconds:
             return too_fast(seconds)
-        if _is_step():
-            return await self._serve(name, arguments, context)
+        if is_step:
+            return await self._audited(name, arguments, context)
         with app.open_calls.running_call(app.caller()) as has_room:
             if not has_room:
                 return refuse("busy", None, _TOO_MANY_OPEN)
-            return await self._serve(name, arguments, context)
+            return await self._audited(name, arguments, context)
 
-    async def _serve(
+    async def _audited(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any]
     ) -> CallToolResult | InputRequiredResult:
-        call_tool = super().call_tool
+        """Run one call and record its result. If it cannot be recorded, return a failure."""
         request = context.request_context
-        if self._has(name, context):
-            prompt = None if _is_step() else misplaced_prompt(arguments)
-            if prompt is not None and read_provenance(request.meta) is not None:
-                prompt = None  # The arguments come from a directive of the server.
+        tool = name if self._has(name, context) else UNKNOWN_TOOL
+        has_prompt_here = not _is_step() and read_provenance(request.meta) is None
+        with serving(request.lifespan_context, tool, request.meta) as (bank, call):
+            try:
+                if tool == UNKNOWN_TOOL:
+                    check_scope(READ_SCOPE, UNKNOWN_TOOL)
+                    result: CallToolResult | InputRequiredResult = refuse(
+                        "unknown_tool", None, f"Unknown tool: {excerpt(name)}"
+                    )
+                elif has_prompt_here and (prompt := misplaced_prompt(arguments)) is not None:
+                    result = refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
+                else:
+                    result = await self._run(name, arguments, context)
+            except MCPError as error:
+                # A client of 2025-11-25 that cannot show the question answers with an error.
+                outcome = SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed"
+                failure = await _record(bank, call, outcome)
+                if failure is not None:
+                    return failure
+                raise
+            if not isinstance(result, CallToolResult):
+                return result  # A question: the call that has the answer is recorded.
+            outcome = _outcome(result)
+            if outcome == "busy":
+                # Nothing was done. An audit event would make the caller wait again.
+                return result
+            return await _record(bank, call, outcome) or result
 
-            async def run() -> CallToolResult | InputRequiredResult:
-                if prompt is not None:
-                    return refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
-                return await call_tool(name, arguments, context)
-
-            return await _recorded(context, name, run)
-
-        async def refuse_unknown() -> CallToolResult:
-            check_scope(READ_SCOPE, UNKNOWN_TOOL)
-            return refuse("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
-
-        return await _recorded(context, UNKNOWN_TOOL, refuse_unknown)
+    async def _run(
+        self, name: str, arguments: dict[str, Any], context: Context[App, Any]
+    ) -> CallToolResult | InputRequiredResult:
+        """Run the tool. If it can ask the customer while it runs, it waits `QUESTION_SECONDS`."""
+        if not can_send_request(context):
+            # A question ends this request; the next one has the answer.
+            return await super().call_tool(name, arguments, context)
+        with anyio.move_on_after(QUESTION_SECONDS):
+            return await super().call_tool(name, arguments, context)
+        return refuse("invalid_answer", None, _NOBODY_ANSWERED)
 
     def _has(self, name: str, context: Context[App, Any]) -> bool:
         """Return whether the caller has such a tool. Tools for views need a client with views.
@@ -259,44 +282,15 @@ def _misplaced(argument: str) -> str:
     )
 
 
-async def _recorded(
-    context: Context[App, Any],
-    tool: str,
-    run: Callable[[], Awaitable[CallToolResult | InputRequiredResult]],
-) -> CallToolResult | InputRequiredResult:
-    """Run one call of `tool` and record it. If it cannot be recorded, return a failure."""
-    request = context.request_context
-    with serving(request.lifespan_context, tool, request.meta) as (bank, call):
-
-        async def end(outcome: str) -> CallToolResult | None:
-            try:
-                if not call.recorded:
-                    await record(bank, call, outcome)
-            except Exception as error:
-                return temporarily_unavailable(tool, error)
-            return None
-
-        try:
-            if can_send_request(context):
-                with anyio.move_on_after(QUESTION_SECONDS) as waiting:
-                    result = await run()
-                if waiting.cancelled_caught:
-                    result = refuse("invalid_answer", None, _NOBODY_ANSWERED)
-            else:
-                result = await run()  # A question ends this request; the next one has the answer.
-        except MCPError as error:
-            # A client of 2025-11-25 that cannot show the question answers with an error.
-            unrecorded = await end(SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed")
-            if unrecorded is not None:
-                return unrecorded
-            raise
-        if not isinstance(result, CallToolResult):
-            return result
-        outcome = _outcome(result)
-        if outcome == "busy":
-            # Nothing was done. An audit event would make the caller wait again.
-            return result
-        return await end(outcome) or result
+async def _record(bank: Bank, call: Call, outcome: str) -> CallToolResult | None:
+    """Record a call that the bank has not recorded; return a failure if that is not possible."""
+    try:
+        if not call.recorded:
+            await record(bank, call, outcome)
+    except Exception as error:
+        if outcome != "unavailable":  # Otherwise the bank's failure is logged already.
+            return temporarily_unavailable(call.tool, error)
+    return None
 
 
 async def record_scope_missing(app: App, tool: str) -> None:

@@ -13,7 +13,6 @@ from mcp.types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from banking_server.bank.file_watch import DatabaseLost
 from banking_server.bank.rules import Argument, NotFound, Refused, TooMany
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone
 from banking_server.tools.titles import READABLE
@@ -202,14 +201,9 @@ def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
 
 
 def log_incident(called: str, problem: BaseException | str) -> str:
-    """Log an error of the bank, and return its incident number; a lost database has only one."""
+    """Log an error of the bank, and return its incident number."""
     incident = secrets.token_hex(4)
-    if isinstance(problem, DatabaseLost):
-        if problem.incident:
-            return problem.incident
-        problem.incident = incident
-        logger.error("Incident %s in %r: the database is lost", incident, called)
-    elif isinstance(problem, str | DatabaseUnavailable | MaybeDone):  # Complete in one line.
+    if isinstance(problem, str | DatabaseUnavailable | MaybeDone):  # Complete in one line.
         logger.error("Incident %s in %r: %s", incident, called, problem)
     else:
         logger.error("Incident %s in %r", incident, called, exc_info=problem)

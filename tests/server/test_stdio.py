@@ -123,11 +123,14 @@ def test_a_person_who_starts_it_is_told_what_it_waits_for(database: Path) -> Non
     assert "Traceback" not in terminal.screen
 
 
-def test_without_its_database_it_ends_though_nobody_asks(database: Path) -> None:
+def test_without_its_database_it_says_so_in_one_line(database: Path) -> None:
     with serving(database) as server:
         server.open()
         database.unlink()
-        assert server.process.wait(PATIENCE) == 3
-        assert server.process.stderr is not None
-        *_, said = server.process.stderr.read().decode().splitlines()
-    assert "was deleted, replaced, overwritten or shortened while it was in use." in said
+        refused = server.call(2, "list_accounts", {})["result"]
+        _, log = server.end()
+    assert refused["isError"]
+    assert "quote incident" in str(refused["content"])
+    (line,) = [line for line in log.splitlines() if "Incident" in line]
+    assert f"The file {database} of the database was deleted or replaced" in line
+    assert "banking-server database restore" in line

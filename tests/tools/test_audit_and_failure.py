@@ -7,8 +7,6 @@ import pytest
 from mcp import MCPError
 from mcp.types import ErrorData
 
-from banking_server.bank.file_watch import DatabaseLost
-from banking_server.tools.results import log_incident
 from tool_chaining import IDENTIFIER
 
 from ..kit.bank import World, everything, next_tool, structured, words
@@ -133,11 +131,3 @@ def says_nothing(answer: str, table: str) -> None:
         "bank.db",
     ):
         assert detail not in answer.replace("isError", ""), answer
-
-
-async def test_a_lost_database_is_one_incident(caplog: pytest.LogCaptureFixture) -> None:
-    lost = DatabaseLost("The database bank.db was deleted.")
-    incidents = {log_incident(tool, lost) for tool in (ACCOUNTS, PREPARE)}
-    (line,) = caplog.messages
-    assert line == f"Incident {incidents.pop()} in '{ACCOUNTS}': the database is lost"
-    assert not incidents
