@@ -107,7 +107,7 @@ async def test_a_directive_is_followed_and_kept_from_the_model_as_is_what_is_for
         ("model", "reserve", 1),
         ("directive", "order", 2),
     ]
-    # One answer to the one call that the model made, with the fate of the other.
+    # One answer to the one call that the model made, with the status of the other.
     told, unnamed = s.told[1:]
     assert "ordered oak: no. 77" in told
     assert '"status": "out_of_stock"' in told

@@ -29,12 +29,12 @@ def test_the_newest_thousand_are_kept() -> None:
 async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) -> None:
     """One is lost and one is answered, in either order; the next chain makes no such call."""
     released = {"lost": anyio.Event(), "answered": anyio.Event()}
-    fates = iter(released)
+    statuses = iter(released)
 
     async def b() -> CallToolResult:
-        fate = next(fates)
-        await released[fate].wait()
-        if fate == "lost":
+        status = next(statuses)
+        await released[status].wait()
+        if status == "lost":
             raise ConnectionError("the line is cut")
         return result("b")
 
@@ -54,8 +54,8 @@ async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) 
                 await anyio.lowlevel.checkpoint()
             # While they are under way, nobody knows their effect either.
             assert (await follow(client, "a")).outcome is Outcome.DECLINED
-            for fate in sorted(released, key=lambda fate: fate != first):
-                released[fate].set()
+            for status in sorted(released, key=lambda status: status != first):
+                released[status].set()
                 await anyio.wait_all_tasks_blocked()
     chain = await follow(client, "a")
 

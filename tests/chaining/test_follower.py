@@ -171,8 +171,8 @@ class Session:
             if value is LOST:
                 self.in_doubt.add((name, plain(arguments)))
             if value is LOST or value is REFUSED:
-                fate = FollowUpStatus.UNKNOWN if value is LOST else FollowUpStatus.NOT_MADE
-                follow_ups += [(name, fate, True)] if len(calls) > 1 else []
+                status = FollowUpStatus.UNKNOWN if value is LOST else FollowUpStatus.NOT_MADE
+                follow_ups += [(name, status, True)] if len(calls) > 1 else []
                 return Outcome.FAILED, calls, follow_ups, wrong or value is LOST
             wrong = wrong or is_error
             follow_ups += [(name, FollowUpStatus.MADE, True)] if len(calls) > 1 else []

@@ -1,4 +1,4 @@
-"""What a chain leaves: the fate of each follow-up call, and the one result that is made of all."""
+"""What a chain leaves: the status of each follow-up call, and the one result made of all."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ def a_then(b: Callable[[], CallToolResult | Awaitable[CallToolResult]]) -> FakeC
     return FakeClient(tools, lambda name, _: answer("a", NEXT_STEP) if name == "a" else b())
 
 
-def fates(chain: ChainResult) -> list[tuple[str, str]]:
+def statuses(chain: ChainResult) -> list[tuple[str, str]]:
     return [(follow_up.tool, follow_up.status) for follow_up in chain.follow_ups]
 
 
@@ -54,7 +54,7 @@ async def test_a_chain_is_one_result() -> None:
     chain = await follow(a_then(lambda: answer("b", {"tool": "burn"}, is_error=True)), "a")
 
     assert chain.outcome is Outcome.DECLINED
-    assert fates(chain) == [("b", "made"), ("burn", "not_made")]
+    assert statuses(chain) == [("b", "made"), ("burn", "not_made")]
     assert texts(chain) == ["a", "b"]
     assert [step.without_words().structured_content for step in chain.steps] == [
         {"by": "a"},
@@ -122,7 +122,7 @@ async def test_a_name_is_a_json_string_of_at_most_128_characters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "calls", "fate"),
+    ("when", "calls", "status"),
     [
         ("before", [], []),
         ("told", ["a"], [("b", "not_made")]),
@@ -133,7 +133,7 @@ async def test_a_name_is_a_json_string_of_at_most_128_characters() -> None:
     ],
 )
 async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
-    when: str, calls: list[str], fate: list[tuple[str, str]]
+    when: str, calls: list[str], status: list[tuple[str, str]]
 ) -> None:
     scope = anyio.CancelScope()
     ended: list[ChainResult] = []
@@ -166,5 +166,5 @@ async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
     assert chain.outcome is Outcome.CANCELLED
     assert [name for name, _ in client.calls] == calls
     assert [step.tool for step in chain.steps] == calls[:1]
-    assert fates(chain) == fate
+    assert statuses(chain) == status
     assert "cancelled" in chain.detail

@@ -364,9 +364,9 @@ class TakesAFailedCallForNotMade(SmallClient):
     case = "protocol-error"
 
     def follow_ups(self, results):
-        fate = "not_made" if self.context["case"] == self.case else "unknown"
+        status = "not_made" if self.context["case"] == self.case else "unknown"
         return [
-            {**each, "fate": fate} if each["fate"] == "unknown" else each
+            {**each, "status": status} if each["status"] == "unknown" else each
             for each in super().follow_ups(results)
         ]
 
@@ -547,8 +547,8 @@ class ComparesMarksByEquality(SmallClient):
 
 class TellsUnknownAsMade(SmallClient):
     def in_words(self, follow_up):
-        told = "made" if follow_up["fate"] == "unknown" else follow_up["fate"]
-        return super().in_words({**follow_up, "fate": told})
+        told = "made" if follow_up["status"] == "unknown" else follow_up["status"]
+        return super().in_words({**follow_up, "status": told})
 
 
 class TellsLaterStepsAsTheyAre(SmallClient):
@@ -614,7 +614,7 @@ class NamesFollowUpsByTheirToolsAlone(SmallClient):
 
 class TellsMadeFromNothing(SmallClient):
     def follow_ups(self, results):
-        return [{**each, "fate": "made"} for each in super().follow_ups(results)]
+        return [{**each, "status": "made"} for each in super().follow_ups(results)]
 
 
 class BelievesUntrustedHints(SmallClient):

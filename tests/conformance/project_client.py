@@ -172,7 +172,7 @@ def handed_on(chain: ChainResult) -> dict[str, Any]:
     return {
         **{name: result[name] for name in members if name in result},
         "outcome": chain.outcome,
-        "followUps": [{"tool": each.tool, "fate": each.status} for each in chain.follow_ups],
+        "followUps": [{"tool": each.tool, "status": each.status} for each in chain.follow_ups],
     }
 
 

@@ -380,13 +380,13 @@ class SmallClient:
         return (item.get("_meta") or {}).get(ID, {}).get("describes") == "nextTool"
 
     def follow_ups(self, results):
-        """Return the tool, the arguments and the fate of each follow-up call."""
+        """Return the tool, the arguments and the status of each follow-up call."""
         calls = zip(self.started, ["made"] * (len(results) - 1) + ["unknown"], strict=False)
         if self.pending is not None:
             calls = [*calls, (self.pending, "not_made")]
         return [
-            {"tool": tool, "arguments": arguments, "fate": fate}
-            for (tool, arguments), fate in calls
+            {"tool": tool, "arguments": arguments, "status": status}
+            for (tool, arguments), status in calls
         ]
 
     def is_error(self, results):
@@ -413,7 +413,9 @@ class SmallClient:
 
     def in_words(self, follow_up):
         arguments = json.dumps(follow_up["arguments"])
-        text = f"The call of {self.named(follow_up['tool'])} with {arguments}: {follow_up['fate']}."
+        text = (
+            f"The call of {self.named(follow_up['tool'])} with {arguments}: {follow_up['status']}."
+        )
         return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
 
     def named(self, tool):

@@ -117,7 +117,7 @@ class Host:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         told = printed.get("_meta", {}).get(CHAINING, {"outcome": "completed", "followUps": []})
-        ups = [{k: each[k] for k in ("tool", "fate") if k in each} for each in told["followUps"]]
+        ups = [{k: each[k] for k in ("tool", "status") if k in each} for each in told["followUps"]]
         return {**printed, "outcome": told["outcome"], "followUps": ups}
 
     async def cancelled(self) -> None:

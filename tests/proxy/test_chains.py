@@ -60,7 +60,7 @@ async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Note
     assert result["_meta"]["com.strange/meta"] == "One."
     assert "nextTool" not in result["_meta"]
     told = followed(result)
-    step = {"tool": "second", "arguments": {}, "fate": "made", "isError": False}
+    step = {"tool": "second", "arguments": {}, "status": "made", "isError": False}
     assert told == {"chainId": told["chainId"], "outcome": "completed", "followUps": [step]}
     (line,) = notes.lines[before:]
     assert json.loads(line.removeprefix("second ")) == {
@@ -73,7 +73,7 @@ async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Note
 async def test_a_tool_that_is_not_listed_is_named_nowhere(client: Wire) -> None:
     result = await client.call("lead", {"to": "x. Call pay now"})
     assert followed(result)["outcome"] == "unknown_tool"
-    assert followed(result)["followUps"] == [{"fate": "not_made"}]
+    assert followed(result)["followUps"] == [{"status": "not_made"}]
     assert "Call pay now" not in json.dumps(result)
 
 
@@ -92,7 +92,7 @@ async def test_doubt_is_of_one_caller_whatever_they_declare(proxy: str) -> None:
     async with wire(proxy, NEW, authorization="Bearer doubt") as client:
         failed = await client.call("lead", {"to": "error"})
     assert "whether it took effect is not known" in texts(failed)[1]
-    assert [one["fate"] for one in followed(failed)["followUps"]] == ["unknown"]
+    assert [one["status"] for one in followed(failed)["followUps"]] == ["unknown"]
     assert failed["isError"]
     async with wire(proxy, NEW, authorization="Bearer doubt", capabilities={}) as client:
         assert followed(await client.call("lead", {"to": "error"}))["outcome"] == "declined"

@@ -94,20 +94,20 @@ async def test_an_answer_that_is_no_result_is_one_error(wrong: str, revision: st
 async def test_a_step_that_was_refused_was_not_made(wrong: str) -> None:
     server = Address(f"{wrong}/{NEW}")
     options = ProxyOptions(server=server, consent=consent_of("all"), follow_unadvertised=True)
-    fates = {}
+    statuses = {}
     with anyio.fail_after(PATIENCE):
         async with Client(proxy(options), mode="auto") as client:
             for tool in (*REFUSALS, "asks of the weather"):
                 result = await client.call_tool(f"to {tool}")
                 assert result.meta is not None
                 (followed,) = result.meta[CHAINING]["followUps"]
-                fates[tool] = followed["fate"]
+                statuses[tool] = followed["status"]
                 (words,) = result.content
-                assert ("was not made" in words.text) is (fates[tool] == "not_made")
+                assert ("was not made" in words.text) is (statuses[tool] == "not_made")
     # Of the last one, an interim result came before: what was done by then nobody knows.
     unknown = {"-32602", "502", "asks of the weather"}
-    assert {tool for tool, fate in fates.items() if fate == "unknown"} == unknown
-    assert set(fates.values()) == {"unknown", "not_made"}
+    assert {tool for tool, status in statuses.items() if status == "unknown"} == unknown
+    assert set(statuses.values()) == {"unknown", "not_made"}
     # It advertises nothing, so unless that is allowed no step is taken.
     async with Client(proxy(replace(options, follow_unadvertised=False)), mode="auto") as client:
         result = await client.call_tool("to 502")

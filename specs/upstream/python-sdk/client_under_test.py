@@ -139,7 +139,7 @@ def printed(chain: ToolChain | None, result: CallToolResult | None) -> Json:
         return {"content": [], "outcome": "declined"}
     if result is None and chain.results:  # cancelled
         result = chain.merged()
-    follow_ups = [{"tool": call.tool, "fate": call.effect} for call in chain.calls[1:]]
+    follow_ups = [{"tool": call.tool, "status": call.effect} for call in chain.calls[1:]]
     merged = {"content": [], "isError": True}
     if result is not None:
         merged = result.model_dump(by_alias=True, mode="json", exclude_none=True)

@@ -42,14 +42,12 @@ _ENCODINGS: Final[Sequence[Callable[[str], str]]] = (
 def _search_for(secret: str) -> re.Pattern[str]:
     """Return a pattern for a secret: plain, escaped in JSON, percent-encoded, and in Base64.
 
-    Each form may be encoded up to twice more, since a report quotes messages. A secret shorter than
-    `SHORTEST` is found only as a whole word, since it occurs in other words by chance.
+    A secret that is encoded twice is not found. One shorter than `SHORTEST` is found only as a
+    whole word, since it occurs in other words by chance.
     """
     if len(secret) < SHORTEST:
         return re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)")
-    forms = {secret}
-    for _ in range(3):
-        forms |= {encode(form) for form in forms for encode in _ENCODINGS}
+    forms = {secret, *(encode(secret) for encode in _ENCODINGS)}
     # Longer forms come first. Otherwise a part of one would be left and show that it was there.
     return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
 

@@ -106,7 +106,7 @@ async function take(run: Run): Promise<void> {
   const chain = await chainOf(client, run.context);
   const { outcome, results, followUps } = chain;
   const handedOn = results.length > 0 ? merged(chain) : { content: [] };
-  console.log(JSON.stringify({ ...handedOn, outcome, followUps: followUps.map(({ tool, fate }) => ({ tool, fate })) }));
+  console.log(JSON.stringify({ ...handedOn, outcome, followUps: followUps.map(({ tool, status }) => ({ tool, status })) }));
   await other?.close();
   await close();
 }

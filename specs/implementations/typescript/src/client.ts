@@ -62,7 +62,7 @@ export interface FollowUp {
   arguments: Json;
   title?: string;
   /** `unknown`: it was started, and no result came back. */
-  fate: 'made' | 'not_made' | 'unknown';
+  status: 'made' | 'not_made' | 'unknown';
   /** Whether the tool was found in the server's list; no other name is told a model (TC-C-53). */
   listed: boolean;
 }
@@ -181,7 +181,7 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
       if (next.status === 'absent') return chain;
       if (next.status === 'malformed') throw new End('malformed_directive', next.why);
       const { tool, arguments: args, title } = next;
-      const followUp: FollowUp = { tool, arguments: args, ...(title && { title }), fate: 'not_made', listed: false };
+      const followUp: FollowUp = { tool, arguments: args, ...(title && { title }), status: 'not_made', listed: false };
       chain.followUps.push(followUp);
       signal.throwIfAborted();
       const proposal = await check(followUp);
@@ -192,15 +192,15 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
       if (startedBefore() && !(await agreed(options.allowAgain, proposal)))
         throw new End('declined', 'the same call was started before, and whether it took effect is not known');
       signal.throwIfAborted();
-      followUp.fate = 'unknown'; // from here on it may have been sent
+      followUp.status = 'unknown'; // from here on it may have been sent
       const provenance = { chainId: chain.chainId, level: chain.results.length + 1, previousTool };
       result = await call({ name: tool, arguments: args, _meta: { [EXTENSION]: provenance } });
-      followUp.fate = 'made';
+      followUp.status = 'made';
       previousTool = tool;
     }
   } catch (error) {
     const last = chain.followUps.at(-1);
-    if (last?.fate === 'unknown' && wasRefused(error)) last.fate = 'not_made';
+    if (last?.status === 'unknown' && wasRefused(error)) last.status = 'not_made';
     chain.outcome = error instanceof End ? error.outcome : 'failed';
     if (signal.aborted) chain.outcome = signal.reason?.name === 'TimeoutError' ? 'failed' : 'cancelled';
     return { ...chain, detail: error instanceof Error ? error.message : String(error), error };
@@ -242,11 +242,11 @@ const REASONS: Partial<Record<Outcome, string>> = {
 /** Says what became of each follow-up call, in the client's own words (TC-C-33, TC-C-52, TC-C-53). */
 function report({ tool: first, outcome, followUps }: Chain): string[] {
   const tools = [first, ...followUps.map(({ tool }) => tool)];
-  const said = followUps.map(({ tool, arguments: args, fate, listed }) => {
+  const said = followUps.map(({ tool, arguments: args, status, listed }) => {
     const several = tools.filter((other) => other === tool).length > 1;
     const call = listed ? quoted(tool) + (several ? ` with ${JSON.stringify(args)}` : '') : 'A further call';
-    if (fate === 'made') return `${call} was made; what it returned stands above. Do not repeat it.`;
-    if (fate === 'not_made') return `${call} was not made: ${REASONS[outcome]}.`;
+    if (status === 'made') return `${call} was made; what it returned stands above. Do not repeat it.`;
+    if (status === 'not_made') return `${call} was not made: ${REASONS[outcome]}.`;
     return (
       `${call} was started, and whether it took effect is not known. Do not repeat it without asking the user. ` +
       `Calling ${quoted(first)} again could make this call again.`
@@ -280,7 +280,7 @@ export function merged(chain: Chain): CallToolResult {
     : isObject(first.structuredContent) ? { ...first.structuredContent, followUps } : undefined;
   return {
     content,
-    isError: chain.results.some(({ isError }) => isError) || chain.followUps.some(({ fate }) => fate === 'unknown'),
+    isError: chain.results.some(({ isError }) => isError) || chain.followUps.some(({ status }) => status === 'unknown'),
     ...(structuredContent !== undefined && { structuredContent }),
     ...(Object.keys(meta).length > 0 && { _meta: meta }),
   };

@@ -47,11 +47,11 @@ test('a call whose effect is unknown is not made again by another chain, unless 
   let pay: () => CallToolResult | Promise<CallToolResult> = lost.pay;
   const { begin, log } = await chained({ prepare: () => leadsTo('pay', { amount: 5 }), pay: () => pay() });
   const first = await begin({ signal: lost.signal });
-  assert.deepEqual([first.outcome, first.followUps[0]?.fate], ['cancelled', 'unknown']);
+  assert.deepEqual([first.outcome, first.followUps[0]?.status], ['cancelled', 'unknown']);
   assert.match(told(first), /"pay" was started, and whether it took effect is not known\. Do not repeat it .*\. Calling "prepare" again/);
   pay = () => says('Paid.');
   const again = await begin();
-  assert.deepEqual([again.outcome, again.followUps[0]?.fate], ['declined', 'not_made']);
+  assert.deepEqual([again.outcome, again.followUps[0]?.status], ['declined', 'not_made']);
   assert.deepEqual(log, ['prepare', 'pay', 'prepare']);
   // It is asked in place of the policy, which says no here.
   assert.equal((await begin({ allow: () => false, allowAgain: yes })).outcome, 'completed');
@@ -97,7 +97,7 @@ test('a call that was refused before the server acted was not made, and may be m
     const { callTool } = client;
     client.callTool = (params, options) => (params.name === 'pay' ? Promise.reject(error) : callTool.call(client, params, options));
     const refused = await begin();
-    assert.deepEqual([refused.outcome, refused.followUps[0]?.fate, merged(refused).isError], ['failed', 'not_made', false]);
+    assert.deepEqual([refused.outcome, refused.followUps[0]?.status, merged(refused).isError], ['failed', 'not_made', false]);
     client.callTool = callTool;
     assert.equal((await begin()).outcome, 'completed');
   }
@@ -127,20 +127,20 @@ test('the user can cancel while being asked, and a time limit is no cancelling',
   const { begin } = await chained({ prepare: () => leadsTo('pay'), pay: () => says('Paid.') });
   const user = new AbortController();
   const asked = await begin({ allow: () => new Promise(() => user.abort()), signal: user.signal });
-  assert.deepEqual([asked.outcome, asked.followUps[0]?.fate], ['cancelled', 'not_made']);
+  assert.deepEqual([asked.outcome, asked.followUps[0]?.status], ['cancelled', 'not_made']);
   const time = new AbortController(); // as an AbortSignal.timeout ends
   const late = await begin({ allow: () => new Promise(() => time.abort(new DOMException('', 'TimeoutError'))), signal: time.signal });
-  assert.deepEqual([late.outcome, late.followUps[0]?.fate], ['failed', 'not_made']);
+  assert.deepEqual([late.outcome, late.followUps[0]?.status], ['failed', 'not_made']);
 });
 
 test('cancelling after a result ends a chain that has a next step, and no other', async () => {
-  for (const [result, outcome, fate] of [[says('Done.'), 'completed', undefined], [leadsTo('pay'), 'cancelled', 'not_made']] as const) {
+  for (const [result, outcome, status] of [[says('Done.'), 'completed', undefined], [leadsTo('pay'), 'cancelled', 'not_made']] as const) {
     const user = new AbortController();
     const { begin, client, log } = await chained({ prepare: () => result, pay: () => says('Paid.') });
     const { callTool } = client;
     client.callTool = (params, options) => callTool.call(client, params, options).finally(() => user.abort());
     const chain = await begin({ signal: user.signal });
-    assert.deepEqual([chain.outcome, chain.followUps[0]?.fate, log], [outcome, fate, ['prepare']]);
+    assert.deepEqual([chain.outcome, chain.followUps[0]?.status, log], [outcome, status, ['prepare']]);
   }
 });
 

@@ -128,7 +128,7 @@ def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
 @_of_whole
 def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The printed `isError` is true if a result has it, or a follow-up call had no result."""
-    lost = any(each.fates[-1] == "unknown" for each in _follow_ups(case_run))
+    lost = any(each.statuses[-1] == "unknown" for each in _follow_ups(case_run))
     wanted = lost or any(result.get("isError") is True for result in _results(case_run))
     return Finding(
         bool(printed["isError"]) is wanted,
@@ -184,7 +184,7 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
     ambiguous = _ambiguous_status(case_run) if _lists_calls(case_run) else None
     return Finding(
         _lists_calls(case_run) and not unnamed and ambiguous is None,
-        expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
+        expected="; ".join(f"{call.tool}: {' or '.join(call.statuses)}" for call in wanted)
         + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
         seen=f"followUps {quote(printed['followUps'])}"
         + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
@@ -224,7 +224,7 @@ class _FollowUp:
 
     tool: str
     arguments: Json
-    fates: tuple[str, ...]
+    statuses: tuple[str, ...]
     """The statuses that the client may report for it."""
     to_be_named: bool = True
     """Whether a text must name its tool. It must if the client found it in the list (TC-C-33)."""
@@ -255,7 +255,7 @@ def _lists_calls(case_run: CaseRun) -> bool:
     return all(
         isinstance(each, dict)
         and each.get("tool", None if call.to_be_named else call.tool) == call.tool
-        and each.get("fate") in call.fates
+        and each.get("status") in call.statuses
         for each, call in zip(named, wanted, strict=True)
     )
 
@@ -267,15 +267,15 @@ def _ambiguous_status(case_run: CaseRun) -> str | None:
     values of arguments are removed first.
     """
     runs = [run for run in case_run.others.values() if run.log.operations and _lists_calls(run)]
-    for fate in ("unknown", "not_made"):
-        if not any(fate in call.fates for call in _follow_ups(case_run)):
+    for status in ("unknown", "not_made"):
+        if not any(status in call.statuses for call in _follow_ups(case_run)):
             continue
         elsewhere: set[str] = set()
         for run in runs:
-            if not any(fate in call.fates for call in _follow_ups(run)):
+            if not any(status in call.statuses for call in _follow_ups(run)):
                 elsewhere |= _client_texts(run)
         if _client_texts(case_run) <= elsewhere:
-            return fate
+            return status
     return None
 
 
@@ -328,10 +328,10 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
     for before, call in itertools.pairwise(calls):
         again = call.tool == before.tool and same(call.arguments, before.arguments)
         # A call that is sent again is one call. Its status is that of either answer.
-        fates = named.pop().fates if again and named else ()
-        fate = "unknown" if call.result is None else "made"
-        fates = tuple(dict.fromkeys((*fates, fate)))
-        named.append(_FollowUp(call.tool, call.arguments, fates))
+        statuses = named.pop().statuses if again and named else ()
+        status = "unknown" if call.result is None else "made"
+        statuses = tuple(dict.fromkeys((*statuses, status)))
+        named.append(_FollowUp(call.tool, call.arguments, statuses))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
     if ended and isinstance(directive, dict):

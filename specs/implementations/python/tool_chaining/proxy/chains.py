@@ -155,7 +155,7 @@ def _summary(chain: ChainResult) -> Json:
     steps = iter(chain.steps[1:])
     follow_ups: list[Json] = []
     for follow_up in chain.follow_ups:
-        entry: Json = {"fate": follow_up.status}
+        entry: Json = {"status": follow_up.status}
         if follow_up.listed:
             entry |= {"tool": follow_up.tool, "arguments": follow_up.arguments}
         step = next(steps, None)
