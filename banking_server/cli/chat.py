@@ -10,7 +10,6 @@ import typer
 
 from banking_server.cli.arguments import standard_input
 from banking_server.cli.client import (
-    TOKEN_VARIABLE,
     CommandArgument,
     InsecureOption,
     TimeoutOption,
@@ -21,6 +20,7 @@ from banking_server.cli.client import (
 )
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
+from tool_chaining.hosting.urls import TOKEN_VARIABLE
 
 UrlsOption = Annotated[
     list[str] | None,

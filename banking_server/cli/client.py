@@ -16,6 +16,7 @@ import typer
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
+from tool_chaining.hosting.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -34,7 +35,6 @@ _LIST: Final = 10
 _NAMED: Final = 10
 """Tools that are named where none is like the one that was asked for."""
 
-TOKEN_VARIABLE = "MCP_TOKEN"  # noqa: S105 - its name, not its value
 
 CommandArgument = Annotated[
     list[str] | None,
@@ -205,15 +205,12 @@ def connecting(
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
     from banking_server.host.connect import connected
-    from tool_chaining.hosting.urls import may_be_a_header
+    from tool_chaining.hosting.urls import token_of_environment
 
-    # A file that a token was read from often ends in a line break.
-    token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
-    if token and not may_be_a_header(token):
-        raise CommandFailed(
-            f"{TOKEN_VARIABLE} has a character that no HTTP header can have. A token is printable "
-            "ASCII, on one line."
-        )
+    try:
+        token = token_of_environment()
+    except ValueError as error:
+        raise CommandFailed(str(error)) from None
     advice = (
         f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
         if token

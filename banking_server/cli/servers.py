@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from banking_server.cli.client import TOKEN_VARIABLE, connecting, started_by
+from banking_server.cli.client import connecting, started_by
 from banking_server.host.connect import ConnectionFailed
+from tool_chaining.hosting.urls import TOKEN_VARIABLE
 from tool_chaining.text import one_line
 
 if TYPE_CHECKING:

@@ -18,11 +18,12 @@ from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
 from banking_server.host.plain import LINE
-from banking_server.host.timeouts import DEFAULT, CallTimer, TimeoutClient, Timeouts
+from banking_server.host.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
+from tool_chaining.hosting.call_timer import CallTimer
 from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
-from tool_chaining.hosting.urls import http_url, stays_private, without_user
+from tool_chaining.hosting.urls import checked_url
 from tool_chaining.text import one_line, printable
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
@@ -129,7 +130,7 @@ async def connected(
         timer = CallTimer()
         client = TimeoutClient(
             transport,
-            elicitation_callback=elicitation and timer.on(elicitation),
+            elicitation_callback=elicitation and answered_in_own_time(timer, elicitation),
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
@@ -156,16 +157,9 @@ async def connected(
 def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
     """Return a URL as it may be shown. Raises ConnectionFailed if no token may go there."""
     try:
-        parts = http_url(url)
+        return checked_url(url, has_secret=has_token, insecure=insecure)
     except ValueError as error:
-        raise ConnectionFailed(f"--url {error}.") from None
-    secret = has_token or parts.password is not None
-    if secret and not insecure and not stays_private(url):
-        raise ConnectionFailed(
-            f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
-            "--insecure."
-        )
-    return without_user(url)
+        raise ConnectionFailed(str(error)) from None
 
 
 def _show(line: str) -> None:

@@ -1,12 +1,8 @@
 """How long one call may take, without the time for the answers of the person."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from math import inf
+from dataclasses import dataclass
 from typing import Any, Final
 
-import anyio
 from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.session import ElicitationFnT
@@ -14,6 +10,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
 
 from tool_chaining import DEFAULT_CALL_TIMEOUT
+from tool_chaining.hosting.call_timer import CallTimer
 
 
 @dataclass(frozen=True)
@@ -30,53 +27,16 @@ DEFAULT: Final = Timeouts()
 """The timeouts if the user chose none."""
 
 
-@dataclass
-class _Call:
-    """One running call."""
+def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> ElicitationFnT:
+    """Return `answer` as a callback that stops the clock while the person answers."""
 
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    open: int = 0
-    """Questions that the person has not answered yet."""
-    left: float = inf
-    """Seconds that the call has left after the answers."""
+    async def timed(
+        context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult | ErrorData:
+        with timer.paused():
+            return await answer(context, params)
 
-
-class CallTimer:
-    """The time of the calls on one connection, of which one is made at a time."""
-
-    def __init__(self) -> None:
-        self._call = _Call()
-
-    @contextmanager
-    def of_a_call(self, seconds: float | None) -> Iterator[None]:
-        """Limit the call in the block to so many seconds. Raises TimeoutError."""
-        self._call = _Call()
-        with self._call.scope as scope:
-            if seconds is not None:
-                scope.deadline = anyio.current_time() + seconds
-            yield
-        if scope.cancelled_caught:
-            raise TimeoutError
-
-    def on(self, answer: ElicitationFnT) -> ElicitationFnT:
-        """Return `answer` as a callback that stops the clock while the person answers."""
-
-        async def timed(
-            context: ClientRequestContext, params: ElicitRequestParams
-        ) -> ElicitResult | ErrorData:
-            call = self._call
-            if not call.open:
-                call.left = call.scope.deadline - anyio.current_time()
-                call.scope.deadline = inf
-            call.open += 1
-            try:
-                return await answer(context, params)
-            finally:
-                call.open -= 1
-                if not call.open:
-                    call.scope.deadline = anyio.current_time() + call.left
-
-        return timed
+    return timed
 
 
 class TimeoutClient(Client):
@@ -99,6 +59,6 @@ class TimeoutClient(Client):
         Raises TimeoutError.
         """
         progressed = progress_callback or self.progressed
-        with self.timer.of_a_call(read_timeout_seconds):
+        with self.timer.limited(read_timeout_seconds):
             result = await super().call_tool(name, arguments, None, progressed, **options)
         return result

@@ -9,7 +9,7 @@ import typer
 from banking_server import cli as bank
 from banking_server.agent.settings import ModelSettings
 from banking_server.server.settings import Settings
-from tool_chaining.proxy import TOKEN_VARIABLE
+from tool_chaining.hosting.urls import TOKEN_VARIABLE
 from tool_chaining.proxy import cli as proxy
 from tool_chaining_conformance import cli as suite
 from tool_chaining_conformance import names
@@ -19,7 +19,7 @@ PROGRAMS = {
     "tool-chaining-proxy": proxy.app,
     "tool-chaining-conformance": suite.app,
 }
-TOKENS = {bank.client.TOKEN_VARIABLE, TOKEN_VARIABLE, names.TOKEN_VARIABLE}
+TOKENS = {TOKEN_VARIABLE, names.TOKEN_VARIABLE}
 
 
 def commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,5 @@
 """How long a call may take: the time in which a person answers is not the server's."""
 
-from math import inf
 from typing import Any
 
 import anyio
@@ -9,8 +8,9 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ElicitResult
 from pydantic import BaseModel
 
-from banking_server.host.timeouts import CallTimer, TimeoutClient
+from banking_server.host.timeouts import TimeoutClient, answered_in_own_time
 from tool_chaining import call_tool_with_chaining
+from tool_chaining.hosting.call_timer import CallTimer
 
 pytestmark = pytest.mark.anyio
 
@@ -28,16 +28,28 @@ async def test_the_time_of_the_person_is_not_the_servers() -> None:
             await ctx.elicit("Again?", Form)
         return "asked"
 
-    deadlines: list[float] = []
     timer = CallTimer()
 
     async def agree(*_: Any) -> ElicitResult:
-        deadlines.append(timer._call.scope.deadline)
+        await anyio.sleep(0.7)  # Twice: longer than the call may take.
         return ElicitResult(action="accept", content={"agree": True})
 
-    client = TimeoutClient(mcp, mode="legacy", elicitation_callback=timer.on(agree))
+    answer = answered_in_own_time(timer, agree)
+    client = TimeoutClient(mcp, mode="legacy", elicitation_callback=answer)
     client.timer = timer
     async with client:
-        await call_tool_with_chaining(client, "ask", {}, call_timeout=60)
-    assert deadlines == [inf, inf]
-    assert timer._call.scope.deadline <= anyio.current_time() + 60
+        chain = await call_tool_with_chaining(client, "ask", {}, call_timeout=1)
+    assert chain.error is None
+
+
+async def test_the_limit_goes_on_after_the_answer() -> None:
+    timer = CallTimer()
+
+    async def ask_and_wait() -> None:
+        with timer.limited(0.05):
+            with timer.paused(), timer.paused():
+                await anyio.sleep(0.1)
+            await anyio.sleep_forever()
+
+    with pytest.raises(TimeoutError):
+        await ask_and_wait()

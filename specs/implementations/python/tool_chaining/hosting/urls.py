@@ -1,7 +1,44 @@
-"""URLs of servers, and whether a bearer token can be sent to one without being read on the way."""
+"""URLs of servers, the bearer token for one, and whether it can be sent there in private."""
 
+import os
 from ipaddress import ip_address
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
+
+TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value
+"""The environment variable of the token for a server."""
+
+
+def token_of_environment() -> str | None:
+    """Return the token of the environment. Raises ValueError, without it, if no header can have it.
+
+    A file that a token was read from often ends in a line break, which is left out.
+    """
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not may_be_a_header(token):
+        raise ValueError(
+            f"{TOKEN_VARIABLE} has a character that no HTTP header can have. A token is printable "
+            "ASCII, on one line."
+        )
+    return token or None
+
+
+def checked_url(url: str, *, has_secret: bool, insecure: bool) -> str:
+    """Return the URL of the option `--url` as it may be shown.
+
+    Raises ValueError, in one line for people, if it is no http or https URL, or a token, or the
+    URL's own password, would go to another computer unencrypted and `insecure` does not allow that.
+    """
+    try:
+        parts = http_url(url)
+    except ValueError as error:
+        raise ValueError(f"--url {error}, not {url.rpartition("@")[2][:100]!r}.") from None
+    if (has_secret or parts.password is not None) and not insecure and not stays_private(url):
+        raise ValueError(
+            f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
+            "--insecure."
+        )
+    return without_user(url)
 
 
 def http_url(value: str, example: str = "https://example.com/mcp") -> SplitResult:

@@ -19,4 +19,3 @@ order:
 from typing import Final
 
 NAME: Final = "tool-chaining-proxy"
-TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from tool_chaining import __version__
-from tool_chaining.proxy import NAME, TOKEN_VARIABLE
+from tool_chaining.hosting.urls import TOKEN_VARIABLE
+from tool_chaining.proxy import NAME
 
 if TYPE_CHECKING:
     from tool_chaining.proxy.options import Server
@@ -164,30 +165,17 @@ def _server(
     url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
 ) -> "Server":
     """Return the server behind the proxy. Only a server at a URL gets the proxy's token."""
-    from tool_chaining.hosting.urls import http_url, may_be_a_header, stays_private
+    from tool_chaining.hosting.urls import checked_url, token_of_environment
     from tool_chaining.proxy.options import Address, Command
 
-    # A file that a token was read from often ends in a line break.
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if url and command:
         _refuse("Give either --url or a command, not both.")
     if url:
         try:
-            parts = http_url(url)
+            token = token_of_environment()
+            checked_url(url, has_secret=token is not None or forwards, insecure=insecure)
         except ValueError as error:
-            _refuse(f"--url {error}, not {url[:100]!r}.")
-        if not may_be_a_header(token):
-            # The message does not contain it, because it is a secret.
-            _refuse(
-                f"{TOKEN_VARIABLE} has a character that is not allowed in an HTTP header. "
-                "A token is printable ASCII, on one line."
-            )
-        secret = token or forwards or parts.password is not None
-        if secret and not insecure and not stays_private(url):
-            _refuse(
-                f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
-                "--insecure."
-            )
+            _refuse(str(error))
         return Address(url, f"Bearer {token}" if token else None)
     if not command:
         _refuse(

@@ -19,8 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tool_chaining.hosting.urls import is_loopback
-from tool_chaining.proxy import TOKEN_VARIABLE
+from tool_chaining.hosting.urls import TOKEN_VARIABLE, is_loopback
 from tool_chaining.proxy.callers import Callers
 from tool_chaining.proxy.eras import is_modern
 from tool_chaining.proxy.options import Address, Command, HttpOptions, ProxyOptions, Server

@@ -20,6 +20,7 @@ from mcp.types import (
     REQUEST_TIMEOUT,
 )
 
+from tool_chaining.hosting.call_timer import CallTimer
 from tool_chaining.proxy.eras import Declared, Json
 from tool_chaining.proxy.sdk import Context, Outbound, allowed_log_levels, request_channel
 
@@ -42,11 +43,8 @@ class Running:
         self.method = ctx.method
         self.declared = declared
         self.modern = declared.modern
-        self.asking = 0
-        """The number of questions that the client has not answered yet."""
+        self._timer = CallTimer()
         self._open: set[anyio.CancelScope] = set()
-        self._limits: list[anyio.CancelScope] = []
-        self._left: dict[anyio.CancelScope, float] = {}
         self._before: float = 0
         self._reached: float = 0
         self.upstream_token: Any = None
@@ -115,18 +113,14 @@ class Running:
         """
         for question in questions.values():
             self._check(question)
-        self._stop_clocks()
-        self.asking += 1
         scope = anyio.CancelScope()
         self._open.add(scope)
         try:
-            with scope:
+            with self._timer.paused(), scope:
                 return await self._ask_all(questions)
             raise _client_is_gone()
         finally:
             self._open.remove(scope)
-            self.asking -= 1
-            self._start_clocks()
 
     def give_up_asking(self) -> None:
         """End every question as if the client had gone away."""
@@ -171,31 +165,18 @@ class Running:
 
         Raises MCPError if it takes longer.
         """
-        with anyio.CancelScope() as scope:
-            if seconds is not None:
-                scope.deadline = anyio.current_time() + seconds
-                self._limits.append(scope)
-            try:
+        try:
+            with self._timer.limited(seconds):
                 yield
-            finally:
-                if scope in self._limits:
-                    self._limits.remove(scope)
-        if scope.cancelled_caught:
+        except TimeoutError:
             raise MCPError(
                 code=REQUEST_TIMEOUT, message=f"The server did not answer within {seconds:g} s."
-            )
+            ) from None
 
-    def _stop_clocks(self) -> None:
-        if not self.asking:
-            now = anyio.current_time()
-            self._left = {scope: scope.deadline - now for scope in self._limits}
-            for scope in self._left:
-                scope.deadline = float("inf")
-
-    def _start_clocks(self) -> None:
-        if not self.asking:
-            for scope, left in self._left.items():
-                scope.deadline = anyio.current_time() + left
+    @property
+    def asking(self) -> int:
+        """The number of questions that the client has not answered yet."""
+        return self._timer.asking
 
 
 class _Question:

@@ -36,7 +36,8 @@ from pydantic import ValidationError
 from tool_chaining import __version__
 from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, ResilientHttpClient
-from tool_chaining.proxy import NAME, TOKEN_VARIABLE, malformed
+from tool_chaining.hosting.urls import TOKEN_VARIABLE
+from tool_chaining.proxy import NAME, malformed
 from tool_chaining.proxy.eras import Declared, Json
 from tool_chaining.proxy.options import START_TIMEOUT, Address, Command, Server
 from tool_chaining.proxy.sdk import (
