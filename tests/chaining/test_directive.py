@@ -1,8 +1,11 @@
 """Reading `_meta.nextTool`, and writing it; reading what a request says about its chain."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp.types import CallToolResult, TextContent
 
 from tool_chaining import (
@@ -27,6 +30,32 @@ def test_nesting_without_end_is_read_without_an_exception() -> None:
     assert isinstance(read_directive({META_KEY: deep}), Malformed)
     assert isinstance(read_directive({META_KEY: {"tool": deep, "name": deeper}}), Malformed)
     assert isinstance(read_directive({META_KEY: {"tool": "t", "arguments": {"a": deep}}}), Found)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+MEMBERS = st.sampled_from(["tool", "name", "arguments", "title", "x-other"])
+
+
+@given(st.dictionaries(MEMBERS, JSON | st.sampled_from(["a", "b", {}, {"n": 1}])) | JSON)
+def test_whatever_stands_there_is_read_as_one_of_three(value: Any) -> None:
+    """Never an exception; what is found can be sent, and is read as the same again."""
+    meta = {META_KEY: value}
+    reading = read_directive(meta)
+    assert isinstance(reading, Found | Malformed)
+    if isinstance(reading, Malformed):
+        assert reading.reason.startswith(META_KEY)
+        assert reading.reason.isprintable()
+    else:
+        sent = json.loads(json.dumps(reading.directive.to_wire()))
+        assert read_directive({META_KEY: sent}) == reading
+        assert (value.get("tool", value.get("name")), value.get("arguments", {})) == (
+            reading.directive.tool,
+            reading.directive.arguments,
+        )
 
 
 def test_a_directive_goes_on_a_text_on_content_or_on_a_whole_result() -> None:

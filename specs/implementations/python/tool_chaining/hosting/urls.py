@@ -32,7 +32,8 @@ def checked_url(url: str, *, has_secret: bool, insecure: bool) -> str:
     try:
         parts = http_url(url)
     except ValueError as error:
-        raise ValueError(f"--url {error}, not {url.rpartition("@")[2][:100]!r}.") from None
+        shown = url.rpartition("@")[2][:100]
+        raise ValueError(f"--url {error}, not {shown!r}.") from None
     if (has_secret or parts.password is not None) and not insecure and not stays_private(url):
         raise ValueError(
             f"The token would go to {parts.hostname} unencrypted. Use https, or allow it with "
