@@ -181,9 +181,10 @@ class Agent:
 
         Raises ModelUnavailable.
         """
-        good = len(self._now)
+        # Up to here no message is a mistake of the model's that it has put right.
+        in_order = len(self._now)
         for _ in range(self.bounds.turns):
-            begin = len(self._now)
+            before_reply = len(self._now)
             asked = await self._complete(request)
             if isinstance(asked[0], str):
                 problem = request.answer_problem(asked[0])
@@ -195,11 +196,11 @@ class Agent:
                 for call in self._now[-1].get("tool_calls", ())
             ] or [{"role": "user", "content": NO_RESULT}]
             self._now += answers
-            made = False
+            was_made = False
             for meaning, answer in zip(asked, answers, strict=True):
                 try:
                     answer["content"] = await request.make(meaning)
-                    made = True
+                    was_made = True
                 except Unfit as unfit:
                     wrong = f"No call was made: {unfit}."
                     request.note(Note(f"{wrong} The model has been told."))
@@ -207,14 +208,14 @@ class Agent:
                         f"{wrong} Reply with the call put right, or with your answer to the user "
                         "in plain text."
                     )
-            if made:
+            if was_made:
                 # A mistake that was put right is an example to nobody.
-                del self._now[good:begin]
-                good = len(self._now)
+                del self._now[in_order:before_reply]
+                in_order = len(self._now)
             if request.repeated:
-                if not made:
+                if not was_made:
                     # It tells the model nothing, and would stand before what it asked for.
-                    del self._now[begin:]
+                    del self._now[before_reply:]
                 [last, *_] = await self._complete(request, answer=True)
                 if isinstance(last, str) and request.repetition(last) is None:
                     return "The model answered.", last

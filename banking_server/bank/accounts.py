@@ -137,9 +137,12 @@ def find_account_with_figures(
     tx: Transaction, call: Call, account_id: str
 ) -> Account | NotFound | Refused:
     """Find an account whose balance and entries the customer may see."""
-    is_visible = rules.check_figures_visible
-    account = find_account(tx, call, Argument.ACCOUNT_ID, account_id, is_visible)
-    return account if isinstance(account, NotFound) else is_visible(account) or account
+    check = rules.check_figures_visible
+    account = find_account(tx, call, Argument.ACCOUNT_ID, account_id, check)
+    if isinstance(account, NotFound):
+        return account
+    refusal = check(account)
+    return account if refusal is None else refusal
 
 
 def find_account(

@@ -166,7 +166,8 @@ class SqliteStore:
                         raise MaybeDone(f"This may be committed or not. {error}") from error
         except BaseException as error:
             for waiting in group:
-                waiting.error = waiting.error or error
+                if waiting.error is None:  # What failed by itself keeps its own error.
+                    waiting.error = error
         for waiting in group:
             if waiting.error is None:
                 waiting.committed()

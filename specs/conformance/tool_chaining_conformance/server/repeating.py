@@ -111,15 +111,15 @@ class Repeating:
     def _one(self, variant: Variant) -> str | None:
         """Make the call in one way. Return why nothing more can be compared, or None."""
         # In the legacy era another declaration needs another connection, with its own state.
-        second = self._era is Era.LEGACY and variant.declares != ORDINARY
-        plain, reference = PLAIN, self._elsewhere if second else self._plain
+        elsewhere = self._era is Era.LEGACY and variant.declares != ORDINARY
+        plain, reference = PLAIN, self._elsewhere if elsewhere else self._plain
         if variant.kind is RepeatedWithMalformedSettings and self._undeclared is not None:
             plain, reference = UNDECLARED, CallGroup(self._undeclared)
         varied = CallGroup(self._make(variant, False))
         differs = reference.differing(varied, variant.kind.compared)
         for which in CONFIRMING if differs else "":
             if which == "P":
-                reference.add(self._make(plain, second))
+                reference.add(self._make(plain, elsewhere))
             else:
                 varied.add(self._make(variant, False))
             differs = reference.differing(varied, variant.kind.compared)
@@ -130,7 +130,7 @@ class Repeating:
         change = reference.change() or varied.change()
         if change is None or differs:
             self._report(variant, reference, varied, differs)
-        elif second:
+        elif elsewhere:
             self._observe(Missing(self._step, [variant.kind], change))
         else:
             return change

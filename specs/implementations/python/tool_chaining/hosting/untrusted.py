@@ -1,6 +1,7 @@
 """For clients of the SDK: limits on what is read, and broken connections.
 
-A server could send an endless message, and its client would run out of memory. Over HTTP,
+The SDK has no limit on the length of a response, of an event or of a line. So a server could send
+an endless message, and its client would run out of memory. Over HTTP,
 `ResilientHttpClient` reads at most `MESSAGE_BYTES` of a response::
 
     http = ResilientHttpClient(timeout=httpx2.Timeout(30, read=300))

@@ -207,7 +207,7 @@ class _Endpoint:
             return await self._serve_until_the_end(scope, receive, send)
         if scope["method"] != "POST":
             return await self._app(scope, receive, send)
-        send = self._or_refusal(scope, receive, send)
+        send = _OrRefusal(scope, receive, send, forwards=self._forwards)
         if is_modern(headers.get(MCP_PROTOCOL_VERSION_HEADER, "")):
             return await self._app(scope, receive, send)
         if headers.get(MCP_SESSION_ID_HEADER) is not None:
@@ -261,37 +261,37 @@ class _Endpoint:
                         {**scope, "method": "DELETE", "headers": named}, nothing, nowhere
                     )
 
-    def _or_refusal(self, scope: Scope, receive: Receive, send: Send) -> Send:
-        """Return a `send` that gives a refusal an HTTP status of its own.
 
-        The SDK begins its response before a refusal is known. So the head is held back until the
-        body begins. The server behind the proxy authorizes callers: its challenge names its own
-        metadata (`resource_metadata`), so the caller gets a token for that server.
-        """
-        held: Message | None = None
-        refused = False
+class _OrRefusal:
+    """A `send` that gives a refusal an HTTP status of its own.
 
-        async def send_either(message: Message) -> None:
-            nonlocal held, refused
-            number, refusal = scope["state"].get(REFUSAL, (None, None))
-            if isinstance(refusal, NotAuthorized) and not self._forwards:
-                refusal = None
-            if message["type"] == "http.response.start":
-                held = message
-            elif message.get("more_body") and not message.get("body"):
-                return
-            elif held is not None and refusal is not None:
-                refused, held = True, None
+    The SDK begins its response before a refusal is known. So the head is held back until the body
+    begins. The server behind the proxy authorizes callers: its challenge names its own metadata
+    (`resource_metadata`), so the caller gets a token for that server.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, *, forwards: bool) -> None:
+        self._scope, self._receive, self._send, self._forwards = scope, receive, send, forwards
+        self._head: Message | None = None
+        self._refused = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the response, or the refusal in its place."""
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        if self._refused or (message.get("more_body") and not message.get("body")):
+            return
+        if self._head is not None:
+            head, self._head = self._head, None
+            number, refusal = self._scope["state"].get(REFUSAL, (None, None))
+            if refusal is not None and (self._forwards or not isinstance(refusal, NotAuthorized)):
+                self._refused = True
                 answer = _reply(refusal.status, number, refusal.code, refusal.message)
                 answer.raw_headers += [(b"www-authenticate", one) for one in refusal.challenges]
-                await answer(scope, receive, send)
-            elif not refused:
-                if held is not None:
-                    head, held = held, None
-                    await send(head)
-                await send(message)
-
-        return send_either
+                return await answer(self._scope, self._receive, self._send)
+            await self._send(head)
+        await self._send(message)
 
 
 def _reply(status: int, request_id: str | int | None, code: int, message: str) -> JSONResponse:

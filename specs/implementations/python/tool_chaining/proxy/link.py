@@ -230,9 +230,9 @@ class Link:
                 code=INVALID_REQUEST, message="On 2026-07-28 a server asks only in a result."
             )
         if self._running:
-            order = [(not one.asking, one.method == "tools/call") for one in self._running]
-            last = max(range(len(order)), key=lambda index: (order[index], index))
-            return await self._running[last].ask(method, params)
+            quiet = [one for one in self._running if not one.asking] or self._running
+            calls = [one for one in quiet if one.method == "tools/call"] or quiet
+            return await calls[-1].ask(method, params)
         await self._connection.initialized.wait()
         return await self._connection.send_raw_request(method, params)
 
