@@ -154,7 +154,7 @@ def test_the_parts_stand_alone() -> None:
 
 
 def test_what_a_port_is_read_from_knows_no_sdk() -> None:
-    assert table()[WITHOUT_SDK].rooms == {"text"}
+    assert table()[WITHOUT_SDK].rooms == frozenset()
     assert table()[WITHOUT_SDK].libraries.isdisjoint({"mcp", "mcp_types"})
 
 

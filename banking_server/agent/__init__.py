@@ -4,10 +4,10 @@ This is the other way to chain tools: with `chaining` a server decides on the ne
 model decides on each. Both work together, since the agent makes its calls through the chaining
 client. `loop` is the agent; begin there.
 
-`__init__.pyi` is the list of public names. A module is loaded when the first of its names is used,
-so that a server without a model does not wait for it.
+Its modules:
+
+- `settings`: which model, and which agent; `endpoint`: one reply of a model;
+- `toolbox`: the tools of servers, as a model is offered them; `prompt`: what it is told;
+- `loop`: the agent; `reply`: what a reply means; `transcript`: what happened in a request;
+- `conversation`: a person at a terminal who talks to the agent.
 """
-
-from tool_chaining.lazily import attach_stub
-
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -4,10 +4,10 @@ The event loop runs in a thread of its own. The main thread reads the lines, so 
 own line editing works, and so that Ctrl-C reaches it and stops a request.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -22,17 +22,16 @@ from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Run
 from banking_server.host.narrator import Narrator
 from banking_server.host.plain import NAME, SHOWN
-from banking_server.host.printing import say
+from banking_server.host.printing import say, write
 from banking_server.host.questions import TerminalQuestions
 from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
 from tool_chaining import DEFAULT_CALL_TIMEOUT, Proposal
-from tool_chaining.text import cut, one_line
+from tool_chaining.hosting.text import cut, one_line
 
 COMMANDS: Final = {
     "/help": "show this",
     "/tools": "list the tools that the model has",
-    "/save FILE": "write the conversation to a new file, as Markdown",
     "/quit": "end the conversation, as Ctrl-D does",
 }
 """What can be typed beside requests, and what it does."""
@@ -48,19 +47,15 @@ _HEARD: Final = 50
 class Terminal:
     """Shows what happens in a conversation, and asks the user for consent."""
 
-    speak: Callable[[str], None]
-    """Shows an answer: as Markdown, or as it is to a program."""
+    answers: Console
+    """Shows the answers, and nothing else if a program reads them."""
     notes: Console
     """Shows everything else."""
     person: TerminalQuestions | None
     """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
     waiting: StatusLine
-    save: Callable[[Sequence[tuple[str, Run]], str], str]
-    """Writes the requests to a new file, and returns what to tell. Raises ValueError likewise."""
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
-    requests: list[tuple[str, Run]] = field(default_factory=list[tuple[str, Run]], init=False)
-    """What was asked, and what came of it."""
 
     def __post_init__(self) -> None:
         self._narrator = Narrator(self.notes, questions=None)
@@ -79,15 +74,22 @@ class Terminal:
             self.tell(f"({entry.text})", indent=3)
         self.waiting.on("Thinking")
 
-    def end(self, request: str, run: Run) -> None:
+    def end(self, run: Run) -> None:
         """Show how a request ended."""
         self.waiting.over()
         if run.answer is None:
             self.tell(run.report())
         else:
-            self.speak(run.answer)
+            self._answer(run.answer)
         self.notes.print()
-        self.requests.append((request, run))
+
+    def _answer(self, text: str) -> None:
+        """Show an answer: as it is to a program, else indented, so that it is no line of ours."""
+        if self.answers is self.notes:
+            self.answers.print()
+            say(self.answers, text, indent=3)
+        else:
+            write(self.answers, text if text.endswith("\n") else f"{text}\n")
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
         """Return whether the user consents to a call, as `CallPolicy` has it."""
@@ -207,18 +209,9 @@ def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal) -> bool:
 
 def _command(line: str, agent: Agent, terminal: Terminal) -> bool:
     """Carry out a command; return whether it could be done."""
-    command, _, file = line.partition(" ")
-    if command == "/save":
-        try:
-            if not file:
-                raise ValueError("/save needs the name of a file to write to.")
-            terminal.tell(terminal.save(terminal.requests, file.strip()))
-        except ValueError as error:
-            terminal.tell(str(error))
-            return False
-    elif line == "/help":
+    if line == "/help":
         for known, about in COMMANDS.items():
-            terminal.tell(f"{known:10}  {about}", indent=3)
+            terminal.tell(f"{known:6}  {about}", indent=3)
         terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
     elif line == "/tools":
         for tool in agent.toolbox.tools:
@@ -246,7 +239,7 @@ def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str)
             stopped = True
             portal.start_task_soon(agent.stop)
     run = future.result()
-    terminal.end(request, run)
+    terminal.end(run)
     if stopped and not terminal.is_typed:
         raise KeyboardInterrupt
     return run.answer is not None

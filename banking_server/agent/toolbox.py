@@ -15,8 +15,7 @@ from mcp.types import Tool
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.host.names import stem
 from tool_chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
-from tool_chaining.text import one_line
-from tool_chaining.values import follow, pointer_parts
+from tool_chaining.hosting.text import one_line
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""
@@ -203,10 +202,19 @@ def _without_references(part: Any, root: Mapping[str, Any], followed: int = 0) -
     if not isinstance(reference, str):
         return {name: _without_references(one, root, followed) for name, one in part.items()}
     own = {name: one for name, one in part.items() if name != "$ref"}
-    parts = pointer_parts(reference.removeprefix("#")) if followed < REFERENCES else None
-    target = None if parts is None else follow(parts, root)
+    target = _at(root, reference) if followed < REFERENCES else None
     both = {**target, **own} if isinstance(target, dict) else own
     return _without_references(both, root, followed + 1)
+
+
+def _at(schema: Any, reference: str) -> Any:
+    """Return what a reference such as `#/$defs/Order` points to; None if it leads nowhere."""
+    start, *parts = reference.split("/")
+    found = schema if start == "#" else None
+    for part in parts:
+        name = part.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def _properties(schema: Any, indent: str = "") -> Iterator[str]:

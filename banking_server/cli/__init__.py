@@ -5,8 +5,7 @@ One module for each kind of command:
 - `serve`: serve MCP, over stdio or HTTP;
 - `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`, and
   `tools`; and `demo`, whose stories are in `demo`;
-- `chat`: talk to a model that has the tools of servers, which `servers` connects to, and
-  save it, as `saving` writes it;
+- `chat`: talk to a model that has the tools of servers, which `servers` connects to;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement, tokens;
 - `database`: the database itself;
 - `doctor`: what a start would fail at;

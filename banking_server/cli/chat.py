@@ -75,15 +75,22 @@ def chat(
     you trust what its server says of it. Ctrl-C stops a request, /quit or Ctrl-D ends the
     conversation, and /help shows what else you can type.
 
-    Without a terminal each line of standard input is a request, or a command like /save. Nobody can
-    be asked then, so only tools that read are called. If the output is no terminal, it has only the
-    answers; the calls are told on standard error. Exit code 0: every request was answered, or a
-    person has seen which was not; 1: one was not; 130: stopped by Ctrl-C.
+    Without a terminal each line of standard input is a request, or a command like /tools. Nobody
+    can be asked then, so only tools that read are called. If the output is no terminal, it has
+    only the answers; the calls are told on standard error. Exit code 0: every request was answered,
+    or a person has seen which was not; 1: one was not; 130: stopped by Ctrl-C.
     """
-    from banking_server import agent
-    from banking_server.cli.saving import save
+    from banking_server.agent.conversation import Terminal
+    from banking_server.agent.conversation import chat as talk
+    from banking_server.agent.settings import (
+        ANY_AGENT,
+        ConfigurationMistake,
+        ModelNotConfigured,
+        load_agent,
+        load_model_settings,
+    )
+    from banking_server.agent.toolbox import ToolsUnavailable
     from banking_server.cli.servers import connect_all, from_options
-    from banking_server.host.markdown import say_markdown, say_plain
     from banking_server.host.printing import console
     from banking_server.host.questions import TerminalQuestions
     from banking_server.host.status_line import StatusLine
@@ -104,23 +111,22 @@ def chat(
     timeouts = timeouts_of(timeout)
 
     try:
-        configuration = agent.load_agent(config, agent_id) if config else agent.ANY_AGENT
+        configuration = load_agent(config, agent_id) if config else ANY_AGENT
         if urls or command:
             if database or customer:
                 raise typer.BadParameter("--database and --customer are for this server only")
             wanted = from_options(urls or [], command)
         else:
             wanted = [chosen_server(ctx, None, None, database, customer)]
-        settings = agent.load_model_settings()
-        terminal = agent.Terminal(
-            speak=partial(say_markdown if seen else say_plain, out),
+        settings = load_model_settings()
+        terminal = Terminal(
+            answers=out,
             notes=out if seen else errors,
             person=person,
             waiting=waiting,
-            save=partial(save, settings.name),
             is_typed=is_here and request is None,
         )
-        answered = agent.chat(
+        answered = talk(
             settings,
             partial(
                 connect_all,
@@ -137,7 +143,7 @@ def chat(
             follow_unadvertised=follow_unadvertised,
             call_timeout=timeouts.call,
         )
-    except (agent.ModelNotConfigured, agent.ToolsUnavailable, agent.ConfigurationMistake) as error:
+    except (ModelNotConfigured, ToolsUnavailable, ConfigurationMistake) as error:
         raise CommandFailed(str(error)) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None  # As a program that Ctrl-C has ended.

@@ -4,7 +4,7 @@ import errno
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tool_chaining.text import one_line
+from tool_chaining.hosting.text import one_line
 
 if TYPE_CHECKING:
     from banking_server.bank.rules import Rules

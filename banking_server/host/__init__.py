@@ -6,7 +6,6 @@
 - `printing`: print it;
 - `status_line`: say what is waited for, on a line that goes away;
 - `typed`: read what the person types, and keep it for the next time;
-- `markdown`: show what a model says, as Markdown or as it is;
 - `names`: what a server has called the ids in a call;
 - `questions`: ask the person what a server asks, and for their consent;
 - `narrator`: show a chain as it happens;

@@ -22,9 +22,9 @@ from banking_server.host.timeouts import DEFAULT, TimeoutClient, Timeouts, answe
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.hosting.call_timer import CallTimer
 from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
+from tool_chaining.hosting.text import one_line, printable
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
 from tool_chaining.hosting.urls import checked_url
-from tool_chaining.text import one_line, printable
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
 

@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from banking_server.agent import Endpoint, ModelSettings, ModelUnavailable
+from banking_server.agent.endpoint import Endpoint, ModelUnavailable
+from banking_server.agent.settings import ModelSettings
 from banking_server.tools import Infer
 from banking_server.tools.multiplex import ArgumentNotFound
 from banking_server.tools.results import log_incident, try_again_later

@@ -40,10 +40,10 @@ def piped(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Piped:
     return chat
 
 
-def test_the_banks_story_in_a_terminal(tmp_path: Path, database: Path) -> None:
-    """One call by the model, the directive does the rest; then Ctrl-C, `/save`, and the end."""
+def test_the_banks_story_in_a_terminal(database: Path) -> None:
+    """One call by the model, the directive does the rest; then Ctrl-C, and the end."""
     script: Script = [
-        "**Today.**",
+        "Today.",
         native(PREPARE, **FROM_LOCKED),
         "An agent will call you.",
         Silence(),
@@ -56,7 +56,7 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path, database: Path) -> None:
             terminal.wait_for("Model: scripted, with ")
             terminal.wait_for("you> ")
             terminal.type("Hi")
-            terminal.wait_for("   \x1b[1mToday.\x1b[0m\n")
+            terminal.wait_for("   Today.\n")
 
             terminal.wait_for("you> ")
             terminal.type(f"Move 250 dollars from {LOCKED}.")
@@ -88,14 +88,10 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path, database: Path) -> None:
             terminal.wait_for("Still here.\n")
 
             terminal.wait_for("you> ")
-            terminal.type(f"/save {tmp_path}/chat.md")
-            terminal.wait_for(f"Saved to {tmp_path}/chat.md, as Markdown: 4 requests.")
-            terminal.wait_for("you> ")
             terminal.press("\x04")
             assert terminal.finish() == 0
         finally:
             terminal.close()
-    assert "\n> An agent will call you.\n" in (tmp_path / "chat.md").read_text("utf-8")
     assert "I'm sorry" in terminal.screen
     assert "I'm sorry" not in model.told
     assert "A customer service agent will call you back." in model.told
@@ -103,16 +99,13 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path, database: Path) -> None:
     assert "Traceback" not in terminal.screen
 
 
-def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
-    tmp_path: Path, piped: Piped
-) -> None:
+def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: Piped) -> None:
     script: Script = [
         Reply(calls=[("list_accounts", {}), ("request_agent_handoff", {})]),
         "**Nobody** agreed.\n\n1. So.",
         "Et \u00e9.\x1b[2J",
     ]
-    file = tmp_path / "chat.md"
-    commands = f"/help\n/tools\n/nothing at all\n/save\n/save {file}\n/quit\nnever read\n"
+    commands = "/help\n/tools\n/nothing at all\n/quit\nnever read\n"
     with scripted_model(script) as model:
         ended = piped(model, stdin=f"An agent, please.\n\xff?\n{commands}")
     assert ended.code == 1, "not every command was carried out"
@@ -120,17 +113,15 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
     for told in (
         "Nobody can be asked for consent here",
         "(Not called: request_agent_handoff. Nobody can be asked here.)",
-        "   /save FILE  write the conversation to a new file, as Markdown\n",
+        "   /tools  list the tools that the model has\n",
         "   request_agent_handoff: Request Agent Handoff (not called here)\n",
-        "There is no /nothing at all: there are /help, /tools, /save FILE, /quit.\n",
-        "/save needs the name of a file to write to.\n",
+        "There is no /nothing at all: there are /help, /tools, /quit.\n",
     ):
         assert told in ended.err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in ended.out + ended.err
     # What is no text is no end, and commands are not for the model.
     assert model.last_message() == "\ufffd?"
-    assert "Call of list_accounts, decided by the model:" in file.read_text("utf-8")
 
 
 def test_one_request(piped: Piped) -> None:

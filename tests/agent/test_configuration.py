@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server import agent
+from banking_server.agent import settings
 
 from ..kit.pages import block
 
@@ -16,7 +16,7 @@ KEY = "sk-secret-of-mine"
 def test_the_agents_of_the_page_are_read(tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
     file.write_text(block("banking_server/agent/README.md", "agents.yaml", "yaml"))
-    teller = agent.load_agent(file, "teller")
+    teller = settings.load_agent(file, "teller")
     assert teller.system_prompt == "You work at the counter. Be brief."
     assert teller.tools == ("list_accounts", "get_account_balance")
 
@@ -33,8 +33,8 @@ def test_the_agents_of_the_page_are_read(tmp_path: Path) -> None:
 def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
     file.write_text(text)
-    with pytest.raises(agent.ConfigurationMistake) as mistake:
-        agent.load_agent(file)
+    with pytest.raises(settings.ConfigurationMistake) as mistake:
+        settings.load_agent(file)
     assert str(mistake.value).startswith(f"{file}: {told}")
     assert "\n" not in str(mistake.value)
 
@@ -55,9 +55,9 @@ def test_settings_come_from_the_environment_and_no_key_goes_away_in_the_clear(
     for name, value in variables.items():
         monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
     if told is None:
-        assert KEY not in repr(agent.load_model_settings())
+        assert KEY not in repr(settings.load_model_settings())
         return
-    with pytest.raises(agent.ModelNotConfigured, match=told) as caught:
-        agent.load_model_settings()
+    with pytest.raises(settings.ModelNotConfigured, match=told) as caught:
+        settings.load_model_settings()
     assert KEY not in str(caught.value)
     assert "pass@" not in str(caught.value)

@@ -5,7 +5,7 @@ from typing import Any
 
 from mcp.types import ElicitResult
 
-from banking_server.agent import OfferedTool
+from banking_server.agent.toolbox import OfferedTool
 from banking_server.bank.money import format_money
 from banking_server.tools.transfers import FROM_QUESTION, TO_QUESTION
 from tool_chaining import Proposal

@@ -15,8 +15,8 @@ from typing import Any
 from mcp import Client
 from mcp.types import CreateMessageResult, TextContent
 
-from banking_server.agent import Endpoint, ModelSettings, ModelUnavailable
-from banking_server.agent.endpoint import Completion, Message
+from banking_server.agent.endpoint import Completion, Endpoint, Message, ModelUnavailable
+from banking_server.agent.settings import ModelSettings
 from tool_chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, fill

@@ -6,7 +6,9 @@ from typing import Any
 from mcp import Client
 from mcp.types import CallToolResult
 
-from banking_server.agent import Agent, Bounds, Endpoint, Toolbox
+from banking_server.agent.endpoint import Endpoint
+from banking_server.agent.loop import Agent, Bounds
+from banking_server.agent.toolbox import Toolbox
 from tool_chaining import META_KEY, Step, call_tool_with_chaining
 from tool_chaining.content import for_user, on_the_wire, without_next_step
 

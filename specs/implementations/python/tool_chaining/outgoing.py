@@ -2,9 +2,10 @@
 
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import Tool
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,12 +31,16 @@ from tool_chaining.directive import (
     read_directive,
 )
 from tool_chaining.result import json_string
-from tool_chaining.text import CONTROL, DIRECTION_MARKS
 from tool_chaining.values import keeps_its_value
 
 logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
+
+NOT_IN_A_TITLE: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters, and characters that control the direction of text (TC-S-27)."""
 
 Listing = Callable[[], Awaitable[Sequence[Tool]]]
 """Returns the tools as the server lists them now."""
@@ -123,7 +128,7 @@ class OutgoingCheck:
         if "name" in sent:
             raise DirectiveDropped("it has the deprecated member 'name'; send 'tool' instead")
         title = sent.get("title", "-")
-        if not is_title(title) or CONTROL.search(title) or not DIRECTION_MARKS.isdisjoint(title):
+        if not is_title(title) or NOT_IN_A_TITLE.search(title):
             raise DirectiveDropped(
                 f"the title must be plain text of 1 to {MAX_TITLE} characters on one line"
             )

@@ -1,15 +1,9 @@
-"""JSON values: compare two, check that one can be written, and follow a JSON Pointer."""
+"""JSON values: one text for equal values, and numbers that keep their value."""
 
 import json
 import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
-
-_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
-"""A position in a list as RFC 6901 writes it; `-1` and `01` are not positions."""
 
 _WRITER: Final = json.JSONEncoder(ensure_ascii=False)
 """Made once: `json.dumps` with `ensure_ascii=False` makes a new encoder for each call."""
@@ -70,58 +64,3 @@ def _number(value: int | float) -> str:
         raise ValueError("a number that no IEEE double can hold")
     # -0.0 and 0.0 are both written as 0.
     return str(int(double)) if double.is_integer() else repr(double)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON: `1` and `1.0` are, `1` and `true` are not.
-
-    A value that RFC 8785 cannot write equals no other. Raises RecursionError as `canonical` does.
-    """
-    try:
-        return canonical(one) == canonical(other)
-    except ValueError:
-        return False
-
-
-def is_json(value: Any) -> bool:
-    """Return whether a value can be written as JSON: no NaN, no lone surrogate, not too deep."""
-    try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
-@dataclass(frozen=True)
-class Nowhere:
-    """The pointer points to nothing."""
-
-    part: str
-    """The first part of the pointer that was not found."""
-
-
-def pointer_parts(pointer: str) -> list[str] | None:
-    """Return the parts of a JSON Pointer (RFC 6901), or None if the text is not a pointer.
-
-    The empty pointer has no parts: it points to the whole value.
-    """
-    if (pointer and not pointer.startswith("/")) or re.search("~(?![01])", pointer):
-        return None
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-
-
-def is_index(part: str) -> bool:
-    """Return whether a part of a pointer can be a position in a list."""
-    return _INDEX.fullmatch(part) is not None
-
-
-def follow(parts: Sequence[str], value: Any) -> Any | Nowhere:
-    """Return the value that the parts of a pointer point to, or `Nowhere`."""
-    for part in parts:
-        if isinstance(value, Mapping) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and is_index(part) and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return Nowhere(part)
-    return value

@@ -7,7 +7,7 @@ from functools import partial
 from threading import Thread
 from typing import Final, TextIO
 
-from tool_chaining.text import one_line
+from tool_chaining.hosting.text import one_line
 
 _LINE: Final = 8_192
 """The most characters of one line. The rest is read as the next line."""

@@ -17,8 +17,8 @@ from typing import Any, Final
 from mcp import MCPError
 
 from tool_chaining import ConsentPolicy, FollowNonDestructive, Proposal
+from tool_chaining.hosting.text import quoted
 from tool_chaining.proxy import NAME
-from tool_chaining.text import quoted
 
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Sends a question (method and params) to the client during the call, and returns the answer.

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
 
 _CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _INVISIBLE = (
@@ -13,11 +13,8 @@ _INVISIBLE = (
 CONTROL: Final = re.compile(f"[{_CONTROLS}]")
 """Control characters, line separators, direction overrides, and half of a surrogate pair.
 
-The `DIRECTION_MARKS` are not included: ordinary Arabic and Hebrew uses them.
+The marks U+061C, U+200E and U+200F are not included: ordinary Arabic and Hebrew uses them.
 """
-
-DIRECTION_MARKS: Final = frozenset("\u061c\u200e\u200f")
-"""Marks that set the direction of the text around them; forbidden in a title (TC-S-27)."""
 
 _UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
 """`CONTROL`, and characters that look blank or are invisible: tags, marks, fillers, noncharacters.
@@ -56,3 +53,12 @@ def one_line(text: str, length: int | None = None) -> str:
 def quoted(value: object) -> str:
     """Return a value as JSON on one line, so that it does not look like the text around it."""
     return printable(json.dumps(value, ensure_ascii=False), lines=False)
+
+
+def is_json(value: Any) -> bool:
+    """Return whether a value can be written as JSON: no NaN, no lone surrogate, not too deep."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
