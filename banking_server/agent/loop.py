@@ -84,7 +84,7 @@ class CallPolicy(Protocol):
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
         """Return whether the call may be made. It may ask the user.
 
-        `again` says that the call was started before, and that its effect is unknown.
+        `again` says that the effect of the tool's last call is unknown.
         """
         ...
 
@@ -423,7 +423,7 @@ class _Request:
     async def agrees(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return what the host says to a call, whoever asks for it (TC-C-20, TC-C-55)."""
         consent = self.agent.consent
-        again = (tool.tool.name, canonical(arguments)) in memory_of(tool.client).in_doubt
+        again = tool.tool.name in memory_of(tool.client).in_doubt
         return tool.read_only or (
             consent is not None and await consent.allows(tool, arguments, again)
         )

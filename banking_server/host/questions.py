@@ -23,7 +23,7 @@ from tool_chaining.hosting.text import cut, one_line, printable
 if sys.platform != "win32":
     import termios
 
-STARTED_BEFORE: Final = "The same call was started before, and nobody knows whether it took effect."
+IN_DOUBT: Final = "Nobody knows whether an earlier call of this tool took effect."
 
 Answer = str | int | float | bool | list[str] | None
 """What a person answers to one field of a form; None if they leave it out."""
@@ -53,12 +53,12 @@ class TerminalQuestions:
         """Ask whether a call that may change something is to be made, naming what it is about.
 
         `name` is what the person knows the tool by, if that is not the server's own name for it,
-        and `server` the one whose names are shown. `again` says that the same call was started
-        before, and that its effect is unknown.
+        and `server` the one whose names are shown. `again` says that the effect of the
+        tool's last call is unknown.
         """
         async with self._asking():
             if again:
-                say(self._out, STARTED_BEFORE, indent=3, style="red")
+                say(self._out, IN_DOUBT, indent=3, style="red")
             for line in self.names.id_lines(server, arguments):
                 say(self._out, line, indent=3)
             may = what_it_may_do(tool, trust_hints=trust_hints)

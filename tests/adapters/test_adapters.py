@@ -40,7 +40,7 @@ async def test_the_locked_account_hands_itself_off(world: World, framework: str)
     assert chosen == ("callback" if framework in CAN_ASK else None)
     # The model hears it all in the result of its one call, and has nothing left to call.
     assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
-    assert said.count("That call was made for you: do not make it again.") == 1
+    assert said.count("was made for you: do not make it again.") == 1
     assert "Next step suggested" not in said
     assert "nextStep" not in said
 
@@ -68,7 +68,7 @@ async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
             first, second = [(await call("begin", {})).content[-1].text for _ in range(2)]
             assert "That call was started, and whether it took effect is not known" in first
             assert "That call was not made: the same call" in second
-            assert "was started before" in second
+            assert "whether an earlier call of" in second
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,6 @@ def test_with_next_tool_refuses_what_is_no_directive(tool: Any, title: Any) -> N
         ({"tool": 5}, "nextTool.tool: must be a string"),
         ({"tool": ""}, "nextTool.tool: must not be empty"),
         ({"tool": "a", "arguments": []}, "nextTool.arguments: must be an object"),
-        ({"tool": "a", "name": "b"}, "nextTool: both 'tool' and its deprecated alias 'name' are"),
     ],
 )
 def test_what_is_wrong_is_said_in_words_of_ours(value: Any, reason: str) -> None:

@@ -1,32 +1,64 @@
-"""Calls whose effect is unknown: how many are kept, for how long, and who may make one again."""
+"""Tools whose last call has an unknown effect: when one is, and who may call it again."""
 
 from typing import Any
 
 import anyio
 import pytest
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, ToolAnnotations
 
-from tool_chaining import CallsInDoubt, ChainResult, Outcome, Proposal
-from tool_chaining.doubt import KEPT
+from tool_chaining import CallsInDoubt, ChainResult, FollowUpStatus, Outcome, Proposal
 
 from .support import FakeClient, a_names_b, follow, result, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
-def test_the_newest_thousand_are_kept() -> None:
+def test_a_result_settles_what_was_lost_before_its_call_started() -> None:
     calls = CallsInDoubt()
-    for n in range(KEPT):
-        calls.add((f"t{n}", "{}"))
-    calls.add(("t0", "{}"))  # Started again, so it is new.
-    calls.add(("another", "{}"))
+    with calls.call("pay") as early:
+        with calls.call("pay"):
+            pass  # Lost.
+        early.status = FollowUpStatus.MADE
+    assert "pay" in calls, "its call started before the other was lost"
+    with calls.call("pay") as refused:
+        refused.status = FollowUpStatus.NOT_MADE
+    assert "pay" in calls
+    with calls.call("pay") as late:
+        assert "look" not in calls
+        late.status = FollowUpStatus.MADE
+    assert "pay" not in calls
 
-    kept = [("t0", "{}") in calls, ("t1", "{}") in calls, ("t2", "{}") in calls]
-    assert (kept, KEPT) == ([True, False, True], 1_000)
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_other_arguments_and_a_new_client_do_not_end_the_doubt(again: bool) -> None:
+    """The server makes a new id each time, and its process died in between."""
+
+    class Person:
+        async def allows(self, proposal: Proposal) -> bool:
+            return True
+
+        async def allows_again(self, proposal: Proposal) -> bool:
+            return again
+
+    in_doubt, paid = CallsInDoubt(), list[Any]()
+
+    def answer(name: str, arguments: Any) -> Any:
+        if name == "pay":
+            paid.append(arguments["id"])
+            if len(paid) == 1:
+                raise ConnectionError("the process died")
+            return result("paid")
+        return result("prepared", nextTool={"tool": "pay", "arguments": {"id": f"tr_{len(paid)}"}})
+
+    for _ in range(2):
+        client = FakeClient([tool("pay")], answer)
+        chain = await follow(client, "prepare", consent=Person(), in_doubt=in_doubt)
+    assert paid == (["tr_0", "tr_1"] if again else ["tr_0"])
+    assert chain.outcome is (Outcome.COMPLETED if again else Outcome.DECLINED)
 
 
 @pytest.mark.parametrize("first", ["lost", "answered"])
-async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) -> None:
+async def test_of_two_calls_side_by_side_each_has_an_effect_of_its_own(first: str) -> None:
     """One is lost and one is answered, in either order; the next chain makes no such call."""
     released = {"lost": anyio.Event(), "answered": anyio.Event()}
     statuses = iter(released)
@@ -45,7 +77,7 @@ async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) 
         ended.append(await follow(client, "b"))
 
     ended: list[ChainResult] = []
-    client = FakeClient([tool("b")], answer)
+    client = FakeClient([tool("b", annotations=ToolAnnotations(destructive_hint=False))], answer)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
@@ -61,7 +93,7 @@ async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) 
 
     assert {each.outcome for each in ended} == {Outcome.FAILED, Outcome.COMPLETED}
     assert chain.outcome is Outcome.DECLINED
-    assert "was started before, whether it took effect is not known" in chain.detail
+    assert 'whether an earlier call of "b" took effect is not known' in chain.detail
     assert [name for name, _ in client.calls] == ["b", "b", "a", "a"]
 
 

@@ -154,7 +154,7 @@ class Session:
     """Whether directives of this server are followed at all."""
     policy: str
     said: int = 0
-    in_doubt: set[tuple[str, str]] = field(default_factory=set)
+    in_doubt: set[str] = field(default_factory=set)
 
     def answer(self) -> tuple[Any, bool]:
         self.said += 1
@@ -169,11 +169,12 @@ class Session:
             name, arguments = calls[-1]
             value, is_error = self.answer()
             if value is LOST:
-                self.in_doubt.add((name, plain(arguments)))
+                self.in_doubt.add(name)
             if value is LOST or value is REFUSED:
                 status = FollowUpStatus.UNKNOWN if value is LOST else FollowUpStatus.NOT_MADE
                 follow_ups += [(name, status, True)] if len(calls) > 1 else []
                 return Outcome.FAILED, calls, follow_ups, wrong or value is LOST
+            self.in_doubt.discard(name)
             wrong = wrong or is_error
             follow_ups += [(name, FollowUpStatus.MADE, True)] if len(calls) > 1 else []
             if value is ABSENT:
@@ -182,7 +183,6 @@ class Session:
                 not isinstance(value, dict)
                 or not {"tool", "name"} & value.keys()
                 or value.get("arguments", {}) is None
-                or value.get("tool", value.get("name")) != value.get("name", value.get("tool"))
             ):
                 return Outcome.MALFORMED_DIRECTIVE, calls, follow_ups, wrong
             name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
@@ -204,8 +204,10 @@ class Session:
         allowed = self.policy in ("yes", "again") or (
             self.policy == "hints" and harmless(self.kinds[name])
         )
-        again = (name, plain(arguments)) not in self.in_doubt or (
-            self.policy == "again" and name == "a"
+        again = (
+            name not in self.in_doubt
+            or (self.policy == "again" and name == "a")
+            or (self.policy == "hints" and self.kinds[name].annotations == "read-only")
         )
         agreed = shown(self.kinds[name]) and self.followed and allowed and again
         return None if agreed else Outcome.DECLINED
@@ -347,9 +349,11 @@ def check_the_one_result(chain: ChainResult, is_error: bool) -> None:
     assert bool(told) == (len(merged.content) > len(chain.steps))
     assert UNLISTED not in merged.model_dump_json()
     for said, follow_up in zip(told, chain.follow_ups, strict=malformed is False):
-        named = f"the tool {json.dumps(follow_up.tool)} with the arguments"
+        named = f"Call {follow_up.level}, the tool {json.dumps(follow_up.tool)} that"
         assert (named in said) is follow_up.listed
         assert ("was made for you" in said) is (follow_up.status is FollowUpStatus.MADE)
+        forbidden = follow_up.status is not FollowUpStatus.NOT_MADE and not follow_up.is_error
+        assert ("o not make it again" in said) is forbidden
         assert ("whether it took effect is not known" in said and "again could" in said) is (
             follow_up.status is FollowUpStatus.UNKNOWN
         )

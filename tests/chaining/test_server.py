@@ -122,12 +122,10 @@ async def test_any_other_client_gets_the_directive_and_the_words(mode: str, erro
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ({**GOOD, "name": "target"}, "'name'"),
         ({"tool": "targte"}, 'lists no tool "targte". Did you mean "target"?'),
         ({"tool": "for_people"}, "not meant for the model"),
         ({"tool": "target"}, "'reason' is a required property"),
         ({"tool": "target", "arguments": {"reason": "S3CRET", "urgency": "S3CRET"}}, "urgency"),
-        ({"tool": "target", "arguments": {"reason": "x", "urgent": "S3CRET"}}, "no argument urg"),
         ({"tool": "target", "arguments": {"reason": "x", "urgency": 10**400}}, "number"),
         *(({**GOOD, "title": title}, "title") for title in ("two\nlines", "\u202ex", "a\u200f")),
     ],

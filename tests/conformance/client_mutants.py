@@ -1,7 +1,7 @@
 """Deliberately wrong clients, each a few lines away from `SmallClient`.
 
 Which check each one fails stands in `specs/conformance/mutants.yaml`, under the name of its class:
-`ReadsNoAlias` is `reads-no-alias`.
+`AsksOnce` is `asks-once`.
 """
 
 import json
@@ -40,7 +40,7 @@ class TakesTextForADirective(_Lenient):
 class TakesNameWhereToolIsNull(_Lenient):
     def repair(self, value):
         if isinstance(value, dict) and value.get("tool", "") is None:
-            return {key: item for key, item in value.items() if key != "tool"}
+            return {**value, "tool": value.get("name")}
         return value
 
 
@@ -63,20 +63,6 @@ class RefusesUnknownMembers(SmallClient):
         if isinstance(value, dict) and set(value) - {"tool", "name", "arguments", "title"}:
             raise Malformed
         return super().read_directive(value)
-
-
-class ReadsNoAlias(SmallClient):
-    def read_directive(self, value):
-        if isinstance(value, dict) and "tool" not in value:
-            raise Malformed
-        return super().read_directive(value)
-
-
-class PrefersToolOverName(_Lenient):
-    def repair(self, value):
-        if isinstance(value, dict) and isinstance(value.get("tool"), str):
-            return {key: item for key, item in value.items() if key != "name"}
-        return value
 
 
 class RefusesNameBesideTool(SmallClient):
@@ -102,15 +88,6 @@ class FoldsCaseOfMembers(_Lenient):
     def repair(self, value):
         if isinstance(value, dict):
             return {key.lower(): item for key, item in value.items()}
-        return value
-
-
-class FoldsCaseOfNames(_Lenient):
-    def repair(self, value):
-        names = [value.get("tool"), value.get("name")] if isinstance(value, dict) else [None]
-        texts = [name.lower() for name in names if isinstance(name, str)]
-        if len(texts) == 2 and texts[0] == texts[1]:
-            return {key: item for key, item in value.items() if key != "name"}
         return value
 
 
@@ -233,11 +210,6 @@ class NoToolTwice(SmallClient):
 class HandsOnTheInstruction(SmallClient):
     def is_settled(self, number, results):
         return number >= len(self.started)
-
-
-class AlwaysCompleted(SmallClient):
-    def printed(self, results, outcome):
-        return {**super().printed(results, outcome), "outcome": "completed"}
 
 
 class LevelsFromZero(SmallClient):
@@ -568,12 +540,6 @@ class CutsLongArguments(SmallClient):
         return super().call(name, cut, meta)
 
 
-class TakesAnErrorForAFailure(SmallClient):
-    def printed(self, results, outcome):
-        failed = outcome == "completed" and bool(results[-1].get("isError"))
-        return super().printed(results, "failed" if failed else outcome)
-
-
 class TakesTrueForAVersion(SmallClient):
     def is_version(self, value):
         return isinstance(value, int) and value >= 1
@@ -607,9 +573,31 @@ class NamesNoFollowUp(SmallClient):
         }
 
 
-class NamesFollowUpsByTheirToolsAlone(SmallClient):
+class NamesFollowUpsWithoutNumbers(SmallClient):
     def in_words(self, follow_up):
-        return super().in_words({**follow_up, "arguments": {}})
+        return super().in_words({**follow_up, "number": "again"})
+
+
+class TellsArguments(SmallClient):
+    def in_words(self, follow_up):
+        item = super().in_words(follow_up)
+        return {**item, "text": f"{item['text']} With {json.dumps(follow_up['arguments'])}."}
+
+
+class ReplacesFollowUps(SmallClient):
+    def structured(self, results):
+        structured = dict(results[0].get("structuredContent") or {}) if results else {}
+        structured.pop("nextStep", None)
+        return structured or None
+
+
+class ComparesArgumentsOfDoubtfulCalls(SmallClient):
+    def doubt(self, tool, arguments):
+        self.in_doubt.add((tool, self.same(arguments)))
+
+    def is_in_doubt(self, tool, arguments):
+        known = (tool, self.same(arguments)) not in self.in_doubt
+        return not known and not self.user_agrees({"name": tool})
 
 
 class TellsMadeFromNothing(SmallClient):

@@ -31,7 +31,7 @@ def next_call(result):
         return None
     value = meta["nextTool"]
     canonical(value)
-    if not isinstance(value, dict) or value.get("name", value.get("tool")) != value.get("tool"):
+    if not isinstance(value, dict):
         raise ValueError
     tool, arguments = value.get("tool"), value.get("arguments", {})
     if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
@@ -46,11 +46,10 @@ def why_not(host, tool, arguments, calls):
     listed = host.list_tools().get(tool)
     if listed is None:
         return "the server does not list it"
-    call = tool, canonical(arguments)
-    if call in calls:
+    if (tool, canonical(arguments)) in calls:
         return "the same call was made before"
     allowed = host.advertised is not None and host.allowed(tool, listed)
-    if not allowed or (call in host.in_doubt and not host.user_agrees(listed)):
+    if not allowed or (tool in host.in_doubt and not host.user_agrees(listed)):
         return "it is not allowed"
     return None
 
@@ -60,14 +59,15 @@ def follow(host, tool, arguments):
     results, calls, told, lost = [], [], [], False
     while True:
         calls.append((tool, canonical(arguments)))
-        named = f"{json.dumps(tool[:120])} with {json.dumps(arguments)}"
+        named = f"Call {len(calls)}, {json.dumps(tool[:120])},"
+        host.in_doubt.add(tool)
         try:
             results.append(host.call(tool, arguments, {}))
         except NoResult:
-            host.in_doubt.add(calls[-1])
             lost = len(calls) > 1
             told.append(f"{named} was started; whether it took effect is not known.")
             break
+        host.in_doubt.discard(tool)
         if len(calls) > 1:
             told.append(f"{named} was made.")
         try:
@@ -78,11 +78,9 @@ def follow(host, tool, arguments):
         if step is None:
             break
         if reason := why_not(host, *step, calls):
-            tool, arguments = step
-            named = f"{json.dumps(tool[:120])} with {json.dumps(arguments)}"
-            unlisted = tool not in host.list_tools()
-            named = "A tool that the server does not list" if unlisted else named
-            told.append(f"{named} was not made: {reason}.")
+            listed = step[0] in host.list_tools()
+            named = json.dumps(step[0][:120]) if listed else "a tool that is not listed"
+            told.append(f"Call {len(calls) + 1}, {named}, was not made: {reason}.")
             break
         tool, arguments = step
     return merged(results, told, lost) if results else None
@@ -93,12 +91,13 @@ def merged(results, told, lost):
     content = [item for result in results for item in result["content"] if not is_marked(item)]
     audience = {"audience": ["assistant"]}
     content += [{"type": "text", "text": text, "annotations": audience} for text in told]
-    structured = dict(results[0].get("structuredContent") or {}) | {"followUps": told}
-    structured.pop("nextStep", None)
+    own = dict(results[0].get("structuredContent") or {})
+    kept = "structuredContent" in results[0] and "followUps" not in own
+    own.pop("nextStep", None)
     return {
         "content": content,
         "isError": lost or any(result.get("isError") for result in results),
-        **({"structuredContent": structured} if "structuredContent" in results[0] else {}),
+        **({"structuredContent": own | {"followUps": told}} if kept else {}),
     }
 
 

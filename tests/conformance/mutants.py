@@ -26,7 +26,7 @@ def load_mutants() -> tuple[Mutant, ...]:
 
 
 def by_name(module, kind):
-    """Return the mutants of a module: its classes of a kind, `ReadsNoAlias` as `reads-no-alias`.
+    """Return the mutants of a module: its classes of a kind, `AsksOnce` as `asks-once`.
 
     A class whose name begins with `_` is no mutant, and the base of some.
     """

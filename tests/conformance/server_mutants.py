@@ -8,7 +8,7 @@ import json
 
 from .mutants import by_name
 from .small_proxy import PREFIX, SmallProxy
-from .small_server import ID, SESSION, Refusal, SmallServer
+from .small_server import ID, Refusal, SmallServer
 
 SERVER_MUTANTS = {}
 PHRASE = 'open "sesame" \\ now'
@@ -39,22 +39,10 @@ sends("directive-is-text", "notify_team")
 sends("arguments-are-a-list", {"tool": "notify_team", "arguments": ["1"]})
 sends("directive-names-nothing", {"arguments": {"order": "1"}})
 sends("tool-is-empty", {"tool": "", "arguments": {"order": "1"}})
-sends(
-    "sends-the-alias-too",
-    {"tool": "notify_team", "name": "notify_team", "arguments": {"order": "1"}},
-)
-sends("sends-the-alias-alone", {"name": "notify_team", "arguments": {"order": "1"}})
-sends(
-    "sends-parameters",
-    {"tool": "notify_team", "arguments": {"order": "1"}, "parameters": {"order": "1"}},
-)
 sends("names-unlisted-tool", {"tool": "notifyTeam", "arguments": {"order": "1"}})
 sends("names-app-tool", {"tool": "app_view", "arguments": {"order": "1"}})
 sends("argument-missing", {"tool": "notify_team", "arguments": {}})
 sends("argument-of-wrong-type", {"tool": "notify_team", "arguments": {"order": 1}})
-sends("argument-undeclared", {"tool": "notify_team", "arguments": {"order": "1", "urgent": True}})
-sends("secret-in-arguments", {"tool": "notify_team", "arguments": {"order": f"1 ({SESSION})"}})
-sends("secret-of-the-caller", {"tool": "notify_team", "arguments": {"order": PHRASE}})
 sends("title-is-a-number", {**NOTIFY, "title": 7})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
 sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})
@@ -301,18 +289,6 @@ class WordsOfFollowedDirectiveStay(SmallProxy):
     def merged(self, first, last):
         content = [*first["content"], *last["content"]]
         return {**super().merged(first, last), "content": content}
-
-
-class CarriesDirectivesAcrossServers(SmallProxy):
-    def headline(self):
-        directive = {"tool": f"{PREFIX}ask_manager", "arguments": {"order": "7"}}
-        return {**super().headline(), "_meta": {"nextTool": directive}}
-
-
-class FollowedResultBreaksSchema(SmallProxy):
-    def merged(self, first, last):
-        merged = super().merged(first, last)
-        return {name: value for name, value in merged.items() if name != "structuredContent"}
 
 
 class _Numbered(SmallServer):

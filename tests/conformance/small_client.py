@@ -52,7 +52,7 @@ class SmallClient:
         self.pending = None
         """The directive that was not followed."""
         self.in_doubt = set()
-        """Calls of this session whose effect is unknown."""
+        """Tools of this session whose last call has an unknown effect."""
 
     # Protocol
 
@@ -222,9 +222,7 @@ class SmallClient:
     def read_directive(self, value):
         if not isinstance(value, dict):
             raise Malformed
-        if "tool" in value and "name" in value and value["tool"] != value["name"]:
-            raise Malformed
-        tool = value["tool"] if "tool" in value else value.get("name")
+        tool = value.get("tool")
         arguments = value.get("arguments", {})
         if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
             raise Malformed
@@ -338,8 +336,9 @@ class SmallClient:
             try:
                 result = self.call(tool, arguments, meta)
             except NoResult as error:
-                self.in_doubt.add(made[-1])
+                self.doubt(tool, arguments)
                 return results, "cancelled" if self.cancelled else self.on_failure(results, error)
+            self.in_doubt.discard(tool)
             results.append(result)
             try:
                 directive = self.read(result)
@@ -355,10 +354,12 @@ class SmallClient:
                 return results, outcome
             previous, (tool, arguments) = tool, directive
 
+    def doubt(self, tool, arguments):
+        self.in_doubt.add(tool)
+
     def is_in_doubt(self, tool, arguments):
-        """Whether nobody knows if this very call took effect before, and nobody agrees to it."""
-        known = (tool, self.same(arguments)) not in self.in_doubt
-        return not known and not self.user_agrees({"name": tool})
+        """Whether the effect of the tool's last call is unknown, and nobody agrees to another."""
+        return tool in self.in_doubt and not self.user_agrees({"name": tool})
 
     def on_failure(self, results, error):
         return "failed"
@@ -380,13 +381,13 @@ class SmallClient:
         return (item.get("_meta") or {}).get(ID, {}).get("describes") == "nextTool"
 
     def follow_ups(self, results):
-        """Return the tool, the arguments and the status of each follow-up call."""
+        """Return the number, the tool, the arguments and the status of each follow-up call."""
         calls = zip(self.started, ["made"] * (len(results) - 1) + ["unknown"], strict=False)
         if self.pending is not None:
             calls = [*calls, (self.pending, "not_made")]
         return [
-            {"tool": tool, "arguments": arguments, "status": status}
-            for (tool, arguments), status in calls
+            {"number": number, "tool": tool, "arguments": arguments, "status": status}
+            for number, ((tool, arguments), status) in enumerate(calls, 2)
         ]
 
     def is_error(self, results):
@@ -398,6 +399,8 @@ class SmallClient:
 
     def structured(self, results):
         structured = dict(results[0].get("structuredContent") or {}) if results else {}
+        if "followUps" in structured:
+            return None
         structured.pop("nextStep", None)
         return structured or None
 
@@ -412,10 +415,8 @@ class SmallClient:
         return meta
 
     def in_words(self, follow_up):
-        arguments = json.dumps(follow_up["arguments"])
-        text = (
-            f"The call of {self.named(follow_up['tool'])} with {arguments}: {follow_up['status']}."
-        )
+        number, named = follow_up["number"], self.named(follow_up["tool"])
+        text = f"Call {number}, of {named}: {follow_up['status']}."
         return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
 
     def named(self, tool):

@@ -1,7 +1,6 @@
 """A small conforming intermediary: it passes on the tools of a shop under other names.
 
-It renames the tool wherever it stands. One tool, `desk_ask_fully`, it follows by itself. Another
-one, `headline`, is of a server that names a tool of the shop.
+It renames the tool wherever it stands. One tool, `desk_ask_fully`, it follows by itself.
 """
 
 import copy
@@ -10,7 +9,6 @@ from .small_server import ID, Refusal, Request, SmallServer, tool
 
 PREFIX = "desk_"
 FULLY = f"{PREFIX}ask_fully"
-HEADLINE = "headline"
 
 
 class SmallProxy(SmallServer):
@@ -22,14 +20,11 @@ class SmallProxy(SmallServer):
 
     def listed(self, request):
         renamed = [{**each, "name": PREFIX + each["name"]} for each in self.shop.tools]
-        said = {"type": "object", "required": ["said"]}
-        return [*renamed, {**tool(FULLY, ["order"]), "outputSchema": said}, tool(HEADLINE, [])]
+        return [*renamed, tool(FULLY, ["order"])]
 
     def call(self, request):
         if request.params["name"] == FULLY:
             return self.follow(request)
-        if request.params["name"] == HEADLINE:
-            return self.headline()
         return self.passed_on(self.upstream(request, request.params), request)
 
     def upstream(self, request, params):
@@ -61,10 +56,6 @@ class SmallProxy(SmallServer):
 
     def without_words(self, content):
         return [item for item in content if ID not in item.get("_meta", {})]
-
-    def headline(self):
-        """Pass on what the other server says, without the directive to a tool of the shop's."""
-        return {"content": [{"type": "text", "text": "It will rain."}]}
 
     def follow(self, request):
         """Ask the manager, and do by oneself what comes next."""

@@ -50,8 +50,6 @@ UNTESTABLE = "UNTESTABLE"
 OF_INTERMEDIARIES = {
     "tool-chaining-server-intermediary-renames",
     "tool-chaining-server-intermediary-removes-directive",
-    "tool-chaining-server-followed-result-meets-schema",
-    "tool-chaining-server-no-directive-across-servers",
 }
 """Checks that do not apply to a server with tools of its own."""
 

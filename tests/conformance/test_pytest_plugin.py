@@ -31,23 +31,22 @@ def judged(folder: Path, server: str, *options: str) -> tuple[int, str]:
 def test_a_conforming_server(tmp_path: Path) -> None:
     code, output = judged(tmp_path, " ".join(SERVER_COMMAND), "--chaining-scenario", "shop.yaml")
     assert code == 0, output
-    assert re.search(r"\d\d passed, 4 skipped in", output)
-    assert "no step has `crosses: true`" in output
+    assert re.search(r"\d\d passed, 2 skipped in", output)
+    assert "no step has `followed: true`" in output
 
 
 def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Path) -> None:
-    class AlsoUndeclared(SERVER_MUTANTS["names-unlisted-tool"]):  # type: ignore[misc]
-        def attach(self, result: object, directive: dict[str, Any], request: object) -> None:
-            super().attach(result, directive, request)
-            directive["arguments"] = {**directive["arguments"], "x-more": True}
+    class AlsoSilent(SERVER_MUTANTS["names-unlisted-tool"]):  # type: ignore[misc]
+        def discover(self) -> dict[str, Any]:
+            return {**super().discover(), "capabilities": {"tools": {}}}
 
-    with serving(AlsoUndeclared()) as url:
-        chosen = ("-k", "names-listed-tool or arguments-declared")
+    with serving(AlsoSilent()) as url:
+        chosen = ("-k", "names-listed-tool or advertises")
         code, output = judged(tmp_path, url, "--chaining-scenario", "shop.yaml", *chosen)
     assert code == 1, output
     assert "1 failed, 1 passed, " in output
     assert re.search(r"notifyTeam[^$]*change: ", output)
-    assert re.search(r"UserWarning: shop/.*x-more", output)
+    assert re.search(r"UserWarning: .*extensions", output)
 
 
 def test_what_was_not_exercised_is_a_skip_and_a_crash_is_not(tmp_path: Path) -> None:

@@ -1,11 +1,7 @@
 """The checks of servers as code: one function for each id, found by one search."""
 
-import base64
-import html
-import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -13,10 +9,7 @@ from tool_chaining import content
 from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.server import checks
 from tool_chaining_conformance.server.checks import CHECKS
-from tool_chaining_conformance.server.checks.target import (
-    hidden_from_model,
-    holds_secret,
-)
+from tool_chaining_conformance.server.checks.target import hidden_from_model
 from tool_chaining_conformance.target.i_json import directive_faults
 
 PACKAGE = Path(checks.__file__).parent
@@ -102,43 +95,3 @@ def test_what_is_no_i_json(directive: str, fault: str) -> None:
 def test_what_is_i_json(directive: str) -> None:
     text = f'{{"id": 1, "x": 1, "x": 1, "result": {{"_meta": {{"nextTool": {directive}}}}}}}'
     assert directive_faults(text) == ()
-
-
-# Secrets, as they are and encoded
-
-WORD = 'say "friend" \\ & enter \u00e9'
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        WORD,
-        f"the word is {WORD}!",
-        {"a": [{"b": WORD}]},
-        {WORD: 1},
-        json.dumps({"word": WORD}),
-        f"https://example.com/?word={quote_plus(WORD)}",
-        base64.b64encode(WORD.encode()).decode(),
-        base64.b64encode(f"u:{WORD};".encode()).decode(),
-        base64.b64encode(f"u{WORD};!".encode()).decode(),
-        "".join(f"%{byte:02x}" for byte in WORD.encode()),
-        WORD.encode().hex().upper(),
-        "".join(f"\\u{ord(each):04X}" for each in WORD),
-        html.escape(WORD),
-        "".join(f"&#{ord(each)};" for each in WORD),
-        quote(base64.b64encode(f"ann:{WORD}".encode())),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_a_secret_is_seen_however_it_is_written(value: Any) -> None:
-    assert holds_secret({"tool": "x", "arguments": {"a": value}}, WORD)
-
-
-def test_a_number_can_be_a_secret() -> None:
-    assert holds_secret({"code": 123456}, "123456")
-    assert not holds_secret({"code": 1234567}, "123456")
-
-
-def test_a_short_secret_is_not_found_by_chance() -> None:
-    assert not holds_secret({"text": "room 12"}, "12")
-    assert holds_secret({"text": "12"}, "12")

@@ -46,7 +46,6 @@ def by_client_half(meta: dict[str, Any] | None) -> dict[str, Any]:
         "status": "valid",
         "tool": directive.tool,
         "arguments": directive.arguments,
-        "alias": "name" in (meta or {})[META_KEY],
         **({} if directive.title is None else {"title": directive.title}),
     }
 
@@ -91,7 +90,7 @@ async def test_both_halves_read_a_vector_alike(vector: dict[str, Any]) -> None:
     assert same(by_client_half(meta), reading)
 
     sent = await sent_by_server_half(vector)
-    if reading["status"] != "valid" or reading["alias"]:
+    if reading["status"] != "valid":
         assert sent is None
         return
     value = (meta or {})[META_KEY]

@@ -113,7 +113,7 @@ async def test_consent_takes_a_yes(
         asked = questions.consents(burn, arguments, trust_hints=True, again=True)
         assert await asked is consents
     assert shown.getvalue().endswith(
-        "\n   The same call was started before, and nobody knows whether it took effect.\n"
+        "\n   Nobody knows whether an earlier call of this tool took effect.\n"
         "   door: Oak door (door_1)\n"
         'The tool "burn" may change or destroy something. Call it? [y/N] '
     )

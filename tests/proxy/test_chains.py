@@ -49,7 +49,7 @@ async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Note
     result = await client.call("first")
     *said, words = texts(result)
     assert said == ["One.", "Two.", "Private."]
-    assert "That call was made for you: do not make it again." in words
+    assert "was made for you: do not make it again." in words
     assert result["content"][3]["annotations"] == {"audience": ["assistant"]}
     # A host that shows structured content alone is told too, but of nothing for its user alone.
     assert result["structuredContent"] == {

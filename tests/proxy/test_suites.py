@@ -104,5 +104,4 @@ def test_the_client_suite(era: Era) -> None:
     assert {one.step for one in others} == unfit
     assert {(one.check.id, one.status) for one in others} == {
         ("tool-chaining-client-invalid-arguments-not-called", "WARNING"),
-        ("tool-chaining-client-reports-outcome", "SKIPPED"),
     }

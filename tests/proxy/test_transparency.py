@@ -122,7 +122,7 @@ async def test_all_comes_through(strange_url: str, proxy: str, revision: str, no
     # The proxy follows by itself, so it says nothing of the extension, and names each chain.
     assert CHAINING in json.dumps(expected["greeting"])
     assert CHAINING not in json.dumps(seen["greeting"])
-    # What it adds to structured content fits no schema, so it lists none (TC-S-31).
+    # What it adds to structured content fits no schema, so it lists none.
     assert "outputSchema" in json.dumps(expected["tools"])
     assert "outputSchema" not in json.dumps(seen["tools"])
     assert seen["echo"]["structuredContent"]["meta"][CHAINING]["level"] == 1

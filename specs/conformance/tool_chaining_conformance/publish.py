@@ -4,23 +4,19 @@ The file is made from the sentences of the text and the registry of checks. Its 
 the official suite.
 """
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from tool_chaining_conformance.names import IDENTIFIER
 from tool_chaining_conformance.requirements import Requirement, load_requirements
+from tool_chaining_conformance.specification import SPECS
 
 COMMAND: Final = "python -m tool_chaining_conformance.publish"
 
 
 def main() -> None:
     """Write the file, in a checkout of the repository."""
-    folder = Path(__file__).parents[2] / "specs"
-    if not folder.is_dir():
-        sys.exit(f"There is no {folder}: run this in a checkout of the repository.")
-    (folder / "requirements.yaml").write_text(requirements_yaml(), "utf-8")
+    (SPECS / "requirements.yaml").write_text(requirements_yaml(), "utf-8")
 
 
 def requirements_yaml() -> str:

@@ -1,6 +1,6 @@
 """Evidence: what a server did, as input of the checks. Only the checks judge it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -99,49 +99,15 @@ class DirectiveOfIntermediary(Evidence):
 
 
 @dataclass(frozen=True)
-class Relayed(Evidence):
-    """A result of an intermediary that must not contain any part of a directive."""
+class PassedOn(Evidence):
+    """A result of an intermediary that followed the chain of the call by itself."""
 
     directive: SeenDirective | None
     content: Sequence[Json]
     structured: Json
 
-
-@dataclass(frozen=True)
-class PassedOn(Relayed):
-    """A result of an intermediary that followed the chain of the call by itself."""
-
-    is_error: bool
-    output_schema: Json | None
-    """The output schema of the tool in the list."""
-
     unseen = NotApplicable(
         "no step has `followed: true`, which is for an intermediary that follows directives"
-    )
-
-
-@dataclass(frozen=True)
-class Crossing(Relayed):
-    """A result of an intermediary, whose directive named a tool of another server behind it."""
-
-    advertised: bool
-    """Whether the intermediary advertises the extension."""
-
-    unseen = NotApplicable(
-        "no step has `crosses: true`, which is for an intermediary of several servers"
-    )
-
-
-@dataclass(frozen=True)
-class DirectiveBesideSecrets(Evidence):
-    """A directive, and the values that it must not contain."""
-
-    directive: SeenDirective
-    secrets: Mapping[str, str]
-    """Each secret, by a name that reports may show."""
-
-    unseen = NotApplicable(
-        "the scenario has no secret; to exercise this, set `secret: true` on one of its values"
     )
 
 

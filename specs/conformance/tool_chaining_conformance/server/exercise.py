@@ -13,8 +13,6 @@ from tool_chaining_conformance.server.connections import Calling, Connections
 from tool_chaining_conformance.server.evidence import (
     OF_PROVENANCE,
     OF_REPEATING,
-    Crossing,
-    DirectiveBesideSecrets,
     DirectiveOfIntermediary,
     Evidence,
     FollowedChain,
@@ -36,7 +34,6 @@ from tool_chaining_conformance.server.reading import (
     content_of,
     directive_of,
     ending,
-    is_error,
     is_refused,
     key_of,
     structured_content_of,
@@ -171,9 +168,6 @@ class Exercise:
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
             self._play(step)
-        for each in self._results if self._values.secrets else ():
-            secrets = self._values.secrets
-            self._observe(DirectiveBesideSecrets(each.step, each.messages, each.directive, secrets))
 
     def _play(self, step: Step) -> None:
         planned = Planned(step.id, step, step.caller, step.call, step.arguments, step.elicits)
@@ -241,23 +235,17 @@ class Exercise:
 
         A result that the scenario does not expect is evidence only if it contains such a part.
         """
-        kinds = _of_intermediary(step)
         seen, items = directive_of(call.final), content_of(call.final)
         structured = structured_content_of(call.final)
         if call.final.kind != "complete":
-            if as_expected and kinds:
+            if as_expected and step.followed:
                 reason = f"the call has no complete result: {ending(call)}"
-                self._observe(Missing(step.id, kinds, reason, call.final.messages))
+                self._observe(Missing(step.id, [PassedOn], reason, call.final.messages))
             return
         if not (as_expected or seen or words_of(items, seen) or "nextStep" in structured):
             return
-        relayed = (step.id, call.final.messages, seen, items, structured)
-        if Crossing in kinds:
-            self._observe(Crossing(*relayed, self._advertised))
-        if PassedOn in kinds:
-            schema = self._tools.get(call.tool, {}).get("outputSchema")
-            output_schema = schema if isinstance(schema, dict) else None
-            self._observe(PassedOn(*relayed, is_error(call), output_schema))
+        if step.followed:
+            self._observe(PassedOn(step.id, call.final.messages, seen, items, structured))
 
     def _look_at(
         self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
@@ -405,7 +393,7 @@ class Exercise:
 
 def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:
     """Return what a step should have shown, and did not."""
-    missed = _of_intermediary(step)
+    missed: list[type[Evidence]] = [PassedOn] if step.followed else []
     wanted = step.expect.next_tool
     if directive_of(call.final) is None and wanted not in (None, "none"):
         missed.append(ResultWithDirective)
@@ -416,9 +404,3 @@ def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:
     if step.follow is not None:
         missed.append(FollowedChain)
     return missed
-
-
-def _of_intermediary(step: Step) -> list[type[Evidence]]:
-    """Return what a step shows of an intermediary."""
-    marked: dict[type[Evidence], bool | None] = {PassedOn: step.followed, Crossing: step.crosses}
-    return [kind for kind, is_marked in marked.items() if is_marked]

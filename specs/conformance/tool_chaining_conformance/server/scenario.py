@@ -33,9 +33,9 @@ class Value(Strict):
     environment: Name | None = None
     """The environment variable that holds the value, read when the suite starts."""
     secret: bool | None = None
-    """No directive may contain the value, and reports redact it. The default is true for a value
-    from the environment, and false for a value in the file. A secret of fewer than 4 characters is
-    redacted only as a whole word, and a note says so."""
+    """Reports redact the value. The default is true for a value from the environment, and false for
+    a value in the file. A secret of fewer than 4 characters is redacted only as a whole word, and a
+    note says so."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -45,7 +45,7 @@ class Value(Strict):
 
     @property
     def is_secret(self) -> bool:
-        """Whether no directive and no report may contain it."""
+        """Whether no report may contain it."""
         return self.environment is not None if self.secret is None else self.secret
 
 
@@ -128,9 +128,6 @@ class Step(AnyCall):
     Needs repeatable, and an earlier step in which the same call succeeds for another caller."""
     followed: Literal[True] | None = None
     """This server is an intermediary that follows the directive of this call by itself."""
-    crosses: Literal[True] | None = None
-    """This server is an intermediary in front of several servers. The server that answers this call
-    names a tool of another server in its directive."""
     follow: Literal[True] | Several[FollowUp] | None = None
     """The tool that the directive names may be called. true: the chain is followed to its end, with
     at most ten follow-up calls. A list: one entry for each follow-up call that may be made."""
@@ -156,7 +153,7 @@ class Step(AnyCall):
     @property
     def has_no_expectation(self) -> bool:
         """Whether the step does not say how its call ends. Then a directive is expected."""
-        others = self.refused or self.followed or self.crosses or self.capture
+        others = self.refused or self.followed or self.capture
         return not others and self.expect == StepExpectation()
 
     @model_validator(mode="after")

@@ -15,6 +15,12 @@ If its response is lost, the chain fails and says that the effect of the call is
 server refused the call before it acted, the chain says that it was not made (TC-C-39). `mcp.Client`
 sends a request again only in that case, and with the user's answer to a question of the server; all
 that is one call (TC-C-09). A client of your own must not repeat more.
+
+No later chain calls the same tool again without asking (TC-C-55). A host that connects again, for
+example because its stdio server died, keeps one `CallsInDoubt` for its conversation::
+
+    in_doubt = CallsInDoubt()
+    chain = await call_tool_with_chaining(client, "prepare", {...}, in_doubt=in_doubt)
 """
 
 import inspect
@@ -41,7 +47,7 @@ from tool_chaining.directive import (
     Reading,
     read_directive,
 )
-from tool_chaining.doubt import CallKey, CallsInDoubt
+from tool_chaining.doubt import CallsInDoubt, RunningCall
 from tool_chaining.provenance import Provenance
 from tool_chaining.refused import capture_http_status, was_refused
 from tool_chaining.result import (
@@ -112,9 +118,10 @@ async def call_tool_with_chaining(
             `progressToken`.
         follow_unadvertised: Follow directives even if the server is not known to advertise the
             extension (TC-C-03). The user or the host decides that for this server.
-        in_doubt: The calls of this session whose effect is unknown. No equal call is made unless
-            `consent` has a method `allows_again` that agrees (TC-C-55). Default: those of the
-            object `client`. A host that makes a new client for each call passes its own.
+        in_doubt: The tools of this server whose last call has an unknown effect. None of them is
+            called unless `consent` has a method `allows_again` that agrees (TC-C-55). Default:
+            those of the object `client`. A host whose conversation outlives the client passes its
+            own.
 
     Returns:
         Every completed step, and the outcome. If a call raised or time ran out, the outcome is
@@ -164,8 +171,7 @@ class _Calling:
     """A call has begun, and has brought no result."""
 
     directive: Directive
-    refused: bool = False
-    """Whether the server refused it before it acted on it."""
+    call: RunningCall
 
 
 @dataclass(frozen=True)
@@ -201,7 +207,8 @@ class _Chain:
     in_doubt: CallsInDoubt
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
-    made: set[CallKey] = field(default_factory=set[CallKey])
+    made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The tools that were called, each with its canonical arguments."""
     state: _Calling | _Returned | _Checking | None = None
     """What is happening now; None before the first call."""
 
@@ -225,12 +232,10 @@ class _Chain:
     async def _call(self, directive: Directive) -> Reading:
         """Make one call, tell the host of its result, and read what the result names."""
         level, previous = len(self.steps) + 1, self.steps[-1].tool if self.steps else None
-        call = _call_key(directive)
-        self.made.add(call)
-        self.in_doubt.add(call)
-        self.state = _Calling(directive)
+        self.made.add(_call_key(directive))
         provenance = Provenance(self.chain_id, level, previous)
-        with capture_http_status() as statuses:
+        with self.in_doubt.call(directive.tool) as call, capture_http_status() as statuses:
+            self.state = _Calling(directive, call)
             try:
                 returned = self.client.call_tool(
                     directive.tool,
@@ -243,10 +248,9 @@ class _Chain:
                 result = tool_result(await awaited(returned, "call_tool"))
             except Exception as error:
                 if was_refused(error, statuses):
-                    self.state = _Calling(directive, refused=True)
-                    self.in_doubt.discard(call)
+                    call.status = FollowUpStatus.NOT_MADE
                 raise
-        self.in_doubt.discard(call)
+            call.status = FollowUpStatus.MADE
         reading = read_directive(result.meta)
         self.state = _Returned(reading)
         step = Step(level, directive.tool, directive.arguments, result, directive.title)
@@ -257,13 +261,13 @@ class _Chain:
     async def _obstacle(self, directive: Directive) -> tuple[Outcome, str] | None:
         """Return how the chain ends before `directive` is followed, or None if it goes on.
 
-        This is the table of outcomes from the limit on (TC-C-27). If a list that was read before
+        This is the table of outcomes from the limit on. If a list that was read before
         would end the chain, by its tools or its hints, the list is read again (TC-C-13). Consent is
         asked for once only.
         """
         # A cancelled chain asks no question.
         await anyio.lowlevel.checkpoint()
-        name, call = json_string(directive.tool), _call_key(directive)
+        name = json_string(directive.tool)
         if len(self.steps) >= self.limit:
             made = f"{len(self.steps)} calls were made, which is the limit"
             return Outcome.LIMIT_REACHED, f"{made}; {name} was not called"
@@ -279,17 +283,17 @@ class _Chain:
         level, previous = len(self.steps) + 1, self.steps[-1].tool
         proposal = Proposal(tool, directive.arguments, level, previous, directive.title)
         await _tell(self.on_proposal, proposal)
-        if call not in self.in_doubt and not await self._agreed("allows", proposal):
+        if directive.tool not in self.in_doubt and not await self._agreed("allows", proposal):
             why = "" if self.consent else "; no consent policy was given: pass consent="
             return Outcome.DECLINED, f"the host did not consent to the call of {name}{why}"
         await anyio.lowlevel.checkpoint()
-        # While the user was asked, another chain may have started the same call. There is no await
+        # While the user was asked, another chain may have called the tool. There is no await
         # between this check and the call.
-        if call in self.in_doubt:
+        if directive.tool in self.in_doubt:
             if not await self._agreed("allows_again", proposal):
                 return Outcome.DECLINED, (
-                    f"the same call of {name} was started before, whether it took effect is not "
-                    "known, and nobody agreed to make it again"
+                    f"whether an earlier call of {name} took effect is not known, and nobody "
+                    "agreed to call it again"
                 )
             await anyio.lowlevel.checkpoint()
         return None
@@ -353,24 +357,26 @@ class _Chain:
         if self.state == _Returned(Absent()):
             # Whatever happens after the last result does not change the outcome.
             outcome, detail = Outcome.COMPLETED, "the last result names no further tool"
+        # The details of invalid arguments are for people: the server chose the names in them.
+        is_invalid = outcome is Outcome.INVALID_ARGUMENTS
+        unfinished = self._unfinished("its arguments are not valid" if is_invalid else detail)
         steps = tuple(self.steps)
-        return ChainResult(self.chain_id, outcome, detail, steps, self._unfinished(detail), error)
+        return ChainResult(self.chain_id, outcome, detail, steps, unfinished, error)
 
     def _unfinished(self, detail: str) -> FollowUp | None:
         """Return the follow-up call that brought no result, if there is one."""
+        listed, status = True, FollowUpStatus.NOT_MADE
         match self.state:
-            case _Calling(directive, refused) if self.steps:
-                status = FollowUpStatus.NOT_MADE if refused else FollowUpStatus.UNKNOWN
-                first = self.steps[0].tool
-                return FollowUp(directive.tool, directive.arguments, status, detail, first=first)
+            case _Calling(directive, call) if self.steps:
+                status = call.status
             case _Returned(Found(directive)):
                 listed = False
             case _Checking(directive, listed):
                 pass
             case _:
                 return None
-        status = FollowUpStatus.NOT_MADE
-        return FollowUp(directive.tool, directive.arguments, status, detail, listed)
+        level, first = len(self.steps) + 1, self.steps[0].tool
+        return FollowUp(level, directive.tool, directive.arguments, status, detail, listed, first)
 
 
 async def _tell(listener: Callable[[Any], Any] | None, news: Step | Proposal) -> None:
@@ -380,7 +386,7 @@ async def _tell(listener: Callable[[Any], Any] | None, news: Step | Proposal) ->
         await returned
 
 
-def _call_key(directive: Directive) -> CallKey:
+def _call_key(directive: Directive) -> tuple[str, str]:
     """Return a key that is the same for equal calls (TC-C-17).
 
     A first call whose arguments RFC 8785 cannot write equals no other call, since a directive with

@@ -36,9 +36,9 @@ class ConsentPolicy(Protocol):
     refuse for any other reason of the host (TC-C-04).
 
     A policy that can ask a person may have a second method, `async def allows_again(self,
-    proposal)`. It is asked in place of `allows` if an equal call was started before and its effect
-    is unknown (TC-C-55). It refuses what the host never allows; for any other call it asks the
-    person and says why. Without this method such a call is not made.
+    proposal)`. It is asked in place of `allows` if the effect of the tool's last call on this
+    server is unknown (TC-C-55). It refuses what the host never allows; for any other call it asks
+    the person and says why. Without this method such a call is not made.
     """
 
     async def allows(self, proposal: Proposal) -> bool:
@@ -71,3 +71,8 @@ class FollowNonDestructive:
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether the tool is annotated as read-only or non-destructive."""
         return is_harmless(proposal.tool)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return whether the tool is annotated as read-only: nobody can be asked."""
+        hints = proposal.tool.annotations
+        return hints is not None and hints.read_only_hint is True

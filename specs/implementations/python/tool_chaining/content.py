@@ -74,24 +74,6 @@ def has_next_step(output_schema: Mapping[str, Any]) -> bool:
     return False
 
 
-_DECLARING: Final = frozenset(
-    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
-    | {"patternProperties", "additionalProperties"}
-)
-"""Keywords that can declare an argument in another way than `properties`."""
-
-
-def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
-    """Return the arguments that the schema does not declare, most likely misspelt (TC-S-15).
-
-    A schema that can declare arguments in another way than `properties` counts as declaring all.
-    """
-    if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
-        return []
-    declared = input_schema.get("properties")
-    return [name for name in arguments if not isinstance(declared, dict) or name not in declared]
-
-
 def hidden_from_model(tool_meta: object) -> bool:
     """Return whether the tool's `_meta` hides it from the model (TC-C-42).
 

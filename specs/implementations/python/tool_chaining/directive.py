@@ -97,14 +97,10 @@ def read_directive(meta: object) -> Reading:
         return Malformed(f"{META_KEY} must be an object")
     if "tool" not in value and "name" not in value:
         return Malformed(f"{META_KEY}.tool: is missing")
-    # Early servers send `name` in place of `tool` (TC-D-06).
+    # The origin's text calls the member `name`.
     tool, title = value.get("tool", value.get("name")), value.get("title")
     try:
         directive = Directive(tool, value.get("arguments", {}), title if is_title(title) else None)
-        if value.get("name", tool) != tool:
-            raise ValueError(
-                f"{META_KEY}: both 'tool' and its deprecated alias 'name' are present, and differ"
-            )
         canonical(dict(value))
     except ValueError as error:
         return Malformed(str(error))

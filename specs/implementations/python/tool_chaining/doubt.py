@@ -1,34 +1,49 @@
-"""Calls whose effect is unknown: no later chain makes one again without asking (TC-C-55)."""
+"""Tools whose last call has an unknown effect: none is called again without asking (TC-C-55)."""
 
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-KEPT: Final = 1_000
-"""Calls that are remembered at most; the oldest are forgotten first."""
+from tool_chaining.result import FollowUpStatus
 
-CallKey = tuple[str, str]
-"""A tool, and its canonical arguments."""
+
+@dataclass
+class RunningCall:
+    """A call that has started. Its effect is unknown until the caller sets `status`."""
+
+    status: FollowUpStatus = FollowUpStatus.UNKNOWN
 
 
 class CallsInDoubt:
-    """The calls to one server, by one principal, that were started and returned no result.
+    """The tools of one server, for one principal, whose last call has an unknown effect.
 
-    Keep one object for each session. Chains that run at the same time share it: the effect of a
-    running call is unknown too.
+    `name in calls` says whether the tool is one of them. The effect of a running call is unknown
+    too. The record belongs to the host's conversation with its user: keep one object for it, and
+    give it to each chain, also after a new connection or a new start of the server.
     """
 
     def __init__(self) -> None:
-        self._calls: dict[CallKey, int] = {}
+        self._running: Counter[str] = Counter()
+        self._lost: dict[str, RunningCall] = {}
+        """By tool: the newest call that ended with an unknown effect."""
 
-    def __contains__(self, call: CallKey) -> bool:
-        return call in self._calls
+    def __contains__(self, tool: str) -> bool:
+        return self._running[tool] > 0 or tool in self._lost
 
-    def add(self, call: CallKey) -> None:
-        """Remember a call that starts now."""
-        self._calls[call] = self._calls.pop(call, 0) + 1
-        if len(self._calls) > KEPT:
-            del self._calls[next(iter(self._calls))]
+    @contextmanager
+    def call(self, tool: str) -> Iterator[RunningCall]:
+        """Record a call of a tool, which lasts as long as the block.
 
-    def discard(self, call: CallKey) -> None:
-        """Forget one call whose effect is known now; equal calls that still run are kept."""
-        if (left := self._calls.pop(call, 0) - 1) > 0:
-            self._calls[call] = left
+        A result settles the doubt about calls that were lost before this one started.
+        """
+        call, lost = RunningCall(), self._lost.get(tool)
+        self._running[tool] += 1
+        try:
+            yield call
+        finally:
+            self._running[tool] -= 1
+            if call.status is FollowUpStatus.UNKNOWN:
+                self._lost[tool] = call
+            elif call.status is FollowUpStatus.MADE and self._lost.get(tool) is lost:
+                self._lost.pop(tool, None)

@@ -15,7 +15,6 @@ from tool_chaining.content import (
     NEXT_STEP,
     has_next_step,
     hidden_from_model,
-    undeclared_arguments,
     without_next_step,
     words_a_directive,
 )
@@ -85,7 +84,7 @@ class OutgoingCheck:
     ) -> Json:
         """Return the result of a `tools/call` as it may be sent; `called` is the called tool.
 
-        A directive that breaks a rule is logged as an error and dropped (TC-S-08, TC-S-11 to
+        A directive that breaks a rule is logged as an error and dropped (TC-S-08, TC-S-12 to
         TC-S-17, TC-S-26, TC-S-27); with `strict`, `DirectiveDropped` is raised. A valid directive
         is sent with its defined members only. Unless the client `declared` the extension, the
         result also describes the directive to the model.
@@ -124,10 +123,8 @@ class OutgoingCheck:
             raise DirectiveDropped("an interim result cannot name a next tool")
         if isinstance(reading, Malformed):
             raise DirectiveDropped(reading.reason)
-        directive, sent = reading.directive, result["_meta"][META_KEY]
-        if "name" in sent:
-            raise DirectiveDropped("it has the deprecated member 'name'; send 'tool' instead")
-        title = sent.get("title", "-")
+        directive = reading.directive
+        title = result["_meta"][META_KEY].get("title", "-")
         if not is_title(title) or NOT_IN_A_TITLE.search(title):
             raise DirectiveDropped(
                 f"the title must be plain text of 1 to {MAX_TITLE} characters on one line"
@@ -146,8 +143,6 @@ class OutgoingCheck:
         problem = self._arguments.problem(tool.name, tool.input_schema, directive.arguments)
         if problem is not None:
             raise DirectiveDropped(problem)
-        if undeclared := undeclared_arguments(tool.input_schema, directive.arguments):
-            raise DirectiveDropped(f"the tool {name} has no argument {', '.join(undeclared)}")
         if not keeps_its_value(directive.arguments):
             raise DirectiveDropped("a number is not exact as a double; send it as a string")
         return directive

@@ -17,7 +17,7 @@ _statuses: ContextVar[list[int | None] | None] = ContextVar("_statuses", default
 
 @contextmanager
 def capture_http_status() -> Iterator[list[int | None]]:
-    """Return a list that collects the HTTP statuses of the responses to the call inside."""
+    """Return a list that collects the HTTP status of each request of the call inside."""
     statuses: list[int | None] = []
     token = _statuses.set(statuses)
     try:
@@ -27,13 +27,21 @@ def capture_http_status() -> Iterator[list[int | None]]:
 
 
 def note_status(status: int | None) -> None:
-    """Store the HTTP status of the response to a `tools/call`; None before it has arrived."""
+    """Store that a request of the call is sent (None), and then the HTTP status of its response."""
     if (statuses := _statuses.get()) is not None:
+        if status is not None:
+            statuses.pop()
         statuses.append(status)
 
 
 def was_refused(error: Exception, statuses: list[int | None]) -> bool:
-    """Return whether a call that raised `error` was refused before the server acted."""
+    """Return whether each request of a call that raised `error` was refused before it acted.
+
+    `statuses` has one HTTP status for each request; it is empty without HTTP.
+    """
     code = getattr(getattr(error, "error", None), "code", None)
-    by_http = bool(statuses) and statuses[-1] in (401, 403)
-    return by_http or code in (HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
+    earlier, last = statuses[:-1], statuses[-1:]
+    # The SDK sends a request again after a 400 only if that was an error of these two codes.
+    return all(status in (400, 401, 403) for status in earlier) and (
+        code in (HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION) or last in ([401], [403])
+    )

@@ -20,7 +20,7 @@ from tool_chaining.directive import META_KEY
 
 
 class Outcome(StrEnum):
-    """How a chain ended: the first row that applies of the table of outcomes (TC-C-27)."""
+    """How a chain ended: the first row that applies of the table of outcomes."""
 
     CANCELLED = "cancelled"
     """The task of the chain was cancelled."""
@@ -104,6 +104,8 @@ class FollowUpStatus(StrEnum):
 class FollowUp:
     """A call that a directive asked for."""
 
+    level: int
+    """The number that the call has, or would have, in the chain; the first follow-up is 2."""
     tool: str
     arguments: dict[str, Any]
     status: FollowUpStatus
@@ -112,32 +114,34 @@ class FollowUp:
     listed: bool = True
     """Whether the tool was found in the server's list. If not, a model is not told its name."""
     first: str = ""
-    """The first tool of the chain, if calling it again could make this call again."""
+    """The first tool of the chain. To call it again could make this call again."""
+    is_error: bool = False
+    """Whether the call was made and its result has `isError`."""
 
-    def text_for_model(self, name: str | None = None) -> str:
-        """Return a sentence about the call, for a model that knows the tool as `name` (TC-C-33).
+    def text_for_model(self) -> str:
+        """Return a sentence about the call, for a model (TC-C-33, TC-C-52).
 
-        An unlisted name could be a whole sentence, which the model would read as the client's own.
-        So an unlisted name is not repeated, and any other is in quotes (TC-C-53).
+        A name or an argument could be a whole sentence, which the model would read as the client's
+        own. So the call is named by its number and its tool: only a listed tool, and in quotes
+        (TC-C-53).
         """
         if not self.listed:
             return (
-                "The server named a next step, and it was not made. Its tool is not named here, "
-                "since this client has not found it in the server's list."
+                f"Call {self.level}, a further tool that the server named, was not made. Its name "
+                "is left out, since this client has not found it in the server's list."
             )
-        call = (
-            f"The server named a next step: the tool {json_string(name or self.tool)} with the "
-            f"arguments {json.dumps(self.arguments, ensure_ascii=False)}."
-        )
+        call = f"Call {self.level}, the tool {json_string(self.tool)} that the server named,"
         match self.status:
+            case FollowUpStatus.MADE if self.is_error:
+                return f"{call} was made for you, and its result is an error."
             case FollowUpStatus.MADE:
-                return f"{call} That call was made for you: do not make it again."
+                return f"{call} was made for you: do not make it again."
             case FollowUpStatus.NOT_MADE:
-                return f"{call} That call was not made: {self.detail}."
+                return f"{call} was not made: {self.detail}."
             case FollowUpStatus.UNKNOWN:
                 return (
-                    f"{call} That call was started, and whether it took effect is not known: "
-                    f"{self.detail}. Do not make it again before you know that it did not. Calling "
+                    f"{call} was started, and whether it took effect is not known: {self.detail}. "
+                    "Do not make it again before you know that it did not. Calling "
                     f"{json_string(self.first)} again could make it again."
                 )
 
@@ -165,8 +169,10 @@ class ChainResult:
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
         """Each call that a directive asked for, in order, with its status."""
+        status = FollowUpStatus.MADE
         made = [
-            FollowUp(step.tool, step.arguments, FollowUpStatus.MADE, "") for step in self.steps[1:]
+            FollowUp(n.level, n.tool, n.arguments, status, "", is_error=n.result.is_error is True)
+            for n in self.steps[1:]
         ]
         return (*made, *([self.unfinished] if self.unfinished else []))
 
@@ -181,10 +187,12 @@ class ChainResult:
         It has the content of all steps, then one text item for the assistant with the status of
         each follow-up call (TC-C-32, TC-C-33). `isError` is true if a step had it, or if the effect
         of a follow-up call is unknown (TC-C-34). Structured content and `_meta` are those of the
-        first tool. Structured content of a later tool that has no text is added as text. Some hosts
+        first tool. Structured content of a later tool without content is added as text. Some hosts
         show their model structured content only, so its member `followUps` repeats the status of
-        the follow-up calls (TC-C-36). Directives, and text that describes one, are removed, so that
-        no client follows them a second time (TC-C-35, TC-S-25).
+        the follow-up calls. If the server uses that name itself, the merged result has no
+        structured content, and such hosts show the content (TC-C-36). Directives, and text that
+        describes one, are removed, so that no client follows them a second time (TC-C-35,
+        TC-S-25).
 
         Raises ValueError if no call was completed.
         """
@@ -200,7 +208,9 @@ class ChainResult:
             texts.append(f"The server named a next step that cannot be read: {self.detail}.")
         structured = first.structured_content
         if texts:
-            if isinstance(structured, dict):
+            if not isinstance(structured, dict) or FOLLOW_UPS in structured:
+                structured = None
+            else:
                 returned = [_for_model(result) for result in others]
                 statuses = [
                     f"{status} It returned: {text}" if text else status

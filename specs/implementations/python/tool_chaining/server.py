@@ -53,9 +53,9 @@ def add_tool_chaining(server: MCPServer[Any], *, strict: bool = False) -> None:
         add_tool_chaining(mcp)
 
     A wrong directive is a bug in the server: its tool is not listed or is hidden from models, its
-    arguments are invalid or unknown, its form is wrong, or its result has no other content. It is
-    logged as an error and dropped, and the rest of the result is sent (TC-S-08, TC-S-11 to TC-S-17,
-    TC-S-26, TC-S-27). With `strict`, for tests of the server, the call returns an error instead.
+    arguments are invalid, its form is wrong, or its result has no other content. It is logged as an
+    error and dropped, and the rest of the result is sent (TC-S-08, TC-S-12 to TC-S-17, TC-S-26,
+    TC-S-27). With `strict`, for tests of the server, the call returns an error instead.
 
     Every client gets directives, whether or not it declared the extension (TC-S-03). For a client
     that did not, the result also describes the next step to the model: in a text item, and in the

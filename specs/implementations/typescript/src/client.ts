@@ -37,10 +37,13 @@ export interface ChainOptions {
    */
   allow?: (proposal: Proposal) => boolean | Promise<boolean>;
   /**
-   * Decides in place of `allow` on a call that equals one whose effect is unknown: it applies the same policy,
-   * and asks the user in every case (TC-C-55). Absent: such a call is not made.
+   * Decides in place of `allow` on a call of a tool whose last call has an unknown effect: it applies the same
+   * policy, and asks the user in every case (TC-C-55). Absent: no such call is made, but of a tool that trusted
+   * hints call read-only.
    */
   allowAgain?: (proposal: Proposal) => boolean | Promise<boolean>;
+  /** The record of a conversation that outlives the client. Absent: one for this client. */
+  inDoubt?: CallsInDoubt;
   /** Whether this server is trusted to tell what its tools do. */
   trustHints?: boolean;
   /** Whether a server is followed that is not known to advertise the extension (TC-C-03). */
@@ -90,9 +93,35 @@ class End extends Error {
   }
 }
 
-/** The calls that were started and brought no result, yet or at all (TC-C-55): the newest of each client. */
-const IN_DOUBT = new WeakMap<ChainClient, Set<{ key: string }>>();
-const MOST_IN_DOUBT = 1000;
+type Effect = FollowUp['status'];
+
+/**
+ * The tools of one server whose last call has an unknown effect, or still runs (TC-C-55).
+ *
+ * It belongs to the host's conversation with its user: keep one object, also over a new connection.
+ */
+export class CallsInDoubt {
+  #running: string[] = [];
+  #lost = new Map<string, object>();
+
+  has(tool: string): boolean {
+    return this.#running.includes(tool) || this.#lost.has(tool);
+  }
+
+  /** Records that a call starts; the function that it returns is to be called when the call has ended. */
+  start(tool: string): (effect: Effect) => void {
+    const lostBefore = this.#lost.get(tool);
+    this.#running.push(tool);
+    return (effect) => {
+      this.#running.splice(this.#running.indexOf(tool), 1);
+      if (effect === 'unknown') this.#lost.set(tool, {});
+      // A result settles the doubt about the calls that were lost before this one started.
+      else if (effect === 'made' && this.#lost.get(tool) === lostBefore) this.#lost.delete(tool);
+    };
+  }
+}
+
+const OF_CLIENT = new WeakMap<ChainClient, CallsInDoubt>();
 
 /** Makes a call and follows its chain to the end. Whatever happens, what came back is in the answer (TC-C-24). */
 export async function callWithChaining(client: ChainClient, first: Params, options: ChainOptions = {}): Promise<Chain> {
@@ -106,25 +135,26 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
   aborted.catch(() => undefined);
   const chain: Chain = { chainId: randomUUID(), tool: first.name, outcome: 'completed', results: [], followUps: [] };
   const made = new Set<string>();
-  const inDoubt = IN_DOUBT.get(client) ?? new Set();
-  IN_DOUBT.set(client, inDoubt);
+  const inDoubt = options.inDoubt ?? OF_CLIENT.get(client) ?? new CallsInDoubt();
+  OF_CLIENT.set(client, inDoubt);
 
   async function call(params: Params): Promise<CallToolResult> {
-    const started = { key: callKey(params.name, params.arguments) };
-    made.add(started.key);
-    inDoubt.add(started);
-    for (const oldest of inDoubt) if (inDoubt.size > MOST_IN_DOUBT) inDoubt.delete(oldest);
+    made.add(callKey(params.name, params.arguments));
+    const ended = inDoubt.start(params.name);
+    let effect: Effect = 'unknown';
     try {
       const result = await client.callTool(params, request);
       // SDK version 2 itself refuses a `resultType` that it does not know, on revision 2026-07-28.
       if ((member(result, 'resultType') ?? 'complete') !== 'complete' || (!modern && 'task' in result))
         throw new End('failed', 'the call was answered, and not with a complete result');
-      inDoubt.delete(started);
+      effect = 'made';
       chain.results.push(result);
       return result;
     } catch (error) {
-      if (wasRefused(error)) inDoubt.delete(started);
+      if (wasRefused(error)) effect = 'not_made';
       throw error;
+    } finally {
+      ended(effect);
     }
   }
 
@@ -158,6 +188,11 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
     return options.trustHints === true && (readOnlyHint === true || destructiveHint === false);
   }
 
+  async function allowedAgain(proposal: Proposal): Promise<boolean> {
+    if (options.allow || options.allowAgain) return agreed(options.allowAgain, proposal);
+    return options.trustHints === true && proposal.tool.annotations?.readOnlyHint === true;
+  }
+
   /** Goes down the table of outcomes, until only consent is missing. */
   async function check(next: FollowUp): Promise<Proposal> {
     if (chain.results.length >= limit) throw new End('limit_reached', `a chain has at most ${limit} calls`);
@@ -185,12 +220,10 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
       chain.followUps.push(followUp);
       signal.throwIfAborted();
       const proposal = await check(followUp);
-      const key = callKey(tool, args);
-      const startedBefore = () => [...inDoubt].some((call) => call.key === key);
-      if (!startedBefore() && !(await allowed(proposal))) throw new End('declined', 'the policy or the user did not agree');
-      // A chain beside this one may have started it meanwhile. Nothing is awaited between this look and the call.
-      if (startedBefore() && !(await agreed(options.allowAgain, proposal)))
-        throw new End('declined', 'the same call was started before, and whether it took effect is not known');
+      if (!inDoubt.has(tool) && !(await allowed(proposal))) throw new End('declined', 'the policy or the user did not agree');
+      // A chain beside this one may have called it meanwhile. Nothing is awaited between this look and the call.
+      if (inDoubt.has(tool) && !(await allowedAgain(proposal)))
+        throw new End('declined', 'whether an earlier call of the tool took effect is not known');
       signal.throwIfAborted();
       followUp.status = 'unknown'; // from here on it may have been sent
       const provenance = { chainId: chain.chainId, level: chain.results.length + 1, previousTool };
@@ -240,11 +273,10 @@ const REASONS: Partial<Record<Outcome, string>> = {
 };
 
 /** Says what became of each follow-up call, in the client's own words (TC-C-33, TC-C-52, TC-C-53). */
-function report({ tool: first, outcome, followUps }: Chain): string[] {
-  const tools = [first, ...followUps.map(({ tool }) => tool)];
-  const said = followUps.map(({ tool, arguments: args, status, listed }) => {
-    const several = tools.filter((other) => other === tool).length > 1;
-    const call = listed ? quoted(tool) + (several ? ` with ${JSON.stringify(args)}` : '') : 'A further call';
+function report({ tool: first, outcome, followUps, results }: Chain): string[] {
+  const said = followUps.map(({ tool, status, listed }, index) => {
+    const call = `Call ${index + 2}, ${listed ? quoted(tool) : 'of a further tool'},`;
+    if (status === 'made' && results[index + 1]?.isError) return `${call} was made, and its result is an error.`;
     if (status === 'made') return `${call} was made; what it returned stands above. Do not repeat it.`;
     if (status === 'not_made') return `${call} was not made: ${REASONS[outcome]}.`;
     return (
@@ -276,8 +308,9 @@ export function merged(chain: Chain): CallToolResult {
   }
   const { nextTool: _, ...meta } = first._meta ?? {};
   const followUps = said.map((one, index) => (later[index] ? `${one} It returned: ${forModel(later[index])}` : one));
-  const structuredContent = followUps.length === 0 ? first.structuredContent
-    : isObject(first.structuredContent) ? { ...first.structuredContent, followUps } : undefined;
+  const own = first.structuredContent;
+  const structuredContent = followUps.length === 0 ? own
+    : isObject(own) && !Object.hasOwn(own, 'followUps') ? { ...own, followUps } : undefined;
   return {
     content,
     isError: chain.results.some(({ isError }) => isError) || chain.followUps.some(({ status }) => status === 'unknown'),

@@ -23,8 +23,7 @@ export interface NextTool {
 export type Reading =
   | { status: 'absent' }
   | { status: 'malformed'; why: string }
-  /** `alias`: the directive has the deprecated member `name`. */
-  | { status: 'valid'; tool: string; arguments: Json; title?: string; alias: boolean };
+  | { status: 'valid'; tool: string; arguments: Json; title?: string };
 
 /** `com.example/tool-chaining` of a request's `_meta`. */
 export interface Provenance {
@@ -61,10 +60,9 @@ export function readDirective(meta: unknown): Reading {
   if (directive === undefined) return { status: 'absent' };
   const malformed = (why: string): Reading => ({ status: 'malformed', why });
   if (!isObject(directive)) return malformed('it is not an object');
-  const name = member(directive, 'name');
-  const tool = Object.hasOwn(directive, 'tool') ? directive.tool : name;
+  // The origin's text calls the member `name`.
+  const tool = Object.hasOwn(directive, 'tool') ? directive.tool : member(directive, 'name');
   if (typeof tool !== 'string' || tool === '') return malformed('its tool is not a non-empty string');
-  if (name !== undefined && name !== tool) return malformed('its tool and its name differ');
   const args = Object.hasOwn(directive, 'arguments') ? directive.arguments : {};
   if (!isObject(args)) return malformed('its arguments are not an object');
   try {
@@ -73,13 +71,7 @@ export function readDirective(meta: unknown): Reading {
     return malformed('RFC 8785 cannot write it'); // TC-D-19
   }
   const title = member(directive, 'title');
-  return {
-    status: 'valid',
-    tool,
-    arguments: args,
-    ...(isTitle(title) && { title }),
-    alias: name !== undefined,
-  };
+  return { status: 'valid', tool, arguments: args, ...(isTitle(title) && { title }) };
 }
 
 /** Says whether one side's capabilities have well-formed settings of the extension (TC-D-12, TC-D-14). */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client, InMemoryTransport, ProtocolError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client';
 import { fromJsonSchema, McpServer, Server, type CallToolResult } from '@modelcontextprotocol/server';
-import { callWithChaining, CAPABILITIES, merged, version1, type Chain, type ChainOptions } from '../src/client.ts';
+import { CallsInDoubt, callWithChaining, CAPABILITIES, merged, version1, type Chain, type ChainOptions } from '../src/client.ts';
 import { follows, withNextTool } from '../src/server.ts';
 
 const says = (text: string): CallToolResult => ({ content: [{ type: 'text', text }] });
@@ -48,7 +48,7 @@ test('a call whose effect is unknown is not made again by another chain, unless 
   const { begin, log } = await chained({ prepare: () => leadsTo('pay', { amount: 5 }), pay: () => pay() });
   const first = await begin({ signal: lost.signal });
   assert.deepEqual([first.outcome, first.followUps[0]?.status], ['cancelled', 'unknown']);
-  assert.match(told(first), /"pay" was started, and whether it took effect is not known\. Do not repeat it .*\. Calling "prepare" again/);
+  assert.match(told(first), /Call 2, "pay", was started, and whether it took effect is not known\. Do not repeat it .*\. Calling "prepare" again/);
   pay = () => says('Paid.');
   const again = await begin();
   assert.deepEqual([again.outcome, again.followUps[0]?.status], ['declined', 'not_made']);
@@ -56,6 +56,30 @@ test('a call whose effect is unknown is not made again by another chain, unless 
   // It is asked in place of the policy, which says no here.
   assert.equal((await begin({ allow: () => false, allowAgain: yes })).outcome, 'completed');
   assert.deepEqual(log.slice(3), ['prepare', 'pay']);
+});
+
+test('other arguments and a new client do not end the doubt, and a result does', async () => {
+  const inDoubt = new CallsInDoubt();
+  let paid = 0;
+  const once = async (options: ChainOptions) => {
+    const lost = losesItsAnswer();
+    const { begin } = await chained({
+      prepare: () => leadsTo('pay', { transfer: `tr_${paid}` }),
+      pay: () => (++paid === 1 ? lost.pay() : says('Paid.')),
+    });
+    return (await begin({ inDoubt, signal: lost.signal, ...options })).outcome;
+  };
+  assert.deepEqual([await once({}), await once({}), paid], ['cancelled', 'declined', 1]);
+  assert.deepEqual([await once({ allowAgain: yes }), await once({}), paid], ['completed', 'completed', 3]);
+});
+
+test('a member followUps of the server is not replaced, and a step that failed is not forbidden', async () => {
+  const own = { followUps: [{ on: '2026-12-01' }] };
+  const busy = { ...says('Busy. Try again.'), isError: true };
+  const { begin } = await chained({ ask: () => ({ ...leadsTo('book'), structuredContent: own }), book: () => busy });
+  const chain = await begin();
+  assert.equal(merged(chain).structuredContent, undefined);
+  assert.match(told(chain), /Call 2, "book", was made, and its result is an error\.$/);
 });
 
 test('a call that a chain beside this one has started is not made', async () => {
@@ -184,7 +208,7 @@ async function paid(options: ChainOptions, declaring = false) {
 
 test('a chain of both halves is one result, without directive, words or title', async () => {
   const chain = await paid({ allow: ({ title }) => title === 'Tell the bank' });
-  const said = 'Follow-up calls by the client, as the server directed: "notify" was made; what it returned stands above. Do not repeat it.';
+  const said = 'Follow-up calls by the client, as the server directed: Call 2, "notify", was made; what it returned stands above. Do not repeat it.';
   const content = [...says('Paid.').content, ...says('The bank was told.').content];
   assert.deepEqual(merged(chain), {
     content: [...content, { type: 'text', text: said, annotations: { audience: ['assistant'] } }],
@@ -198,7 +222,7 @@ test('the server words the step where the client did not declare, and the client
   const words = /^Next step suggested by this server: .*call the tool "notify" once, with exactly these arguments: \{"amount":5\}$/;
   assert.match(texts(chain.results[0] ?? says('')).at(-1) ?? '', words);
   assert.equal(texts(merged(chain)).length, 2);
-  assert.match(told(chain), /"notify" was not made: the policy or the user did not agree\.$/);
+  assert.match(told(chain), /"notify", was not made: the policy or the user did not agree\.$/);
   assert.deepEqual(texts((await paid({}, true)).results[0] ?? says('')), ['Paid.']);
 });
 

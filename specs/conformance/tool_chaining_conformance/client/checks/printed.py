@@ -5,7 +5,7 @@ The expected result is made of the client's calls and the mock server's results.
 
 import itertools
 import json
-from collections import Counter
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -87,27 +87,6 @@ def printed_without(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Jud
     )
 
 
-@kind("printed_outcome")
-def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `outcome` is the expected one."""
-    made = [call.tool for call in case_run.log.operations]
-    if made != [call.tool for call in case_run.case.expect.calls]:
-        return NotApplicable("the client made other calls than expected")
-    printed = _printed(case_run)
-    if not isinstance(printed, dict):
-        return printed
-    if "outcome" not in printed:
-        return Untestable("the printed result has no outcome")
-    expected, seen = case_run.case.expect.outcome, printed["outcome"]
-    if case_run.case.context.cancel and seen != expected and not case_run.log.waits_for_cancel:
-        return NotApplicable("the client does not use the cancelUrl of the context")
-    if case_run.ended_at_own_limit:
-        return NotApplicable("the client ended the chain at its limit")
-    if seen == "declined" != expected:
-        return NotApplicable("the client declines the call: by its user, or by its own rules")
-    return Finding(seen == expected, expected=f"outcome {expected}", seen=f"outcome {seen}")
-
-
 @kind("printed_one_result")
 @_of_printed
 def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
@@ -142,6 +121,12 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Ju
 def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The printed `structuredContent` is absent, or that of the first call with `followUps`."""
     first = _results(case_run)[0].get("structuredContent") or {}
+    if "followUps" in first:
+        return Finding(
+            printed.get("structuredContent") is None,
+            expected="no structuredContent, since the server uses the name followUps itself",
+            seen=f"structuredContent {quote(printed.get('structuredContent'))}",
+        )
     wanted = {name: value for name, value in first.items() if name != "nextStep"}
     seen = printed.get("structuredContent")
     texts = seen.get("followUps", []) if isinstance(seen, dict) else []
@@ -222,6 +207,8 @@ NAME: Final = 100
 class _FollowUp:
     """A call that a directive asked for."""
 
+    number: int
+    """The number of the call in the chain."""
     tool: str
     arguments: Json
     statuses: tuple[str, ...]
@@ -229,22 +216,22 @@ class _FollowUp:
     to_be_named: bool = True
     """Whether a text must name its tool. It must if the client found it in the list (TC-C-33)."""
 
-    def expected_name(self, with_arguments: bool) -> str:
+    @property
+    def expected_name(self) -> str:
         name = self.tool
         if len(name) > LONGEST:
             name = (
                 f"{name[:NAME]}… (a name of {len(name)} characters must be cut to {LONGEST}, not "
                 f"left out; the suite searches for its first {NAME} characters)"
             )
-        return f"{name} with {quote(self.arguments)}" if with_arguments else name
+        return f"{name} as call {self.number}"
 
-    def is_named_in(self, text: str, with_arguments: bool) -> bool:
-        """Return whether a text names its tool, and, `with_arguments`, the values of these."""
-        values = _plain_values(self.arguments) if with_arguments else []
+    def is_named_in(self, text: str) -> bool:
+        """Return whether a text has the call's number and the name of its tool."""
         name = json.dumps(self.tool, ensure_ascii=False)[1:-1]
         # A long name is cut (TC-C-53), wherever the client cuts it.
         named = name[:NAME] in text or self.tool[:NAME] in text
-        return named and all(part in text for part in values)
+        return named and re.search(rf"(?<!\d){self.number}(?!\d)", text) is not None
 
 
 def _lists_calls(case_run: CaseRun) -> bool:
@@ -264,7 +251,7 @@ def _ambiguous_status(case_run: CaseRun) -> str | None:
     """Return a status whose text for the model is also the text for another status, or None.
 
     Texts of other cases are compared too, since no chain has every status. Names of tools and
-    values of arguments are removed first.
+    numbers are removed first.
     """
     runs = [run for run in case_run.others.values() if run.log.operations and _lists_calls(run)]
     for status in ("unknown", "not_made"):
@@ -280,45 +267,27 @@ def _ambiguous_status(case_run: CaseRun) -> str | None:
 
 
 def _client_texts(case_run: CaseRun) -> set[str]:
-    """Return the texts that the client added to those of the server, without names and values."""
+    """Return the texts that the client added to those of the server, without names and numbers."""
     items = [item for result in _results(case_run) for item in result.get("content", [])]
     from_server = [item.get("text") for item in items]
-    names = {
-        part
-        for call in _follow_ups(case_run)
-        for part in (call.tool, *_plain_values(call.arguments))
-        if part
-    }
+    names = {call.tool for call in _follow_ups(case_run)}
     added = set[str]()
     for text in _texts(case_run.end.printed or {"content": []}):
         if text not in from_server:
             for name in sorted(names, key=len, reverse=True):
                 text = text.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
-            added.add(text)
+            added.add(re.sub(r"\d+", "…", text))
     return added
 
 
 def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
     """Return the follow-up calls that none of the texts names."""
-    wanted, first = _follow_ups(case_run), case_run.log.operations[0]
-    counts = Counter([first.tool, *(each.tool for each in wanted)])
     return [
-        each.expected_name(counts[each.tool] > 1)
-        for each in wanted
+        each.expected_name
+        for each in _follow_ups(case_run)
         if each.to_be_named
-        and not any(
-            each.is_named_in(text, counts[each.tool] > 1) for text in texts if isinstance(text, str)
-        )
+        and not any(each.is_named_in(text) for text in texts if isinstance(text, str))
     ]
-
-
-def _plain_values(value: Any) -> list[str]:
-    """Return the values of some arguments that are no object or list, as a text shows them."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return [plain for item in value for plain in _plain_values(item)]
-    return [value if isinstance(value, str) else json.dumps(value)]
 
 
 def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
@@ -331,13 +300,13 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
         statuses = named.pop().statuses if again and named else ()
         status = "unknown" if call.result is None else "made"
         statuses = tuple(dict.fromkeys((*statuses, status)))
-        named.append(_FollowUp(call.tool, call.arguments, statuses))
+        named.append(_FollowUp(len(named) + 2, call.tool, call.arguments, statuses))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
     if ended and isinstance(directive, dict):
-        arguments = directive.get("arguments", {})
+        tool, arguments = directive["tool"], directive.get("arguments", {})
         looked_up = case_run.case.expect.outcome not in ("unknown_tool", "limit_reached")
-        named.append(_FollowUp(directive["tool"], arguments, ("not_made",), looked_up))
+        named.append(_FollowUp(len(named) + 2, tool, arguments, ("not_made",), looked_up))
     return named
 
 

@@ -32,20 +32,6 @@ def directive_well_formed(result: ResultWithDirective) -> Finding:
     )
 
 
-@check("tool-chaining-server-no-unknown-members", on=ResultWithDirective)
-def no_unknown_members(result: ResultWithDirective) -> Finding | None:
-    """A directive has only its three members, and not the alias of `tool`."""
-    value = result.directive.value
-    if not isinstance(value, dict):
-        return None
-    unknown = sorted(value.keys() - {"tool", "arguments", "title"})
-    return Finding(
-        not unknown,
-        expected="no members besides `tool`, `arguments` and `title`",
-        seen=f"also {', '.join(unknown)}" if unknown else _shown(result),
-    )
-
-
 @check("tool-chaining-server-directive-i-json", on=ResultWithDirective)
 def directive_i_json(result: ResultWithDirective) -> Finding:
     """Every parser reads the same values from a directive, because it is I-JSON."""

@@ -6,7 +6,7 @@ from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.names import IDENTIFIER, META_KEY
 from tool_chaining_conformance.report.judgement import Finding
 from tool_chaining_conformance.server.checks.registry import check
-from tool_chaining_conformance.server.evidence import Crossing, PassedOn, ResultWithDirective
+from tool_chaining_conformance.server.evidence import PassedOn, ResultWithDirective
 from tool_chaining_conformance.server.reading import SeenDirective, is_marked, objects_in, words_of
 from tool_chaining_conformance.values import quote, same
 
@@ -84,18 +84,7 @@ def intermediary_removes_directive(result: PassedOn) -> Finding:
     )
 
 
-@check("tool-chaining-server-no-directive-across-servers", on=Crossing)
-def no_directive_across_servers(result: Crossing) -> Finding:
-    """An intermediary that advertises the extension passes on no directive across servers."""
-    left = _left(result)
-    return Finding(
-        not (left and result.advertised),
-        expected="neither the directive nor its words, since the tool is another server's",
-        seen=", ".join(left) or "neither",
-    )
-
-
-def _left(result: PassedOn | Crossing) -> list[str]:
+def _left(result: PassedOn) -> list[str]:
     """Return the names of the parts of a directive that a result still has."""
     return [
         *(["the directive"] if result.directive is not None else []),

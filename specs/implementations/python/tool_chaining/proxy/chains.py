@@ -166,7 +166,7 @@ def _summary(chain: ChainResult) -> Json:
 
 
 def without_output_schemas(listed: Json) -> Json:
-    """Return a page of `tools/list` without the output schemas of its tools (TC-S-31)."""
+    """Return a page of `tools/list` without output schemas: merged results may break them."""
     tools = listed.get("tools")
     if not isinstance(tools, list):
         return listed

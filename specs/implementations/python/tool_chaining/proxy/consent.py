@@ -2,7 +2,8 @@
 
 The client's user approved only the first call. So the user is asked about each follow-up call with
 a form, unless the operator chose something else. If the client cannot ask, the answer is no. The
-user is always asked about a call that was started before with an unknown effect.
+user is always asked about a tool whose last call has an unknown effect, unless the server's hints
+are trusted and say that it only reads.
 
 The proxy writes one line on standard error for each follow-up call: what it calls, and why.
 """
@@ -53,8 +54,8 @@ class _Asking:
 
     async def allows_again(self, proposal: Proposal) -> bool:
         doubt = (
-            " The same call was started before, and whether it took effect is not known: it may "
-            "take effect a second time."
+            " Whether an earlier call of this tool took effect is not known: it may take effect a "
+            "second time."
         )
         return _reported(proposal, await self._agreed(proposal, doubt))
 
@@ -116,6 +117,11 @@ class _ByHints(_Asking):
         if await FollowNonDestructive().allows(proposal):
             return "the server marks it as harmless, and --trust-hints is given"
         return await self._agreed(proposal)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        if await FollowNonDestructive().allows_again(proposal):
+            return await self.allows(proposal)
+        return await super().allows_again(proposal)
 
 
 def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
