@@ -503,7 +503,8 @@ class AsksTheModelToTryAgain(SmallClient):
 
 class KeepsNextStep(SmallClient):
     def structured(self, results):
-        return dict(results[0].get("structuredContent") or {}) if results else None
+        own = results[0].get("structuredContent") if results else None
+        return super().structured(results) and own
 
 
 class AResultForEachStep(SmallClient):

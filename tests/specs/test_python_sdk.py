@@ -61,7 +61,7 @@ def branch(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_its_own_tests(branch: Path, python: Path) -> None:
-    changed = run("git", "diff", "--name-only", "HEAD~1", "--", "tests", cwd=branch).split()
+    changed = run("git", "diff", "--name-only", "HEAD~2", "--", "tests", cwd=branch).split()
     run(python, "-m", "pytest", "-q", "-o", "log_cli=false", *changed, cwd=branch)
 
 

@@ -113,27 +113,24 @@ class Exercise:
         self._observe = observe
         self._redaction = redaction
         self._values = Values(redaction)
-        for name, value in target.headers.items():
-            self._values.keep_secret(f"header {name}", value.removeprefix("Bearer "))
+        for value in target.headers.values():
+            self._values.keep_secret(value.removeprefix("Bearer "))
         headers: dict[str, Mapping[str, str]] = {}
         if scenario is not None:
             for name, value in given_values(scenario, os.environ).items():
                 self._values.named[name] = value
                 if scenario.values[name].is_secret:
-                    self._values.keep_secret(name, value)
+                    self._values.keep_secret(value)
             for caller in scenario.callers:
                 headers[caller] = headers_of(scenario, caller, os.environ) if target.url else {}
-                for name, value in headers[caller].items():
-                    label = f"header {name} of {caller}"
-                    self._values.keep_secret(label, value.removeprefix("Bearer "))
+                for value in headers[caller].values():
+                    self._values.keep_secret(value.removeprefix("Bearer "))
         self._connections = Connections(target, headers, scenario, era, self._values, self._problem)
         self._tools: dict[str, Json] = {}
         """The tools of the first list."""
-        self._results: list[ResultWithDirective] = []
         self._made: list[Made] = []
         self._noticed: set[tuple[str, bool]] = set()
         """The methods other than `tools/call` that were answered, and whether with a directive."""
-        self._advertised = False
 
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
@@ -148,7 +145,6 @@ class Exercise:
             connection.server_capabilities,
             connection.server_info,
         )
-        self._advertised = bool(evidence.settings)
         self._observe(evidence)
 
     def close(self) -> None:
@@ -268,7 +264,6 @@ class Exercise:
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
         )
-        self._results.append(result)
         self._observe(result)
         if self._scenario is not None and self._scenario.intermediary:
             self._observe(DirectiveOfIntermediary(step, result.messages, result))

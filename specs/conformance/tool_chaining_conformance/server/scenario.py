@@ -58,7 +58,7 @@ class Capture(Strict):
     """Regular expression that is searched in the text items, in their order. Its first group is the
     value; without a group, the whole match is."""
     secret: bool = False
-    """No directive of the run may contain the value, and reports redact it, as under `values`."""
+    """Reports redact the value, as under `values`."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

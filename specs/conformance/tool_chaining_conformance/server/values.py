@@ -1,4 +1,4 @@
-"""The named values of a running scenario, and which of them are secret."""
+"""The named values of a running scenario; reports redact the secret ones."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -58,13 +58,10 @@ class Values:
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         self.named: dict[str, Any] = {}
-        self.secrets: dict[str, str] = {}
-        """Each secret, by a name that reports may show."""
 
-    def keep_secret(self, name: str, value: Any) -> None:
-        """Redact a value and its parts in reports, and forbid them in directives."""
-        for place, text in enumerate(_texts(value)):
-            self.secrets[f"{name} ({place + 1})" if place else name] = text
+    def keep_secret(self, value: Any) -> None:
+        """Redact a value and its parts in reports."""
+        for text in _texts(value):
             self._redaction.add(text)
 
     def captured(
@@ -80,7 +77,7 @@ class Values:
                 continue
             found[name] = value
             if capture.secret:
-                self.keep_secret(name, value)
+                self.keep_secret(value)
         return found, absent
 
 
