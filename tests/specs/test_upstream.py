@@ -15,7 +15,6 @@ from .files import SENTENCES, SPECS
 UPSTREAM = SPECS / "upstream"
 SUITE = UPSTREAM / "conformance-suite"
 PROPOSAL = UPSTREAM / "proposal" / "make.py"
-HEADING = re.compile("^#+ (.+)$", re.MULTILINE)
 TEMPLATE = [
     "Abstract",
     "Motivation",
@@ -56,16 +55,15 @@ def test_the_official_suite_judges_both_halves() -> None:
     run("MCP_CONFORMANCE_SOURCE", home, SUITE / "run.py")
 
 
-def test_the_proposal_has_the_template_and_each_sentence(tmp_path: Path) -> None:
+def test_the_proposal_has_the_template_and_is_short(tmp_path: Path) -> None:
     made = tmp_path / "0000-tool-chaining.md"
     subprocess.run([sys.executable, PROPOSAL, made], check=True)
     text = made.read_text("utf-8")
     assert re.findall("^## (.+)$", text, re.MULTILINE) == TEMPLATE
-    assert all(f"**{name}** {sentence}" in text for name, sentence in SENTENCES)
-    anchors = {
-        re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-") for name in HEADING.findall(text)
-    }
-    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors
+    assert len(text.splitlines()) <= 200
+    # The text itself is in the extension's repository.
+    assert not [name for name, _ in SENTENCES if f"**{name}**" in text]
+    assert "](#" not in text
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""Make the proposal (SEP) from `tool-chaining.md` and `rationale.md`, in the protocol's template.
+"""Make the proposal (SEP) that charters the extension, from `charter.md.template` and the specification.
 
     python make.py 0000-tool-chaining.md [--author "Name <email> (@github)"] [--created 2026-11-23]
     python make.py 0000-tool-chaining.md --check
@@ -25,57 +25,11 @@ WHAT_WAS_RUN = (
     "last three servers are by others; their owners were not asked."
 )
 
-PLACES = {
-    "Abstract": ["Abstract"],
-    "Motivation": ["Motivation"],
-    "Specification": ["Conventions", "Specification"],
-    "Rationale": [],  # Whatever has no other place.
-    "Backward Compatibility": ["Compatibility, and deviations from the core"],
-    "Security Implications": ["Threats"],
-    "Reference Implementation": ["Reference Implementation"],
-    "Open Questions": ["An open question: the key and the identifier", "Who has agreed"],
-}
-"""The sections of the template, and which of ours each one takes."""
 
-WITHOUT_HEADING = {
-    "Abstract",
-    "Motivation",
-    "Specification",
-    "Compatibility, and deviations from the core",
-    "Threats",
-    "Reference Implementation",
-}
-"""Ours that are a section of the template by themselves."""
-
-
-def sections(page: str) -> tuple[str, dict[str, str]]:
-    """Return what stands before the first section of a page, and the text of each section."""
+def section(page: str, heading: str) -> str:
+    """Return the text of a section of a page. Raises IndexError if there is no such section."""
     text = (SPECS / page).read_text(encoding="utf-8")
-    head, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
-    return head, dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
-
-
-def shown(heading: str, text: str) -> str:
-    """Return one of our sections as part of a section of the template."""
-    if heading in WITHOUT_HEADING:
-        return text
-    return f"### {heading}\n\n" + re.sub(r"^###", "####", text, flags=re.MULTILINE)
-
-
-def linked(text: str) -> str:
-    """Return the text with links that lead somewhere from another repository too."""
-    about = tomllib.loads((SPECS.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    repository = about["project"]["urls"]["Repository"]
-
-    def target(found: re.Match[str]) -> str:
-        page, _, anchor = found[1].partition("#")
-        own = {"tool-chaining.md": "#specification", "rationale.md": "#rationale"}
-        if page in own:
-            return f"](#{anchor})" if anchor else f"]({own[page]})"
-        return f"]({repository}/blob/main/specs/{found[1]})"
-
-    text = text.replace("This repository", "Our repository").replace("this repo", "our repo")
-    return re.sub(r"\]\((?!https?:|#)([^)\s]+)\)", target, text)
+    return re.split("^## ", text.split(f"\n## {heading}\n")[1], flags=re.MULTILINE)[0].strip()
 
 
 def table() -> str:
@@ -88,26 +42,29 @@ def table() -> str:
 
 
 def proposal(author: str, created: str) -> str:
-    """Return the whole text. Raises KeyError if a section that it takes was renamed."""
-    head, ours = sections("tool-chaining.md")
-    preface, reasons = sections("rationale.md")
-    ours |= reasons
-    taken = {heading for headings in PLACES.values() for heading in headings}
-    places = PLACES | {"Rationale": [heading for heading in ours if heading not in taken]}
-    title, identifier = re.findall(r"^(?:# |Extension )(.+?|`.+?`)(?: \(|$)", head, re.MULTILINE)
-    parts = [
-        f"# SEP-0000: {title}",
-        "- **Status**: Draft\n- **Type**: Extensions Track\n"
-        f"- **Created**: {created}\n- **Author(s)**: {author}\n- **Sponsor**: None\n"
-        f"- **Extension Identifier**: {identifier} (provisional)\n- **PR**: {SOURCE}/pull/0000",
-    ]
-    for section, headings in places.items():
-        parts.append(f"## {section}")
-        parts += [shown(heading, ours[heading]) for heading in headings]
-        if section == "Reference Implementation":
-            parts += [WHAT_WAS_RUN, table()]
-    parts += ["## Acknowledgments", "The origin is " + preface.split("Its origin is ")[1].strip()]
-    return linked("\n\n".join(parts) + "\n")
+    """Return the whole text. Raises IndexError if a section that it takes was renamed."""
+    about = tomllib.loads((SPECS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    text = (SPECS / "tool-chaining.md").read_text(encoding="utf-8")
+    origin = (SPECS / "rationale.md").read_text(encoding="utf-8").split("Its origin is ")[1]
+    [identifier] = re.findall(r"^Extension (`.+?`)", text, re.MULTILINE)
+    return (
+        (HERE / "charter.md.template")
+        .read_text(encoding="utf-8")
+        .format(
+            title=text.splitlines()[0].removeprefix("# "),
+            author=author,
+            created=created,
+            source=SOURCE,
+            identifier=identifier,
+            repository=about["project"]["urls"]["Repository"],
+            sentences=len(re.findall(r"^- \*\*TC-", text, re.MULTILINE)),
+            # The example is in the text itself.
+            abstract=section("tool-chaining.md", "Abstract").split("\n\n```")[0],
+            motivation=section("rationale.md", "Motivation").split("\n\n")[0],
+            implementations=f"{WHAT_WAS_RUN}\n\n{table()}",
+            origin=origin.split("\n")[0],
+        )
+    )
 
 
 def check(made: Path, source: str, folder: Path) -> None:
