@@ -6,9 +6,15 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
-from tool_chaining import CLIENT_EXTENSION, FollowNonDestructive, call_tool_with_chaining
+from tool_chaining import (
+    CLIENT_EXTENSION,
+    CallsInDoubt,
+    FollowNonDestructive,
+    call_tool_with_chaining,
+)
 
 ORDERS = str(Path(__file__).with_name("orders.py"))
+IN_DOUBT = CallsInDoubt()  # One for the conversation, also over a new connection.
 
 
 async def main() -> None:
@@ -16,7 +22,11 @@ async def main() -> None:
     server = StdioServerParameters(command=sys.executable, args=[ORDERS])
     async with Client(server, extensions=[CLIENT_EXTENSION]) as client:
         chain = await call_tool_with_chaining(
-            client, "cancel_order", {"order": "A-17"}, consent=FollowNonDestructive()
+            client,
+            "cancel_order",
+            {"order": "A-17"},
+            consent=FollowNonDestructive(),
+            in_doubt=IN_DOUBT,
         )
         print(chain.outcome, [step.tool for step in chain.steps])
         for block in chain.content:

@@ -50,7 +50,7 @@ async def test_a_step_that_may_destroy_needs_consent(elsewhere: str, framework: 
     run = FRAMEWORKS[framework]
     said = await run(elsewhere, ("tidy_up", {}))
     assert "There is a lot to delete." in said
-    assert "That call was not made: the host did not consent" in said
+    assert "was not made: the host did not consent" in said
     assert "Everything is gone." not in said
     assert "Only dust" not in said  # The title is not for models.
 
@@ -66,8 +66,8 @@ async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
     async with fastmcp_client(elsewhere) as client, agents_server(elsewhere) as server:
         for call in (client.call_tool_mcp, server.call_tool):
             first, second = [(await call("begin", {})).content[-1].text for _ in range(2)]
-            assert "That call was started, and whether it took effect is not known" in first
-            assert "That call was not made: the same call" in second
+            assert "was started, and whether it took effect is not known" in first
+            assert "was not made: whether an earlier call" in second
             assert "whether an earlier call of" in second
 
 
@@ -89,7 +89,7 @@ async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, p
     assert "It is ordered." in said
     async with agents_server(elsewhere, **allowed, **policy) as server:
         result = await server.call_tool("tidy_up", {})
-    assert "That call was not made: the host did not consent" in result.content[-1].text
+    assert "was not made: the host did not consent" in result.content[-1].text
 
 
 def test_what_cannot_consent_is_refused_at_once() -> None:

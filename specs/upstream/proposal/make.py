@@ -1,4 +1,4 @@
-"""Make the proposal (SEP) that charters the extension, from `charter.md.template` and the specification.
+"""Make the proposal (SEP) that charters the extension, from its template and the specification.
 
     python make.py 0000-tool-chaining.md [--author "Name <email> (@github)"] [--created 2026-11-23]
     python make.py 0000-tool-chaining.md --check

@@ -29,7 +29,7 @@ class ChainingClient(Client[Transport]):
     def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
         extensions = [*(options.pop("extensions", None) or ()), CLIENT_EXTENSION]
         super().__init__(*args, extensions=extensions, **options)
-        self._chaining, self._in_doubt = checked(chaining), CallsInDoubt()
+        self._chaining: ChainOptions = {"in_doubt": CallsInDoubt(), **checked(chaining)}
 
     async def call_tool_mcp(
         self,
@@ -41,8 +41,8 @@ class ChainingClient(Client[Transport]):
     ) -> CallToolResult:
         """Call a tool and follow the chain; return one result. `call_tool` calls this method."""
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        caller, in_doubt = _Calls(self, progress_handler), self._in_doubt
-        call = {"call_timeout": seconds or None, "meta": meta, "in_doubt": in_doubt}
+        caller = _Calls(self, progress_handler)
+        call = {"call_timeout": seconds or None, "meta": meta}
         return await one_result(caller, name, arguments, self._chaining, **call)
 
 

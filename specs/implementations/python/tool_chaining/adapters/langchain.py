@@ -43,11 +43,14 @@ class ChainInterceptor:
     async def __call__(self, request: Any, handler: Any) -> CallToolResult:
         """Return one result of the call and its chain."""
         ended: list[ChainResult] = []
-        options: ChainOptions = {**self._chaining, "on_end": partial(self._note, ended)}
-        call = partial(call_tool_with_chaining, in_doubt=self._in_doubt[request.server_name])
+        options: ChainOptions = {
+            "in_doubt": self._in_doubt[request.server_name],
+            **self._chaining,
+            "on_end": partial(self._note, ended),
+        }
         try:
             async with self._caller(request) as caller:
-                await call(caller, request.name, request.args, **options)
+                await call_tool_with_chaining(caller, request.name, request.args, **options)
         except Exception as error:
             if not ended:
                 raise

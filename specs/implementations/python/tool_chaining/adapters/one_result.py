@@ -5,6 +5,7 @@ from typing import Any, TypedDict
 from mcp_types import CallToolResult
 
 from tool_chaining import (
+    CallsInDoubt,
     ChainResult,
     ConsentPolicy,
     ToolCaller,
@@ -25,6 +26,7 @@ class ChainOptions(TypedDict, total=False):
     on_proposal: OnProposal
     on_end: OnEnd
     follow_unadvertised: bool
+    in_doubt: CallsInDoubt
 
 
 def checked(chaining: ChainOptions | None) -> ChainOptions:

@@ -25,7 +25,7 @@ class _Chaining(_MCPServerWithClientSession):
         super().__init__(*args, **options)
         if self.max_retry_attempts:
             raise ValueError("max_retry_attempts must be 0: no follow-up call may be sent twice")
-        self._chaining, self._in_doubt = checked(chaining), CallsInDoubt()
+        self._chaining: ChainOptions = {"in_doubt": CallsInDoubt(), **checked(chaining)}
         self._consent = self._chaining.get("consent")
 
     async def call_tool(
@@ -38,7 +38,6 @@ class _Chaining(_MCPServerWithClientSession):
             arguments,
             {**self._chaining, "consent": self},
             meta=meta,
-            in_doubt=self._in_doubt,
         )
         return CallToolResult.model_validate(on_the_wire(result))  # `mcp` 1.x has its own models.
 
