@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.text import one_line
 from tool_chaining.hosting.urls import http_url, may_be_a_header, stays_private
 
@@ -16,11 +17,11 @@ PREFIX: Final = "BANKING_MODEL_"
 _BOTH: Final = f"{PREFIX}URL (`http://localhost:11434/v1`, say) and {PREFIX}NAME"
 
 
-class ModelNotConfigured(Exception):
+class ModelNotConfigured(ForPeople):
     """No model can be asked; the message names the variable, or the extra to install."""
 
 
-class ConfigurationMistake(Exception):
+class ConfigurationMistake(ForPeople):
     """The file cannot be used; the message is one line that names the file and the place."""
 
 

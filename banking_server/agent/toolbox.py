@@ -15,6 +15,7 @@ from mcp.types import Tool
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.host.names import stem
 from tool_chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.text import one_line
 
 NAME_LENGTH: Final = 64
@@ -29,7 +30,7 @@ _READS: Final = re.compile(r"(?:(list|search|find)|get|show|read|query)(?![a-z])
 """How a tool's name begins that only reads; the group, if it lists things."""
 
 
-class ToolsUnavailable(Exception):
+class ToolsUnavailable(ForPeople):
     """A server did not list its tools; the message is one line for people."""
 
 

@@ -17,6 +17,7 @@ from banking_server.bank.location import Location
 from banking_server.bank.models import Account, Approval, Handoff, Transfer, is_id
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
+from tool_chaining.hosting.errors import ForPeople
 
 _T = TypeVar("_T")
 _Record = TypeVar("_Record", bound=SQLModel)
@@ -28,11 +29,11 @@ WAIT_SECONDS = 5.0
 """Seconds that a call waits for the database before it is told that the bank is busy."""
 
 
-class DatabaseUnavailable(Exception):
+class DatabaseUnavailable(ForPeople):
     """The database cannot be used; the message is one line for people."""
 
 
-class DatabaseFailed(Exception):
+class DatabaseFailed(ForPeople):
     """The database reported an error. The message says which, and nothing of what is stored."""
 
 
@@ -64,7 +65,7 @@ class OtherVersion(DatabaseUnavailable):
         )
 
 
-class BankBusy(Exception):
+class BankBusy(ForPeople):
     """Too much is waiting for the database. Nothing was done: the call may be repeated."""
 
     def __init__(self) -> None:

@@ -84,12 +84,9 @@ def chat(
     from banking_server.agent.conversation import chat as talk
     from banking_server.agent.settings import (
         ANY_AGENT,
-        ConfigurationMistake,
-        ModelNotConfigured,
         load_agent,
         load_model_settings,
     )
-    from banking_server.agent.toolbox import ToolsUnavailable
     from banking_server.cli.servers import connect_all, from_options
     from banking_server.host.printing import console
     from banking_server.host.questions import TerminalQuestions
@@ -143,8 +140,6 @@ def chat(
             follow_unadvertised=follow_unadvertised,
             call_timeout=timeouts.call,
         )
-    except (ModelNotConfigured, ToolsUnavailable, ConfigurationMistake) as error:
-        raise CommandFailed(str(error)) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None  # As a program that Ctrl-C has ended.
     if not (answered or terminal.is_typed):

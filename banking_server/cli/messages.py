@@ -4,39 +4,22 @@ import errno
 import sys
 from typing import TYPE_CHECKING, Final
 
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.text import one_line
 
 if TYPE_CHECKING:
     from banking_server.bank.rules import Rules
 
 
-class CommandFailed(Exception):
-    """The command cannot do what it was asked; the message is one line for people."""
+class CommandFailed(ForPeople):
+    """The command cannot do what it was asked."""
 
 
 def for_people(error: Exception) -> str | None:
     """Return what people are told of an error, or None if they need the traceback."""
-    try:
-        if isinstance(error, ImportError):
-            raise error
-        from banking_server.bank.storage import BankBusy, DatabaseFailed, DatabaseUnavailable
-        from banking_server.host.connect import ConnectionFailed
-        from banking_server.server.settings import SettingsError
-        from banking_server.server.tokens import SecretUnavailable
-    except ImportError:
-        return None
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
-    expected = (
-        BankBusy
-        | CommandFailed
-        | ConnectionFailed
-        | DatabaseFailed
-        | DatabaseUnavailable
-        | SecretUnavailable
-        | SettingsError
-    )
-    return str(error) if isinstance(error, expected) else None
+    return str(error) if isinstance(error, ForPeople) else None
 
 
 def note(text: str) -> None:

@@ -102,7 +102,6 @@ def _serve_http(settings: "Settings") -> None:
     from banking_server.server.http import http_app_from_environment
     from banking_server.server.serving import (
         GIVEN_UP,
-        CannotListen,
         listen,
         serve,
         serve_in_workers,
@@ -110,10 +109,7 @@ def _serve_http(settings: "Settings") -> None:
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
-    try:
-        listening = listen(settings.host, settings.port)
-    except CannotListen as error:
-        raise CommandFailed(str(error)) from error
+    listening = listen(settings.host, settings.port)
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     if not settings.on_loopback:
         note(

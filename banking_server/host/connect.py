@@ -21,6 +21,7 @@ from banking_server.host.plain import LINE
 from banking_server.host.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.hosting.call_timer import CallTimer
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining.hosting.text import one_line, printable
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
@@ -41,7 +42,7 @@ def this_server(database: Path) -> StdioServerParameters:
     )
 
 
-class ConnectionFailed(Exception):
+class ConnectionFailed(ForPeople):
     """There is no connection to the server; the message is one line for people."""
 
 

@@ -28,6 +28,8 @@ from granian.server.embed import Server
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tool_chaining.hosting.errors import ForPeople
+
 try:
     import resource
 except ImportError:  # pragma: no cover - Windows
@@ -56,7 +58,7 @@ _RESERVE: Final = 128
 """The file descriptors that a process needs in addition to its connections."""
 
 
-class CannotListen(Exception):
+class CannotListen(ForPeople):
     """The server cannot listen at an address; the message is one line for people."""
 
 

@@ -24,6 +24,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from banking_server.bank.location import Location, in_full, read_location
 from banking_server.bank.money import to_decimal, to_minor
 from banking_server.bank.rules import CodeDelivery, Rules
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.urls import is_loopback
 
 PREFIX: Final = "BANKING_"
@@ -46,7 +47,7 @@ def secrets_in(lines: bytes) -> list[bytes]:
     return found if all(len(secret) >= MIN_SECRET_LENGTH for secret in found) else []
 
 
-class SettingsError(Exception):
+class SettingsError(ForPeople):
     """A setting has an invalid value. The message is one line and names the setting."""
 
 

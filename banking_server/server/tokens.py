@@ -18,6 +18,7 @@ from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from banking_server.bank.new_file import draft_of, publish
 from banking_server.server.settings import MIN_SECRET_LENGTH, Settings, secrets_in
+from tool_chaining.hosting.errors import ForPeople
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ CLIENT_ID: Final = "banking-server"
 """The client id in a token that this server issues."""
 
 
-class SecretUnavailable(Exception):
+class SecretUnavailable(ForPeople):
     """There is no usable secret; the message is one line and says what to do."""
 
 

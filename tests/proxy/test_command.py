@@ -1,15 +1,17 @@
 """The command `tool-chaining-proxy`: what it refuses, and how it ends."""
 
+import io
 import os
 import signal
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client, MCPError
-from typer.testing import CliRunner
 
-from tool_chaining.proxy.cli import app
+from tool_chaining.proxy.__main__ import main
 from tool_chaining.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
@@ -22,11 +24,16 @@ pytestmark = pytest.mark.anyio
 
 def refused(*arguments: str) -> str:
     """Return the one line with which the command refuses to start."""
-    ended = CliRunner().invoke(app, arguments)
-    assert (ended.exit_code, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == (1 if arguments else 2), ended.stderr
-    assert ended.stderr.startswith("tool-chaining-proxy: ")
-    return ended.stderr.partition(": ")[2]
+    out, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(errors), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["tool-chaining-proxy", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    said = errors.getvalue()
+    assert (ended.value.code, out.getvalue()) == (2, "")
+    assert said.count("\n") == (1 if arguments else 2), said
+    assert said.startswith("tool-chaining-proxy: ")
+    return said.partition(": ")[2]
 
 
 @pytest.mark.parametrize(

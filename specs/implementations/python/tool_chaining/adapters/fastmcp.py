@@ -41,8 +41,8 @@ class ChainingClient(Client[Transport]):
     ) -> CallToolResult:
         """Call a tool and follow the chain; return one result. `call_tool` calls this method."""
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        caller = _Calls(self, progress_handler)
         call = {"call_timeout": seconds or None, "meta": meta}
+        caller = _Calls(self, progress_handler)
         return await one_result(caller, name, arguments, self._chaining, **call)
 
 

@@ -8,12 +8,7 @@ from typing import Any
 
 from mcp.types import CallToolResult
 
-from tool_chaining import (
-    CallsInDoubt,
-    ChainResult,
-    Outcome,
-    call_tool_with_chaining,
-)
+from tool_chaining import CallsInDoubt, ChainResult, Outcome, call_tool_with_chaining
 from tool_chaining.adapters.mcp_1 import SessionCaller
 from tool_chaining.adapters.one_result import ChainOptions, as_one, checked
 from tool_chaining.content import on_the_wire

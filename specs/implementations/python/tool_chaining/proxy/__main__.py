@@ -2,6 +2,7 @@
 
 import sys
 
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.proxy import NAME
 
 NEEDED = ("typer", "mcp")
@@ -9,11 +10,14 @@ NEEDED = ("typer", "mcp")
 
 
 def main() -> None:
-    """Run the command, or say in one line what has to be installed."""
+    """Run the command; a mistake of the user, or a missing extra, is one line and exit code 2."""
     try:
         from tool_chaining.proxy.cli import app
 
         app()
+    except ForPeople as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        sys.exit(2)
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in NEEDED:
             raise

@@ -4,11 +4,12 @@ import logging
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tool_chaining import __version__
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.urls import TOKEN_VARIABLE
 from tool_chaining.proxy import NAME
 
@@ -119,17 +120,13 @@ def proxy(
     import anyio
 
     from tool_chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT
-    from tool_chaining.proxy.consent import ConsentUnreadable, consent_of
+    from tool_chaining.proxy.consent import consent_of
     from tool_chaining.proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
     from tool_chaining.proxy.stdio import serve_stdio
 
-    try:
-        policy = consent_of(consent, trust_hints=trust_hints)
-    except ConsentUnreadable as error:
-        _refuse(str(error))
     options = ProxyOptions(
         server=_server(url, command, insecure=insecure, forwards=forward_authorization),
-        consent=policy,
+        consent=consent_of(consent, trust_hints=trust_hints),
         limit=DEFAULT_LIMIT if limit is None else limit,
         call_timeout=DEFAULT_CALL_TIMEOUT if timeout is None else timeout,
         start_timeout=START_TIMEOUT if timeout is None else timeout,
@@ -147,14 +144,12 @@ def proxy(
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     if http:
-        from tool_chaining.proxy.http import CannotServe, serve_http
+        from tool_chaining.proxy.http import serve_http
 
-        try:
-            serve_http(options, HttpOptions(**chosen))
-        except CannotServe as problem:
-            _refuse(str(problem))
+        serve_http(options, HttpOptions(**chosen))
     elif chosen:
-        _refuse(f"--{next(iter(chosen)).replace('_', '-').removesuffix('s')} needs --http.")
+        name = next(iter(chosen)).replace("_", "-").removesuffix("s")
+        raise ForPeople(f"--{name} needs --http.")
     else:
         if sys.stdin.isatty():
             print(f"{NAME}: waiting for MCP messages on standard input.", file=sys.stderr)
@@ -169,25 +164,20 @@ def _server(
     from tool_chaining.proxy.options import Address, Command
 
     if url and command:
-        _refuse("Give either --url or a command, not both.")
+        raise ForPeople("Give either --url or a command, not both.")
     if url:
         try:
             token = token_of_environment()
             checked_url(url, has_secret=token is not None or forwards, insecure=insecure)
         except ValueError as error:
-            _refuse(str(error))
+            raise ForPeople(str(error)) from None
         return Address(url, f"Bearer {token}" if token else None)
     if not command:
-        _refuse(
+        raise ForPeople(
             "Say which MCP server to follow, by its command or by --url URL. For example:\n"
             f"{NAME} --trust-hints -- banking-server --customer CUST001"
         )
     if shutil.which(command[0]) is None:
-        _refuse(f"There is no command {command[0][:100]!r}, which is to start the server.")
+        raise ForPeople(f"There is no command {command[0][:100]!r}, which is to start the server.")
     kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     return Command(tuple(command), kept)
-
-
-def _refuse(problem: str) -> NoReturn:
-    print(f"{NAME}: {problem}", file=sys.stderr)
-    raise typer.Exit(2)

@@ -18,6 +18,7 @@ from typing import Any, Final
 from mcp import MCPError
 
 from tool_chaining import ConsentPolicy, FollowNonDestructive, Proposal
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.text import quoted
 from tool_chaining.proxy import NAME
 
@@ -33,7 +34,7 @@ MakePolicy = Callable[[Ask], ConsentPolicy]
 _VERDICTS: Final = ("allow", "ask", "deny")
 
 
-class ConsentUnreadable(Exception):
+class ConsentUnreadable(ForPeople):
     """The rules of `--consent` cannot be read; the message is one line for people."""
 
 

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tool_chaining.hosting.errors import ForPeople
 from tool_chaining.hosting.urls import TOKEN_VARIABLE, is_loopback
 from tool_chaining.proxy.callers import Callers
 from tool_chaining.proxy.eras import is_modern
@@ -45,7 +46,7 @@ ENDING_SECONDS: Final = 5
 """Seconds that running requests have to end when the proxy ends."""
 
 
-class CannotServe(Exception):
+class CannotServe(ForPeople):
     """The proxy cannot be served with these options. The message is one line for people."""
 
 
