@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import yaml
 from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -129,6 +128,8 @@ def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
 
     Raises ConfigurationMistake.
     """
+    import yaml  # Most commands read no such file.
+
     try:
         agents = _File.model_validate(yaml.safe_load(path.read_bytes())).agents
     except ValidationError as error:

@@ -25,7 +25,7 @@ def run_on_bank(
     """
     import anyio
 
-    from banking_server.server.build import open_bank, utc_now
+    from banking_server.server.open_bank import open_bank, utc_now
 
     async def run() -> _T:
         async with open_bank(settings, utc_now(), create=create) as bank:

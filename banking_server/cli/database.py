@@ -62,7 +62,7 @@ def database_check(ctx: typer.Context) -> None:
     """
     from banking_server.bank.consistency_check import find_faults
     from banking_server.host.printing import console, say
-    from banking_server.server.build import utc_now
+    from banking_server.server.open_bank import utc_now
 
     settings = settings_of(ctx)
     faults = run_on_bank(settings, lambda bank: find_faults(bank, utc_now()))
@@ -100,7 +100,7 @@ def database_restore(
     No server may have it open. What was there before is kept in a file beside it.
     """
     from banking_server.bank.backup import restore
-    from banking_server.server.build import utc_now
+    from banking_server.server.open_bank import utc_now
 
     settings = settings_of(ctx)
     path = _file_of(settings)
@@ -124,7 +124,7 @@ def _file_of(settings: "Settings") -> Path:
 
 def _make(settings: "Settings") -> None:
     """Make the database, and its secret file: where that is, a database is missed if it is gone."""
-    from banking_server.server.tokens import load_keys
+    from banking_server.server.keys import load_keys
 
     run_on_bank(settings, _do_nothing, create=True)
     if isinstance(settings.database, Path):

@@ -21,7 +21,7 @@ from banking_server.host.connect import connected, this_server
 from banking_server.host.narrator import Narrator
 from banking_server.host.printing import say
 from banking_server.host.questions import choices
-from banking_server.server.build import open_bank, utc_now
+from banking_server.server.open_bank import open_bank, utc_now
 from banking_server.server.settings import Settings
 from tool_chaining import call_tool_with_chaining
 

@@ -41,7 +41,7 @@ def claim_handoff(
     from banking_server.bank import handoffs as bank_handoffs
     from banking_server.cli.listings import show_handoffs
     from banking_server.host.printing import console
-    from banking_server.server.build import utc_now
+    from banking_server.server.open_bank import utc_now
 
     outcome = run_on_bank(
         settings_of(ctx),
@@ -56,7 +56,7 @@ def approvals(ctx: typer.Context) -> None:
     from banking_server.bank.approvals import list_open_approvals
     from banking_server.cli.listings import show_open_approvals
     from banking_server.host.printing import console
-    from banking_server.server.build import utc_now
+    from banking_server.server.open_bank import utc_now
 
     if ctx.invoked_subcommand is None:
         waiting = run_on_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
@@ -79,7 +79,7 @@ def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool
     from banking_server.bank.approvals import decide_approval
     from banking_server.cli.listings import show_approval
     from banking_server.host.printing import console
-    from banking_server.server.build import utc_now
+    from banking_server.server.open_bank import utc_now
 
     outcome = run_on_bank(
         settings_of(ctx),
@@ -103,8 +103,8 @@ def codes(
     from banking_server.bank.transfers.look import PendingCode, list_codes
     from banking_server.cli.listings import show_codes
     from banking_server.host.printing import console
-    from banking_server.server.build import utc_now
-    from banking_server.server.tokens import load_keys
+    from banking_server.server.keys import load_keys
+    from banking_server.server.open_bank import utc_now
 
     settings = settings_of(ctx)
 
@@ -167,7 +167,7 @@ def settle(
     from banking_server.bank.transfers.settle import settle as settle_due
     from banking_server.cli.listings import show_settled
     from banking_server.host.printing import console
-    from banking_server.server.build import utc_now
+    from banking_server.server.open_bank import utc_now
 
     now = utc_now()
     day = (as_of or now).date()
@@ -186,8 +186,9 @@ def token(
     from datetime import timedelta
 
     from banking_server.bank.accounts import list_customers
-    from banking_server.server.build import utc_now
-    from banking_server.server.tokens import Tokens, load_keys
+    from banking_server.server.keys import load_keys
+    from banking_server.server.open_bank import utc_now
+    from banking_server.server.tokens import Tokens
     from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
 
     settings = settings_of(ctx)

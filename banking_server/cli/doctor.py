@@ -48,8 +48,8 @@ def doctor(ctx: typer.Context) -> None:
 
 def _findings(settings: "Settings") -> Iterator[Finding]:
     from banking_server.agent import settings as model
+    from banking_server.server.keys import SecretUnavailable, load_keys
     from banking_server.server.serving import CannotListen, listen
-    from banking_server.server.tokens import SecretUnavailable, load_keys
 
     yield _settings(settings)
     known = {f"BANKING_{name.upper()}" for name in type(settings).model_fields}

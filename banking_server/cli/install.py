@@ -7,21 +7,19 @@ is read or written. As of November 2026, from the hosts' own documentation.
 import json
 import os
 import shlex
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from banking_server.cli.doctor import database_finding
 from banking_server.cli.messages import CommandFailed, note
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
-
-if TYPE_CHECKING:
-    from banking_server.server.settings import Settings
 
 NAME: Final = "bank"
 """What the server is called in a host."""
@@ -140,37 +138,46 @@ def install(
     chosen = HOSTS.get(host)
     if chosen is None:
         raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")
-    settings = settings_of(ctx, customer=customer, database=database, codes=codes)
-    server = [_program("banking-server"), *_arguments(settings)]
-    status, _, found = database_finding(settings)
-    if status == "problem":
-        note(f"Warning: this entry cannot start the server yet: {found.rstrip('.')}.")
+    given = {"customer": customer, "database": database, "codes": codes}
+    arguments = _arguments(ctx, {name: value for name, value in given.items() if value})
+    server = [_program("banking-server"), *arguments]
     # The bank is this installation's own, so its hints are trusted.
     print(chosen.entry([_program("tool-chaining-proxy"), "--trust-hints", "--", *server]))
     note(chosen.place)
 
 
-def _arguments(settings: "Settings") -> list[str]:
-    """Return the settings that have options as arguments, which hosts pass on as they are."""
-    from banking_server.bank.location import URL
+def _arguments(ctx: typer.Context, own: Mapping[str, str]) -> list[str]:
+    """Return the settings that have options as arguments, which hosts pass on as they are.
 
-    arguments = [] if settings.customer is None else ["--customer", settings.customer]
-    if "database" in settings.model_fields_set:
-        if isinstance(settings.database, URL) and settings.database.password is not None:
+    The database is not opened: `doctor` says whether the server can start. Raises `SettingsError`
+    and `CommandFailed`.
+    """
+    environment = {name: os.environ.get(f"BANKING_{name.upper()}") for name in _OPTIONS}
+    before = {name: value for name, value in ctx.find_root().obj.items() if value}
+    given: dict[str, Any] = {name: value for name, value in environment.items() if value}
+    given |= {**before, **own}
+    database = given.get("database")
+    if (database and ":" in str(database)) or "codes" in given:
+        # Only then is there something to check. The import costs more than all the rest.
+        from banking_server.bank.location import URL
+
+        location = settings_of(ctx, **own).database
+        if isinstance(location, URL) and location.password is not None:
             raise CommandFailed(
                 "The database's URL has a password, which the host's configuration would show. "
                 "Leave it out of the URL, and put it into the file that PGPASSFILE names."
             )
-        arguments += ["--database", str(settings.database)]
-    if settings.codes is not None:
-        arguments += ["--codes", settings.codes]
-    return arguments
+        given |= {"database": location} if database else {}
+    elif database:
+        given["database"] = Path(database).expanduser().absolute()
+    return [part for name in _OPTIONS if name in given for part in (f"--{name}", str(given[name]))]
+
+
+_OPTIONS: Final = ("customer", "database", "codes")
 
 
 def _program(name: str) -> str:
     """Return the full path of a program of this installation. Raises `CommandFailed`."""
-    from importlib.metadata import entry_points
-
     if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
         # An environment that `uvx` has made, and deletes some day.
         raise CommandFailed(
@@ -178,8 +185,8 @@ def _program(name: str) -> str:
             "with `uv tool install .` or `pipx install .` in the checkout, or with "
             "`uv tool install NAME` if you ran `uvx NAME`."
         )
-    for command in entry_points(group="console_scripts", name=name):
-        for file in (command.dist and command.dist.files) or []:
-            if file.stem == name and file.parent.name in ("bin", "Scripts"):
-                return os.path.abspath(file.locate())
+    # `pip install --user` puts programs elsewhere than the environment does.
+    for folder in (os.path.dirname(os.path.abspath(sys.argv[0])), sysconfig.get_path("scripts")):
+        if (program := shutil.which(name, path=folder)) is not None:
+            return program
     raise CommandFailed(f"There is no program {name} here: install this package with pip.")

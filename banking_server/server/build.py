@@ -2,12 +2,10 @@
 
 import logging
 import os
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from typing import Final
 
 import anyio
@@ -20,13 +18,13 @@ from banking_server.agent.settings import (
     is_configured,
     load_model_settings,
 )
-from banking_server.bank import opening
 from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank, BankBusy
 from banking_server.bank.transfers.settle import settle
+from banking_server.server.keys import load_keys
 from banking_server.server.log import log_to_standard_error
+from banking_server.server.open_bank import is_new, open_bank, utc_now
 from banking_server.server.settings import Settings, SettingsError
-from banking_server.server.tokens import Keys, load_keys
 from banking_server.tools import (
     FOR_VIEWS,
     TOOLS,
@@ -46,11 +44,6 @@ NAME: Final = "banking-server"
 
 SETTLE_EVERY_SECONDS: Final = 60
 
-_DATA: Final = Path(__file__).parents[1] / "data"
-
-DEMO_DATA: Final = _DATA if _DATA.is_dir() else Path(__file__).parents[2] / "data"
-"""The folder of the demo data: in the package if it is installed, else beside it."""
-
 TOOLS_FRESH_MS: Final = 60_000
 """How long a client may cache the list of tools. It changes only with the program."""
 
@@ -62,11 +55,6 @@ A result whose _meta.nextTool names a tool says what has to happen next: call th
 those arguments, unless your client already did, in which case its result is there too."""
 
 
-def utc_now() -> datetime:
-    """Return the current time in UTC."""
-    return datetime.now(UTC)
-
-
 def configure_logging(level: str) -> None:
     """Log to standard error.
 
@@ -75,46 +63,6 @@ def configure_logging(level: str) -> None:
     """
     log_to_standard_error("%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("banking_server").setLevel(level)
-
-
-@asynccontextmanager
-async def open_bank(
-    settings: Settings,
-    now: datetime,
-    keys: Keys | None = None,
-    *,
-    create: bool | None = None,
-    over_stdio: bool = False,
-) -> AsyncIterator[Bank]:
-    """Open the bank of these settings until the end of the block. Raises `DatabaseUnavailable`.
-
-    With `create` a new database is made; by default if there is no secret yet. The database is
-    made before the secret. So if several servers start together, each of them may make it. Without
-    `keys`, the bank can do everything except make and check confirmation codes.
-    """
-    may_create = _is_new(settings) if create is None else create
-    bank = await opening.open_bank(
-        settings.database,
-        rules=settings.rules(over_stdio=over_stdio),
-        code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
-        other_code_keys=() if keys is None else [other.confirmation_codes for other in keys.others],
-        demo_data=DEMO_DATA,
-        now=now,
-        may_create=may_create,
-    )
-    try:
-        yield bank
-    finally:
-        await bank.close()
-
-
-def _is_new(settings: Settings) -> bool:
-    """Return whether there is no secret yet, so that the bank is new.
-
-    A bank on PostgreSQL can be old although this computer has no secret.
-    """
-    path = settings.secret_path if isinstance(settings.database, Path) else None
-    return settings.secret is None and path is not None and not path.exists()
 
 
 async def check_before_serving(settings: Settings) -> list[str]:
@@ -141,7 +89,7 @@ def build_server(
     `monotonic` returns seconds, for the limit on calls a second.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
-    is_new = _is_new(settings)  # Before `load_keys` makes the secret.
+    created = is_new(settings)  # Before `load_keys` makes the secret.
     keys = load_keys(settings)
     over_http = customer is None
     model = _model(show_problem=not over_http)
@@ -150,7 +98,7 @@ def build_server(
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
         async with AsyncExitStack() as open_until_the_end:
             bank = await open_until_the_end.enter_async_context(
-                open_bank(settings, clock(), keys, create=is_new, over_stdio=not over_http)
+                open_bank(settings, clock(), keys, create=created, over_stdio=not over_http)
             )
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(

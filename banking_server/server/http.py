@@ -17,13 +17,15 @@ from starlette.routing import Route
 from banking_server.bank.accounts import is_customer
 from banking_server.bank.audit import check_serving
 from banking_server.server.access import AccessControl, metadata_route
-from banking_server.server.build import build_server, configure_logging, utc_now
+from banking_server.server.build import build_server, configure_logging
 from banking_server.server.health import PATH as HEALTH_PATH
 from banking_server.server.health import Health
 from banking_server.server.issuer import IssuedTokens
+from banking_server.server.keys import load_keys
+from banking_server.server.open_bank import utc_now
 from banking_server.server.sdk import SessionManager
 from banking_server.server.settings import PATH, Settings, load_settings
-from banking_server.server.tokens import CustomerTokens, Tokens, load_keys
+from banking_server.server.tokens import CustomerTokens, Tokens
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 """The largest body of a request. So a refusal of an argument of a megabyte can name it."""

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 from mcp import Client, StdioServerParameters
 
-from banking_server.server.build import utc_now
+from banking_server.server.open_bank import utc_now
 from tool_chaining import FollowNonDestructive, call_tool_with_chaining
 
 from ..kit import servers

@@ -14,9 +14,9 @@ from banking_server.bank.rules import Yes
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.confirm import confirm_transfer
 from banking_server.bank.transfers.prepare import prepare_transfer
-from banking_server.server.build import open_bank, utc_now
+from banking_server.server.keys import load_keys
+from banking_server.server.open_bank import open_bank, utc_now
 from banking_server.server.settings import load_settings
-from banking_server.server.tokens import load_keys
 
 from ..kit.command import Ended
 

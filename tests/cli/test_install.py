@@ -51,12 +51,14 @@ def test_each_host_reads_full_paths_and_arguments(cli: Cli, tmp_path: Path, host
     assert ("alwaysLoad" in printed.out) is (host == "claude-code")
 
 
-@pytest.mark.usefixtures("created")
-def test_a_customer_whom_the_bank_does_not_have_is_a_warning(cli: Cli) -> None:
-    assert cli("install", "cursor", "--customer", "CUST002").err.count("\n") == 1
-    printed = cli("install", "cursor", "--customer", "NOBODY")
-    assert (printed.code, printed.err.count("\n")) == (0, 2)
-    assert "has no customer 'NOBODY'" in printed.err
+def test_the_environment_says_what_the_entry_has(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BANKING_DATABASE", "my.db")
+    monkeypatch.setenv("BANKING_CUSTOMER", "CUST002")
+    args = json.loads(cli("install", "cursor").out)["mcpServers"]["bank"]["args"]
+    assert args[-4:] == ["--customer", "CUST002", "--database", str(tmp_path / "my.db")]
 
 
 def test_what_is_not_printed_is_one_line(

@@ -9,8 +9,9 @@ import jwt
 import pytest
 
 from banking_server.server import serving
+from banking_server.server.keys import load_keys
 from banking_server.server.settings import load_settings
-from banking_server.server.tokens import Tokens, load_keys
+from banking_server.server.tokens import Tokens
 
 from ..kit.command import Cli
 from .support import one_line

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
-from banking_server.server.tokens import Tokens, load_keys
+from banking_server.server.keys import load_keys
+from banking_server.server.open_bank import utc_now
+from banking_server.server.tokens import Tokens
 
 from ..kit.bank import copy_of, settings
 from ..kit.serving import served

@@ -24,9 +24,10 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import CodeDelivery
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.server.build import DEMO_DATA, build_server
+from banking_server.server.build import build_server
+from banking_server.server.keys import Keys, load_keys
+from banking_server.server.open_bank import DEMO_DATA
 from banking_server.server.settings import Settings
-from banking_server.server.tokens import Keys, load_keys
 from banking_server.tools import FOR_VIEWS, TOOLS
 from tool_chaining import ChainResult, FollowNonDestructive, call_tool_with_chaining
 

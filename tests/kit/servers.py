@@ -20,9 +20,10 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from banking_server.server.build import utc_now
+from banking_server.server.keys import load_keys
+from banking_server.server.open_bank import utc_now
 from banking_server.server.settings import Settings
-from banking_server.server.tokens import Tokens, load_keys
+from banking_server.server.tokens import Tokens
 from tool_chaining import CLIENT_EXTENSION
 
 from .command import PATIENCE, command, environment

@@ -9,10 +9,11 @@ from typing import Any
 
 import httpx2
 
-from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
+from banking_server.server.keys import load_keys
+from banking_server.server.open_bank import utc_now
 from banking_server.server.settings import Settings, load_settings
-from banking_server.server.tokens import Tokens, load_keys
+from banking_server.server.tokens import Tokens
 
 from ..bank.support import sql
 from ..kit.servers import MODERN, request_of, tool_call

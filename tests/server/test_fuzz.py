@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from banking_server.server.build import utc_now
+from banking_server.server.open_bank import utc_now
 
 from ..bank.support import check_books, sql
 from ..kit.command import PATIENCE

@@ -17,7 +17,7 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import streamable_http_client
 
 from banking_server.server.issuer import FRESH_SECONDS, REFETCH_SECONDS, PublishedKeys
-from banking_server.server.tokens import load_keys
+from banking_server.server.keys import load_keys
 
 from ..kit.authorization_server import (
     AuthorizationServer,

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from banking_server.server import access, sdk
-from banking_server.server.tokens import load_keys
+from banking_server.server.keys import load_keys
 from banking_server.tools import calling, limits
 
 from ..kit.bank import Customer, code_at_desk, structured

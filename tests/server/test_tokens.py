@@ -17,17 +17,10 @@ import jwt
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
-from banking_server.server.build import utc_now
+from banking_server.server.keys import Keys, SecretUnavailable, load_keys
+from banking_server.server.open_bank import utc_now
 from banking_server.server.settings import Settings, load_settings
-from banking_server.server.tokens import (
-    LOCAL,
-    REMEMBERED_SECONDS,
-    CustomerTokens,
-    Keys,
-    SecretUnavailable,
-    Tokens,
-    load_keys,
-)
+from banking_server.server.tokens import LOCAL, REMEMBERED_SECONDS, CustomerTokens, Tokens
 
 from ..kit.bank import Customer, code_of, one_round, structured
 from ..kit.servers import http_client, request_of

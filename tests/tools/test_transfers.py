@@ -9,7 +9,7 @@ import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
 from banking_server.bank.transfers.look import list_codes
-from banking_server.server.tokens import load_keys
+from banking_server.server.keys import load_keys
 
 from ..kit.bank import (
     Customer,

@@ -12,7 +12,7 @@ from mcp.types import CallToolResult
 
 from banking_server.bank.handoffs import claim_handoff
 from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.server.tokens import load_keys
+from banking_server.server.keys import load_keys
 from banking_server.tools import TOOLS
 from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW
 from banking_server.tools.views import DATA

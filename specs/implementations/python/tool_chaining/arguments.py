@@ -8,9 +8,10 @@ see `validate` of `call_tool_with_chaining`.
 import json
 import re
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema_rs
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 
 class ArgumentCheck:
@@ -29,6 +30,8 @@ class ArgumentCheck:
         fetched. If the schema cannot be read, no arguments are valid. The sentence names places and
         rules. It repeats no value, so that it can be logged.
         """
+        import jsonschema_rs  # Only when the first directive comes: a start costs less.
+
         try:
             validator = self._validator(tool, input_schema)
         except (ValueError, RecursionError):
@@ -42,6 +45,8 @@ class ArgumentCheck:
         return None
 
     def _validator(self, tool: str, input_schema: dict[str, Any]) -> Any:
+        import jsonschema_rs
+
         schema, validator = self._compiled.get(tool, (None, None))
         if schema != input_schema:
             validator = jsonschema_rs.validator_for(
@@ -52,7 +57,9 @@ class ArgumentCheck:
         return validator
 
 
-def _problem(error: jsonschema_rs.ValidationError) -> str:
+def _problem(error: "jsonschema_rs.ValidationError") -> str:
+    import jsonschema_rs
+
     # The server chose the names. An unusual one is quoted, so that it does not look like our text.
     names = [str(name) for name in error.instance_path]
     shown = [n if re.fullmatch(r"[\w$-]{1,64}", n) else json.dumps(n[:64]) for n in names]
