@@ -70,6 +70,8 @@ def _codex(command: Command) -> str:
         f"args = {_written(command[1:])}",
         # Without it, Codex begins to work before the server is there.
         "required = true",
+        # A slow machine needs more than Codex's ten seconds; with `required`, Codex would stop.
+        "startup_timeout_sec = 120",
     )
     return "\n".join(lines)
 

@@ -61,6 +61,9 @@ class BankTool(ExactTool):
         answers = context.input_responses
         if answers and self.resolver_plans and not question_keys(self) >= answers.keys():
             return _invalid_answer()
+        # Small models write `""` for an optional argument that they mean to leave out.
+        optional = self.parameters["properties"].keys() - self.parameters.get("required", ())
+        arguments = {k: v for k, v in arguments.items() if v != "" or k not in optional}
         tool = self
         known = None if self.known_answers is None else self.known_answers(arguments, context)
         if known is not None:

@@ -44,9 +44,9 @@ BAD_ARGUMENTS: dict[tuple[str, str], list[Any]] = {
     (PREPARE, "amount"): [
         *("5", True, None, [], {}, ..., -1, 0, -0.0, 19.999, 1e-300, 1e15, 10**5000, 1850.41)
     ],
-    (PREPARE, "fromAccountId"): ["", *UNFIT, *TEXT, FOREIGN, "acc_equity_usd", PAYEE],
-    (PREPARE, "toAccountId"): ["", *TEXT, FOREIGN, EVERYDAY, EURO],
-    (PREPARE, "scheduledDate"): ["", "tomorrow", "2026-02-30", "2026-03-01", 20260304, MEGABYTE],
+    (PREPARE, "fromAccountId"): [*UNFIT, *TEXT, FOREIGN, "acc_equity_usd", PAYEE],
+    (PREPARE, "toAccountId"): [*TEXT, FOREIGN, EVERYDAY, EURO],
+    (PREPARE, "scheduledDate"): ["tomorrow", "2026-02-30", "2026-03-01", 20260304, MEGABYTE],
     (PREPARE, "expiredTransferId"): [*UNFIT, *TEXT, "tr_0"],
     (PREPARE, "memo"): [*UNFIT, *TEXT, "x" * 141],
     (CONFIRM, "transferId"): ["", "\ud800", 5, ...],
@@ -99,6 +99,17 @@ async def test_bad_arguments_are_refused_by_name_and_leave_nothing_but_events(
         "not_found",
     }
     assert len(world.events()) == events + asked
+
+
+async def test_an_optional_argument_that_is_an_empty_text_is_absent(world: World) -> None:
+    """Small models write it so."""
+    empty = {"scheduledDate": "", "memo": "", "expiredTransferId": ""}
+    async with world.customer() as customer:
+        given = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 25}
+        prepared = structured(await customer.call(PREPARE, **given, **empty))
+        assert (prepared["status"], prepared.get("scheduledDate")) == ("pending", None)
+        choices = words(await customer.call(PREPARE, amount=25))
+        assert words(await customer.call(PREPARE, fromAccountId="", amount=25)) == choices
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -270,7 +270,7 @@ function stepsTaken(result) {
   });
   const list = made("ol", { class: "steps", role: "list" }, ...lines);
   const chain = chainLine(steps.map((step) => step.tool), steps);
-  return made("section", {}, made("h2", {}, "What followed by itself"), list, chain);
+  return made("section", {}, made("h2", {}, "Done automatically"), list, chain);
 }
 
 /** Return one line with the names of a chain's tools. It opens to show the data of the result. */
