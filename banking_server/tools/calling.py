@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Final
 
 import anyio
@@ -215,7 +216,7 @@ class BankServer(MCPServer[App]):
                 if tool == UNKNOWN_TOOL:
                     check_scope(READ_SCOPE, UNKNOWN_TOOL)
                     result: CallToolResult | InputRequiredResult = refuse(
-                        "unknown_tool", None, f"Unknown tool: {excerpt(name)}"
+                        "unknown_tool", None, await self._unknown(name)
                     )
                 elif has_prompt_here and (prompt := misplaced_prompt(arguments)) is not None:
                     result = refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
@@ -247,6 +248,14 @@ class BankServer(MCPServer[App]):
             return await super().call_tool(name, arguments, context)
         return refuse("invalid_answer", None, _NOBODY_ANSWERED)
 
+    async def _unknown(self, name: str) -> str:
+        """Return what a caller is told of a tool that is not there, such as `MultiplexTools`."""
+        tools = [tool for tool in await self.list_tools() if not hidden_from_model(tool.meta)]
+        known = {_letters(tool.name): tool.name for tool in tools}
+        near = get_close_matches(_letters(name[:64]), known, n=1)
+        hint = f". Did you mean {known[near[0]]}?" if near else ""
+        return f"Unknown tool: {excerpt(name)}{hint}"
+
     def _has(self, name: str, context: Context[App, Any]) -> bool:
         """Return whether the caller has such a tool. Tools for views need a client with views.
 
@@ -256,6 +265,10 @@ class BankServer(MCPServer[App]):
         if tool is None or not hidden_from_model(tool.meta):
             return tool is not None
         return not _is_step() and accepts_views(context.client_capabilities)
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").casefold()
 
 
 def _is_step() -> bool:

@@ -182,6 +182,13 @@ async def test_an_error_says_what_to_write(world: World) -> None:
             assert words(result) == said
 
 
+async def test_a_name_that_is_nearly_a_tools_gets_a_hint(world: World) -> None:
+    """`MultiplexTools` is what the document calls it that the tool comes from."""
+    async with world.customer() as customer:
+        said = words(await customer.call("MultiplexTools"))
+        assert said == "Unknown tool: MultiplexTools. Did you mean multiplex_tools?"
+
+
 async def test_unknown_tools(world: World) -> None:
     names = ["transfer_everything", "", "LIST_ACCOUNTS", "a\x1b[2J\n\x00", "x" * 100_000]
     async with world.customer() as customer:
