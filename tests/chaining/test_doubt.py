@@ -4,9 +4,11 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp import MCPError
+from mcp.types import HEADER_MISMATCH, CallToolResult, ToolAnnotations
 
 from tool_chaining import CallsInDoubt, ChainResult, FollowUpStatus, Outcome, Proposal
+from tool_chaining.refused import was_refused
 
 from .support import FakeClient, a_names_b, follow, result, tool
 
@@ -137,3 +139,26 @@ async def test_of_two_chains_whose_users_are_asked_side_by_side_one_makes_the_ca
     assert [chain.outcome for chain in ended] == [Outcome.DECLINED, Outcome.COMPLETED]
     assert asked == [("once", "b"), ("once", "b"), ("again", "b")]
     assert [name for name, _ in client.calls] == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code", "refused"),
+    [
+        ([401], None, True),
+        ([403], None, True),
+        ([400, 401], None, True),
+        # The first request was lost, or brought a question: the server may have acted on it.
+        ([None, 401], None, False),
+        ([200, 403], None, False),
+        ([200, 400], HEADER_MISMATCH, False),
+        ([400], HEADER_MISMATCH, True),
+        ([], HEADER_MISMATCH, True),
+        ([400], None, False),
+        ([], None, False),
+    ],
+)
+def test_a_call_is_not_made_only_if_each_request_of_it_was_refused(
+    statuses: list[int | None], code: int | None, refused: bool
+) -> None:
+    error = ConnectionError("lost") if code is None else MCPError(code, "refused")
+    assert was_refused(error, statuses) is refused

@@ -592,6 +592,13 @@ class ReplacesFollowUps(SmallClient):
         return structured or None
 
 
+class ForgetsLostAnswers(SmallClient):
+    def on_failure(self, results, error):
+        if isinstance(error, Lost):
+            self.in_doubt.clear()
+        return super().on_failure(results, error)
+
+
 class ComparesArgumentsOfDoubtfulCalls(SmallClient):
     def doubt(self, tool, arguments):
         self.in_doubt.add((tool, self.same(arguments)))
