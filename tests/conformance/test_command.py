@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from tool_chaining_conformance.requirements import load_checks, load_requirements
 from tool_chaining_conformance.server.scenario import load_server_scenario
 from tool_chaining_conformance.specification import SPECS
+from tool_chaining_conformance.target.era import Era
 
 from .mutants import load_mutants
 from .server_mutants import SERVER_MUTANTS
@@ -29,6 +30,7 @@ from .support import (
     SHOP,
     UNTESTABLE,
     Ended,
+    scripts,
     serving,
     suite,
 )
@@ -298,3 +300,32 @@ def test_the_command_is_stopped_with_everything_it_started(tmp_path: Path) -> No
         running.kill()
     with pytest.raises(ProcessLookupError):
         os.kill(int(child.read_text()), 0)
+
+
+DIES_IN_THE_END = """
+import runpy, sys
+sys.argv[0] = {example!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+raise RuntimeError("out of paper")
+"""
+
+
+def test_a_run_says_how_far_it_is_and_that_a_client_crashes_again_and_again(tmp_path: Path) -> None:
+    """Also in a pipe. The traceback is told once."""
+    client = tmp_path / "client.py"
+    example = HERE.parents[1] / "specs" / "examples" / "client_under_test.py"
+    client.write_text(DIES_IN_THE_END.format(example=str(example)))
+    found = suite("client", *chosen_cases(4), "--", sys.executable, client)
+    assert found.errors.count("RuntimeError: out of paper") == 1
+    assert "the client ended in the same way in 3 runs" in found.errors
+    assert "2026-07-28: 1 of 4 runs" in found.errors
+
+
+def chosen_cases(number: int) -> list[str]:
+    """Return options that choose the first cases of a script."""
+    [script] = [each for each in scripts() if each.scenario == "refusals"]
+    names = [f"refusals/{case.name}" for case in script.cases[:number]]
+    return [word for name in names for word in ("--scenario", name)] + [
+        "--spec-version",
+        Era.MODERN,
+    ]

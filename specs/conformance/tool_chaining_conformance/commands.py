@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from rich.console import Console
+from rich.text import Text
 
 from tool_chaining_conformance.client.programs import OneProcess, command_runner
 from tool_chaining_conformance.client.run import name_of, run_client
@@ -27,6 +28,7 @@ from tool_chaining_conformance.server.run import PASSIVE, run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
 from tool_chaining_conformance.server.values import check_environment
 from tool_chaining_conformance.target.channel import Target, TargetFailure
+from tool_chaining_conformance.text import printable
 
 
 def judge_server(
@@ -195,11 +197,12 @@ def _without_credentials(url: str) -> str:
 
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
-    """Return a function that prints the running scenario on a terminal."""
+    """Return a function that prints on standard error how far the run is."""
     console = Console(stderr=True)
 
     def show(what: str) -> None:
-        if not options.as_json and console.is_terminal:
-            console.print(f"… {what}", style="dim", soft_wrap=True, highlight=False)
+        if not options.as_json:
+            line = Text(f"… {printable(what)}", style="dim")
+            console.print(line, soft_wrap=True)
 
     return show

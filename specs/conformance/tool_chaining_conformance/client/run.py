@@ -18,16 +18,21 @@ from tool_chaining_conformance.client.programs import (
 from tool_chaining_conformance.client.script import Case, ClientScript, ScriptCheck
 from tool_chaining_conformance.message import CLIENT_INFO_KEY, Json, within
 from tool_chaining_conformance.report.judgement import Finding, Judge, Untestable
+from tool_chaining_conformance.report.redaction import redacted_line
 from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.requirements import load_checks
+from tool_chaining_conformance.target.child_process import last_errors
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
 
 PATIENCE: Final = 2
 """Runs that may time out one after the other. After that no more runs are made."""
 
+CRASHES: Final = 3
+"""Runs that end in the same way, one after the other, before the user is told at once."""
+
 Progress = Callable[[str], None]
-"""Receives the name of the running script."""
+"""Receives a line for the user, for standard error."""
 
 
 def run_client(
@@ -48,7 +53,7 @@ def run_client(
         eras: The eras to play it in.
         chosen: Ids of the checks to make.
         timeout: Seconds that one run may take.
-        progress: Called with the name of each script when its runs begin.
+        progress: Called ten times for each revision, and when the client crashes again and again.
         only: The cases to judge, as `scenario/case`; None: all.
 
     Raises CannotStart.
@@ -94,6 +99,8 @@ class _Examination:
         self.run = Run("client")
         self._overdue = 0
         """How many runs in a row timed out."""
+        self._crash, self._crashes = "", 0
+        """The last words of the last run that crashed, and how many runs in a row ended so."""
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
@@ -107,12 +114,10 @@ class _Examination:
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
         """Run the client in every case of a plan, until no further run is useful."""
         self._overdue, self._runs, self._left = 0, {}, {}
-        before = None
-        for script, case in plan:
+        for number, (script, case) in enumerate(plan):
             name = name_of(script, case)
-            if script is not before:
-                self._progress(f"{script.scenario}, {era}")
-            before = script
+            if number and number * 10 // len(plan) != (number - 1) * 10 // len(plan):
+                self._progress(f"{era}: {number} of {len(plan)} runs")
             if (reason := self._why_stopped(era)) is not None:
                 self._left[name] = reason
                 continue
@@ -168,7 +173,18 @@ class _Examination:
     def _note(self, case_run: CaseRun) -> None:
         """Record what the report says about every run of the client."""
         run = self.run
-        self._overdue = self._overdue + 1 if case_run.end.exit_code is None else 0
+        end = case_run.end
+        self._overdue = self._overdue + 1 if end.exit_code is None else 0
+        words = (last_errors(end.errors) if end.exit_code else None) or ""
+        self._crashes = self._crashes + 1 if words and words == self._crash else 1
+        self._crash = words
+        if words and self._crashes == CRASHES:
+            name = name_of(case_run.script, case_run.case)
+            wrote = "\n".join(map(redacted_line, end.errors.strip().splitlines()))
+            self._progress(
+                f"the client ended in the same way in {CRASHES} runs, one after the other; to make "
+                f"this run alone, add --scenario {name}. It wrote:\n{wrote}"
+            )
         for request in case_run.log.requests:
             in_meta = within(request.params, "_meta", CLIENT_INFO_KEY)
             info = within(request.params, "clientInfo") or in_meta
