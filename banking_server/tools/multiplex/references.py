@@ -37,7 +37,7 @@ from tool_chaining.values import canonical
 MAX_EXPRESSION: Final = 500
 """The most characters of one expression."""
 
-MAX_WORK: Final = 100_000_000
+MAX_WORK: Final = 5_000_000
 """The most work of one call: the length of each expression plus 10, times that of the results."""
 
 _FUNCTIONS: Final = {
