@@ -131,6 +131,8 @@ def install(
     customer: CustomerOption = None,
     database: DatabaseOption = None,
     codes: CodesOption = None,
+    _print: Annotated[bool, typer.Option("--print", hidden=True)] = False,
+    _yes: Annotated[bool, typer.Option("--yes", hidden=True)] = False,
 ) -> None:
     """Print the configuration entry of this server for a host.
 

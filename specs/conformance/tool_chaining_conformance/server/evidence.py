@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from tool_chaining_conformance.message import Json, WireMessage, within
 from tool_chaining_conformance.names import IDENTIFIER
@@ -214,6 +214,9 @@ class Missing:
     messages: Sequence[WireMessage] = ()
 
 
+ONCE: Final = "the call was made once, so nothing was compared"
+
+
 @dataclass(frozen=True)
 class NotCompared:
     """A comparison that could not be made, or was not allowed."""
@@ -221,7 +224,7 @@ class NotCompared:
     step: str
     kinds: Kinds
     """The evidence that the comparison would have given."""
-    reason: str = "the call was made once, so nothing was compared; it has no `repeatable: true`"
+    reason: str = f"{ONCE}; it has no `repeatable: true`"
 
 
 @dataclass(frozen=True)

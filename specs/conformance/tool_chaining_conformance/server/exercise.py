@@ -13,6 +13,7 @@ from tool_chaining_conformance.server.connections import Calling, Connections
 from tool_chaining_conformance.server.evidence import (
     OF_PROVENANCE,
     OF_REPEATING,
+    ONCE,
     DirectiveOfIntermediary,
     Evidence,
     FollowedChain,
@@ -360,7 +361,8 @@ class Exercise:
             if follow_up.repeatable:
                 self._repeat_follow_up(planned, claimed)
             else:
-                self._observe(NotCompared(place, OF_PROVENANCE))
+                reason = f"{ONCE}; its entry in `follow` has no `repeatable: true`"
+                self._observe(NotCompared(place, OF_PROVENANCE, reason))
             if fault is not None:
                 self._observe(Missing(place, [FollowedChain], fault, messages))
                 return
