@@ -37,7 +37,7 @@ from pydantic import ValidationError
 from tool_chaining.caller import ToolCaller, advertised, awaited, tool_result
 from tool_chaining.catalog import Catalog, memory_of
 from tool_chaining.consent import ConsentPolicy, Proposal, check_policy, is_harmless
-from tool_chaining.content import hidden_from_model
+from tool_chaining.content import hidden_from_model, json_string
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
     Absent,
@@ -56,7 +56,6 @@ from tool_chaining.result import (
     FollowUpStatus,
     Outcome,
     Step,
-    json_string,
 )
 from tool_chaining.values import canonical
 

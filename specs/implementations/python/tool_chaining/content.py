@@ -1,8 +1,9 @@
 """Content items and tools as JSON: who may see them, and the text of an item.
 
-All functions but `on_the_wire` take parsed JSON from any server and never raise.
+All functions but `on_the_wire` and `json_string` take parsed JSON from any server and never raise.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,6 +18,19 @@ their model structured content only."""
 FOLLOW_UPS: Final = "followUps"
 """The member of a merged result's structured content that says what became of the follow-up calls
 (TC-C-36)."""
+
+
+NAME: Final = 128
+"""Characters of a tool's name that are repeated at most; MCP allows no more."""
+
+
+def json_string(text: str) -> str:
+    """Return a server's text as a JSON string, so that it does not look like our own text.
+
+    It has at most 128 characters between its quotes (TC-C-53).
+    """
+    shown = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
+    return json.dumps(shown, ensure_ascii=False)
 
 
 def on_the_wire(item: BaseModel) -> dict[str, Any]:

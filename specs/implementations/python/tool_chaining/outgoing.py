@@ -15,6 +15,7 @@ from tool_chaining.content import (
     NEXT_STEP,
     has_next_step,
     hidden_from_model,
+    json_string,
     without_next_step,
     words_a_directive,
 )
@@ -29,7 +30,6 @@ from tool_chaining.directive import (
     is_title,
     read_directive,
 )
-from tool_chaining.result import json_string
 from tool_chaining.values import keeps_its_value
 
 logger = logging.getLogger(__name__)

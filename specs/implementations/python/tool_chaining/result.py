@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any
 
 from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
 
@@ -12,6 +12,7 @@ from tool_chaining.content import (
     FOLLOW_UPS,
     for_user_alone,
     in_text,
+    json_string,
     on_the_wire,
     without_next_step,
     words_a_directive,
@@ -73,19 +74,6 @@ class Step:
         return self.result.model_copy(
             update={"content": content, "structured_content": structured, "meta": kept or None}
         )
-
-
-NAME: Final = 128
-"""Characters of a tool's name that are repeated at most; MCP allows no more."""
-
-
-def json_string(text: str) -> str:
-    """Return a server's text as a JSON string, so that it does not look like our own text.
-
-    It has at most 128 characters between its quotes (TC-C-53).
-    """
-    shown = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
-    return json.dumps(shown, ensure_ascii=False)
 
 
 class FollowUpStatus(StrEnum):
