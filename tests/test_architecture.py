@@ -19,7 +19,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining": (ROOT / "specs" / "implementations" / "python", 5_670),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_420),
     "banking_server": (ROOT, 16_545),
-    "tests": (ROOT, 27_200),
+    "tests": (ROOT, 27_225),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 

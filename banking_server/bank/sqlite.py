@@ -163,6 +163,8 @@ class SqliteStore:
                         connection.execute("COMMIT")
                         self._files.check()
                     except (sqlite3.Error, OSError, DatabaseLost) as error:
+                        if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+                            raise  # SQLite has rolled the transaction back.
                         raise MaybeDone(f"This may be committed or not. {error}") from error
         except BaseException as error:
             for waiting in group:
