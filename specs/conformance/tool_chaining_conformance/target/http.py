@@ -43,9 +43,9 @@ def _certificates() -> ssl.SSLContext:
 class Http:
     """The channel to a server over Streamable HTTP."""
 
-    def __init__(self, target: Target, record: Record) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
-        self._record = record
+        self.record = Record()
         self._url = target.url or ""
         self._session: dict[str, str] = {}
         """The headers of the session, once there is one."""
@@ -66,7 +66,7 @@ class Http:
 
         Raises TargetFailure.
         """
-        self._record.note("client", message)
+        self.record.note("client", message)
         self._answer = answer
         method, others = message["method"], 0
         try:
@@ -77,7 +77,7 @@ class Http:
                     body = received.body
                     # A request that was rejected before its id was read is answered with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
-                    self._record.note("server", body, ends=ends)
+                    self.record.note("server", body, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
                         raise NotServed(SIGN_IN, 401)
                     if ends:
@@ -90,7 +90,7 @@ class Http:
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"cannot talk to {self._url}: {http_failure(error)}") from error
         status = f"HTTP {response.status_code}"
-        self._record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
+        self.record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
@@ -107,7 +107,7 @@ class Http:
 
     def notify(self, message: Json) -> None:
         """Send a notification, or the answer to a question. Raises TargetFailure."""
-        self._record.note("client", message)
+        self.record.note("client", message)
         try:
             with self._posting(message, {}):
                 pass  # The response is not needed, and may be endless.
@@ -134,7 +134,7 @@ class Http:
         ):
             for received in _messages(response, float("inf")):
                 if "method" in received.body:
-                    self._record.note("server", received.body)
+                    self.record.note("server", received.body)
                     if "id" in received.body and self._answer is not None:
                         self.notify(response_to(received.body, self._answer))
 
