@@ -1,5 +1,6 @@
 """Judges a client: runs it against the mock server, case by case, and checks what it did."""
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import Final
 from tool_chaining_conformance.client.checks import judge_check
 from tool_chaining_conformance.client.checks.declaration import chain_ids
 from tool_chaining_conformance.client.evidence import CaseRun
-from tool_chaining_conformance.client.mock_server import CANCEL, Log, MockServer
+from tool_chaining_conformance.client.mock_server import CANCEL, MockServer
 from tool_chaining_conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -200,22 +201,17 @@ def play(
     `timeout` is how many seconds it may take. Raises CannotStart.
     """
 
-    def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
-        environment = {
-            SCENARIO: script.scenario,
-            PROTOCOL_VERSION: era,
-            CONTEXT: json.dumps(context),
-        }
-        end = run_once(url, environment, timeout)
-        return CaseRun(script, case, era, log, other, end)
-
-    with MockServer(script, case, era, patience=timeout) as mock:
-        context = _context(script, case, mock)
-        if script.other_server is None:
-            return ran(mock.url, context, mock.log, None)
-        with MockServer(script, case, era, patience=timeout, other=True) as other:
-            context["otherServerUrl"] = other.url
-            return ran(mock.url, context, mock.log, other.log)
+    with contextlib.ExitStack() as servers:
+        mock = servers.enter_context(MockServer(script, case, era, patience=timeout))
+        context, other = _context(script, case, mock), None
+        if script.other_server is not None:
+            second = MockServer(script, case, era, patience=timeout, other=True)
+            context["otherServerUrl"] = servers.enter_context(second).url
+            other = second.log
+        context_text = json.dumps(context)
+        environment = {SCENARIO: script.scenario, PROTOCOL_VERSION: era, CONTEXT: context_text}
+        end = run_once(mock.url, environment, timeout)
+        return CaseRun(script, case, era, mock.log, other, end)
 
 
 def _checks(

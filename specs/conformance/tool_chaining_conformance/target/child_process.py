@@ -197,13 +197,9 @@ class ChildProcess:
             with contextlib.suppress(OSError):  # It has ended and left input unread.
                 self._process.stdin.close()
             self.wait(STOP_SECONDS)
-        self.kill()
-        self._process.wait()
-
-    def kill(self) -> None:
-        """End it and its whole process group at once."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # The group is empty.
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def close(self) -> None:
         """Stop it, and read no more."""

@@ -28,7 +28,6 @@ from tool_chaining_conformance.target.channel import (
     too_long,
 )
 from tool_chaining_conformance.target.headers import mirrored_headers
-from tool_chaining_conformance.text import http_failure
 
 EVENT_STREAM: Final = "text/event-stream"
 SIGN_IN: Final = f"HTTP 401; the token in {TOKEN_VARIABLE}, or --header NAME=VARIABLE, signs in"
@@ -88,7 +87,7 @@ class Http:
         except httpx2.TimeoutException as error:
             raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise TargetFailure(f"cannot talk to {self._url}: {http_failure(error)}") from error
+            raise TargetFailure(f"cannot talk to {self._url}: {_why(error)}") from error
         status = f"HTTP {response.status_code}"
         self.record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:
@@ -151,6 +150,16 @@ class Http:
             ):
                 pass
         self._client.close()
+
+
+def _why(error: BaseException) -> str:
+    """Return why a request failed."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return "the connection was refused; is the server running?"
+        cause = cause.__cause__ or cause.__context__
+    return str(error)
 
 
 def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:

@@ -20,7 +20,7 @@ from tool_chaining_conformance.target.channel import (
     too_long,
 )
 from tool_chaining_conformance.target.child_process import ChildProcess, last_errors
-from tool_chaining_conformance.text import server_ended, wrote_last
+from tool_chaining_conformance.text import one_line
 
 
 class Stdio:
@@ -52,13 +52,12 @@ class Stdio:
                 line = self._process.next_line(left)
             except queue.Empty:
                 ignored = f" ({noise} lines that are not JSON objects)" if noise else ""
-                wrote = wrote_last(self._last_error())
-                raise TargetFailure(
-                    f"{no_reply(message['method'], self._timeout, others)}{ignored}{wrote}"
-                ) from None
+                silence = no_reply(message["method"], self._timeout, others)
+                raise TargetFailure(f"{silence}{ignored}{self._wrote_last()}") from None
             if line is None:
                 code = self._process.wait(1.0)
-                raise TargetFailure(server_ended(self._last_error(), code))
+                how = "ended" if code is None else f"ended with exit code {code}"
+                raise TargetFailure(f"the server {how} instead of answering{self._wrote_last()}")
             if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
                 raise too_long()
             received = read(line)
@@ -74,8 +73,10 @@ class Stdio:
             if "method" in body and "id" in body:
                 self.notify(response_to(body, answer))
 
-    def _last_error(self) -> str:
-        return last_errors(self._process.captured_errors()) or ""
+    def _wrote_last(self) -> str:
+        """Return the end of a message: the last line of the server's standard error, if any."""
+        words = one_line(last_errors(self._process.captured_errors()) or "")
+        return f"; what it wrote last to its standard error: {words}" if words else ""
 
     def new_errors(self) -> str:
         """Return the server's standard error since the last call of this method."""
