@@ -119,18 +119,13 @@ class _Examination:
             name = name_of(script, case)
             if number and number * 10 // len(plan) != (number - 1) * 10 // len(plan):
                 self._progress(f"{era}: {number} of {len(plan)} runs")
-            if (reason := self._why_stopped(era)) is not None:
+            if (reason := self.run.unspoken.get(era)) is not None:
                 self._left[name] = reason
-                continue
-            self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
-
-    def _why_stopped(self, era: Era) -> str | None:
-        """Return why no further run is made in an era, or None if one is made."""
-        if (reason := self.run.unspoken.get(era)) is not None:
-            return reason
-        if self._overdue >= PATIENCE:
-            return f"the client did not end in time in {PATIENCE} runs, one after the other"
-        return None
+            elif self._overdue >= PATIENCE:
+                late = f"the client did not end in time in {PATIENCE} runs, one after the other"
+                self._left[name] = late
+            else:
+                self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
         """Record the result of a run."""
