@@ -207,11 +207,6 @@ class NoToolTwice(SmallClient):
         return super().obstacle(tool_name, arguments, made)
 
 
-class HandsOnTheInstruction(SmallClient):
-    def is_settled(self, number, results):
-        return number >= len(self.started)
-
-
 class LevelsFromZero(SmallClient):
     def provenance(self, chain_id, level, previous):
         # Well-formed still: the first call says nothing.
@@ -262,11 +257,6 @@ class KeepsWhatItKnew(SmallClient):
         self.tools = {**self.list_tools(), **self.tools}
 
 
-class ValidatesNothing(SmallClient):
-    def fits(self, schema, arguments):
-        return True
-
-
 class IgnoresEnum(SmallClient):
     def fits(self, schema, arguments):
         return super().fits(json.loads(json.dumps(schema).replace("enum", "examples")), arguments)
@@ -292,24 +282,22 @@ class ResolvesNamesByCase(SmallClient):
 
 class TakesEmptyVisibilityForAbsent(SmallClient):
     def hidden(self, tool):
-        return tool.get("_meta", {}).get("ui", {}).get("visibility") != [] and super().hidden(tool)
+        return self.visibility(tool) != [] and super().hidden(tool)
 
 
 class TakesVisibilityTextForAbsent(SmallClient):
     def hidden(self, tool):
-        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
-        return not isinstance(visibility, str) and super().hidden(tool)
+        return not isinstance(self.visibility(tool), str) and super().hidden(tool)
 
 
 class HidesWhatIsForTheModel(SmallClient):
     def hidden(self, tool):
-        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
-        return visibility == "model" or super().hidden(tool)
+        return self.visibility(tool) == "model" or super().hidden(tool)
 
 
 class FoldsCaseOfVisibility(SmallClient):
     def hidden(self, tool):
-        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
+        visibility = self.visibility(tool)
         if isinstance(visibility, list) and "model" in map(str.lower, visibility):
             return False
         return super().hidden(tool)
@@ -450,11 +438,6 @@ for _kind, _code in (("internal", -32603), ("params", -32602), ("server", -32050
     wrong(f"sends-again-after-{_kind}-error", _SendsAgainAfterAnError, code=_code)
 
 
-class GoesOnWhenCancelled(SmallClient):
-    def cancel(self):
-        pass
-
-
 class KeepsTheLastContentOnly(SmallClient):
     def merged(self, results):
         # Where the chain failed or was merged to one result, other checks look.
@@ -541,11 +524,6 @@ class CutsLongArguments(SmallClient):
         return super().call(name, cut, meta)
 
 
-class TakesTrueForAVersion(SmallClient):
-    def is_version(self, value):
-        return isinstance(value, int) and value >= 1
-
-
 class ReadsAnotherAlias(_Lenient):
     def repair(self, value):
         if isinstance(value, dict) and "toolName" in value:
@@ -629,23 +607,16 @@ class NamesToolsInFullLength(SmallClient):
 
 
 class IsErrorOfTheLast(SmallClient):
-    def is_error(self, results):
-        return bool(results and results[-1].get("isError")) or self.lost(results)
+    looked_at = -1
 
-
-class IsErrorOfTheFirst(SmallClient):
     def is_error(self, results):
-        return bool(results and results[0].get("isError")) or self.lost(results)
+        failed = results and results[self.looked_at].get("isError")
+        return bool(failed) or self.lost(results)
 
 
 class HandsOnTheDirective(SmallClient):
     def handed_on_meta(self, results):
         return dict(results[-1].get("_meta") or {}) if results else {}
-
-
-class HandsOnTheWordsOfTheLast(SmallClient):
-    def is_settled(self, number, results):
-        return number < len(self.started)
 
 
 class StructuredContentOfTheLast(SmallClient):
@@ -743,6 +714,12 @@ class DeclinesLaterSettings(SmallClient):
 
 wrong("settings-version-text", settings=lambda self: {"version": "1"})
 wrong("never-declares", capabilities=lambda self, method: {"elicitation": {"form": {}}})
+wrong("hands-on-the-instruction", is_settled=lambda self, number, _: number >= len(self.started))
+wrong("hands-on-the-words-of-the-last", is_settled=lambda self, n, _: n < len(self.started))
+wrong("validates-nothing", fits=lambda self, schema, arguments: True)
+wrong("goes-on-when-cancelled", cancel=lambda self: None)
+wrong("takes-true-for-a-version", is_version=lambda self, v: isinstance(v, int) and v >= 1)
+wrong("is-error-of-the-first", IsErrorOfTheLast, looked_at=0)
 wrong("follows-nothing", read=lambda self, result: None)
 wrong("no-limit", limit=1000)
 wrong("limit-of-seven", limit=7)

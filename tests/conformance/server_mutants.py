@@ -8,7 +8,7 @@ import json
 
 from .mutants import by_name
 from .small_proxy import PREFIX, SmallProxy
-from .small_server import ID, Refusal, SmallServer
+from .small_server import ID, LEGACY, Refusal, SmallServer
 
 SERVER_MUTANTS = {}
 PHRASE = 'open "sesame" \\ now'
@@ -26,6 +26,7 @@ def sends(name, value):
     wrong(name, colour_directive=lambda self: value)
 
 
+wrong("directive-on-ping", only_in=LEGACY, ping=lambda self: {"_meta": {"nextTool": NOTIFY}})
 wrong("settings-version-zero", settings=lambda self: {"version": 0})
 wrong("renames-all-but-directives", SmallProxy, rename_directive=lambda self, directive: directive)
 wrong(
@@ -64,7 +65,7 @@ class SilentInDiscover(SmallServer):
 
 
 class SilentInInitialize(SmallServer):
-    only_in = "2025-11-25"
+    only_in = LEGACY
 
     def initialize(self):
         return {**super().initialize(), "capabilities": {"tools": {}}}
@@ -97,13 +98,6 @@ class DirectiveOnTask(SmallServer):
 class DirectiveOnToolsList(SmallServer):
     def list_tools(self, request):
         return {**super().list_tools(request), "_meta": {"nextTool": self.colour_directive()}}
-
-
-class DirectiveOnPing(SmallServer):
-    only_in = "2025-11-25"
-
-    def ping(self):
-        return {"_meta": {"nextTool": NOTIFY}}
 
 
 class ListsForDeclaredOnly(SmallServer):
@@ -262,8 +256,6 @@ refuses_provenance(
     "rejects-previous-tool-at-level-1",
     member(lambda shown: shown.get("level") == 1 and "previousTool" in shown),
 )
-
-
 refuses_provenance("rejects-missing-chain-id", member(lambda shown: "chainId" not in shown))
 refuses_provenance("rejects-missing-level", member(lambda shown: "level" not in shown))
 refuses_provenance("rejects-list-as-provenance", lambda shown: isinstance(shown, list))

@@ -260,8 +260,11 @@ class SmallClient:
             return float(value)
         return value
 
+    def visibility(self, tool):
+        return tool.get("_meta", {}).get("ui", {}).get("visibility")
+
     def hidden(self, tool):
-        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
+        visibility = self.visibility(tool)
         if not isinstance(visibility, list):
             return visibility not in (None, "model")
         return "model" not in visibility

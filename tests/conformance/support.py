@@ -45,6 +45,19 @@ steps:
 """
 """A scenario for that shop, to begin with."""
 SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
+
+
+def stdio_server(folder: Path, members: str) -> list[object]:
+    """Return the command of a small server with these members of a class, in place of its own."""
+    program = folder / "server.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport small_server\n"
+        f"class Changed(small_server.SmallServer):\n{members}\n"
+        "small_server.serve_stdio(Changed())\n"
+    )
+    return [sys.executable, program]
+
+
 UNTESTABLE = "UNTESTABLE"
 
 OF_INTERMEDIARIES = {

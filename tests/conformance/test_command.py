@@ -32,6 +32,7 @@ from .support import (
     Ended,
     scripts,
     serving,
+    stdio_server,
     suite,
 )
 
@@ -119,30 +120,21 @@ def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:
     assert "`follow: true`" in seen["tool-chaining-server-chain-within-default-limit"]
 
 
-LOCKED = f"""
-import sys
-sys.path.insert(0, {str(HERE)!r})
-import small_server
-
-class Locked(small_server.SmallServer):
+LOCKED = """
     def call(self, request):
         if request.params["name"] == "place_order":
             print("working on it", file=sys.stderr)
             print("the database is locked, password=hunter2", file=sys.stderr, flush=True)
-            text = {{"type": "text", "text": "We could not place the order."}}
-            return {{"content": [text], "isError": True, "resultType": "complete"}}
+            text = {"type": "text", "text": "We could not place the order."}
+            return {"content": [text], "isError": True, "resultType": "complete"}
         return super().call(request)
-
-small_server.serve_stdio(Locked())
 """
 
 
 def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
-    program = tmp_path / "locked.py"
-    program.write_text(LOCKED)
     steps = ONE_STEP + "    expect: {nextTool: ask_manager}\n  - {id: slip, call: plac_order}\n"
     arguments = ("--scenario", scenario(tmp_path, steps), "--spec-version", "2026-07-28")
-    run = suite("server", *arguments, "--", sys.executable, program)
+    run = suite("server", *arguments, "--", *stdio_server(tmp_path, LOCKED))
     assert run.code == 4  # It is no finding about the server.
     note = """\
 note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive

@@ -9,7 +9,7 @@ import pytest
 from tool_chaining_conformance.target.era import Era
 
 from ..kit.serving import Handler, serving
-from .support import HERE, SHOP, UNTESTABLE, suite
+from .support import SHOP, UNTESTABLE, stdio_server, suite
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 FLOOD = "while True: print('hello')"
@@ -83,26 +83,17 @@ def test_a_program_that_is_not_a_client(command: list[str]) -> None:
     assert run.statuses == {UNTESTABLE}
 
 
-CRASHES_AT_THE_THIRD_CALL = f"""
-import sys
-sys.path.insert(0, {str(HERE)!r})
-import small_server
-
-class Crashing(small_server.SmallServer):
+CRASHES_AT_THE_THIRD_CALL = """
     def call(self, request):
         if self.calls == 2:
             sys.exit(7)
         return super().call(request)
-
-small_server.serve_stdio(Crashing())
 """
 
 
 def test_what_a_crash_kept_from_being_examined_is_an_error(tmp_path: Path) -> None:
-    script = tmp_path / "server.py"
-    script.write_text(CRASHES_AT_THE_THIRD_CALL)
     arguments = ("server", "--spec-version", Era.MODERN, "--scenario", SHOP, "--json")
-    run = suite(*arguments, "--", sys.executable, script)
+    run = suite(*arguments, "--", *stdio_server(tmp_path, CRASHES_AT_THE_THIRD_CALL))
     assert run.code == 3
     assert "ended with exit code 7" in run.report["reason"]
     held = {check["id"] for check in run.report["checks"] if check["status"] == "SUCCESS"}

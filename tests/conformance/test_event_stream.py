@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -24,8 +24,8 @@ SAID = "a\u2028b\u2029c\u0085d\u000be\u00e9\U0001f600"
 
 
 @contextmanager
-def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
-    """Serve over HTTP, each answer as an event stream; gives the URL."""
+def connected(server: SmallServer, chunks: Chunks, timeout: float = 5) -> Iterator[Connection]:
+    """Serve over HTTP, each answer as an event stream; gives a connection to the server."""
 
     class Streaming(Handler):
         def do_POST(self) -> None:
@@ -37,7 +37,9 @@ def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
                     self.wfile.flush()
 
     with serving(Streaming) as origin:
-        yield f"{origin}/mcp"
+        target = Target(url=f"{origin}/mcp", timeout=timeout)
+        with closing(connect(target, Era.MODERN, Profile())) as connection:
+            yield connection
 
 
 class SaysSeparators(SmallServer):
@@ -70,12 +72,8 @@ WRITERS = [plain, lines, multibyte_split]
 
 @pytest.mark.parametrize("chunks", WRITERS, ids=lambda writer: writer.__name__)
 def test_a_message_arrives_as_it_was_sent(chunks: Chunks) -> None:
-    with streaming(SaysSeparators(), chunks) as url:
-        connection = connect(Target(url=url, timeout=5), Era.MODERN, Profile())
-        try:
-            call = connection.call_tool("notify_team", {"order": "1"})
-        finally:
-            connection.close()
+    with connected(SaysSeparators(), chunks) as connection:
+        call = connection.call_tool("notify_team", {"order": "1"})
     assert call.final.result is not None
     assert call.final.result["content"][0]["text"] == SAID
 
@@ -92,12 +90,8 @@ def opened(chunks: Chunks, timeout: float) -> Iterator[Connection]:
         answered.append(message)
         return plain(message) if len(answered) == 1 else chunks(message)
 
-    with streaming(SmallServer(), after_greeting) as url:
-        connection = connect(Target(url=url, timeout=timeout), Era.MODERN, Profile())
-        try:
-            yield connection
-        finally:
-            connection.close()
+    with connected(SmallServer(), after_greeting, timeout) as connection:
+        yield connection
 
 
 def endless(chunk: bytes) -> Chunks:

@@ -1,6 +1,5 @@
 """What is played of a scenario, and what is said of one that does not come about."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from tool_chaining_conformance.target.era import Era
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
 from .small_server import ID, SESSION, Refusal, SmallServer
-from .support import HERE, UNTESTABLE, examine_server, scenario_of, statuses, suite
+from .support import UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
 
 NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
 SCENARIO = """
@@ -256,12 +255,7 @@ def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
 # One process over stdio
 
 
-KEEPS_IN_MEMORY = f"""
-import sys
-sys.path.insert(0, {str(HERE)!r})
-import small_server
-
-class Keeps(small_server.SmallServer):
+KEEPS_IN_MEMORY = """
     known = None
 
     def lets_in(self, request):
@@ -273,8 +267,6 @@ class Keeps(small_server.SmallServer):
         if name in ("pick_colour", "login"):
             self.known = True
         return super().run(name, arguments, request)
-
-small_server.serve_stdio(Keeps())
 """
 PICKED = """
 name: picked
@@ -297,11 +289,10 @@ steps:
 
 @pytest.mark.parametrize("scenario", [PICKED, APART])
 def test_a_chain_stays_in_the_process_of_its_first_call(scenario: str, tmp_path: Path) -> None:
-    script, path = tmp_path / "server.py", tmp_path / "scenario.yaml"
-    script.write_text(KEEPS_IN_MEMORY)
+    path = tmp_path / "scenario.yaml"
     path.write_text(scenario)
     arguments = ("server", "--spec-version", "2025-11-25", "--scenario", path, "--json")
-    run = suite(*arguments, "--", sys.executable, script)
+    run = suite(*arguments, "--", *stdio_server(tmp_path, KEEPS_IN_MEMORY))
     notes = run.output + run.errors
     assert ("no such order here" in notes) is (scenario is APART)
     assert ("another process of the server" in notes) is (scenario is APART)

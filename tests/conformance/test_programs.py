@@ -81,7 +81,7 @@ def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     client = start('read told; printf "{}\\nnoise\\n{}\\n"; read told; echo "{}"')
     assert made(client).ended_well
     worker = idle(client)
-    assert waited(lambda: worker._lines.qsize() == 2)
+    assert waited(lambda: worker._process._output._queue.qsize() == 2)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
 
 

@@ -33,9 +33,7 @@ class Reports:
 
     def __init__(self, folder: Path, server: SmallServer, *arguments: object) -> None:
         self.folder = folder
-        files = [
-            *("--output-dir", folder, "--junit", folder / "junit.xml"),
-        ]
+        files = ("--output-dir", folder, "--junit", folder / "junit.xml")
         with serving(server) as url:
             self.run: Ended = suite("server", "--url", url, *files, *arguments)
 
@@ -79,6 +77,9 @@ def test_every_failure_is_told_in_every_form(tmp_path: Path) -> None:
             assert pointers == {"/result/_meta/nextTool/tool"}
             at_fault = [each["messages"][each["place"]["message"]] for each in failed]
             assert all("nextTool" in each["message"]["result"]["_meta"] for each in at_fault)
+    failures = reports.junit.findall("testsuite/testcase/failure")
+    assert len(failures) == 2  # One in each era.
+    assert all("x-place_order" in (failure.get("message") or "") for failure in failures)
 
 
 def test_a_should_that_is_not_kept_fails_no_run(tmp_path: Path) -> None:
@@ -155,13 +156,6 @@ def test_what_a_target_sends_stays_text(tmp_path: Path, monkeypatch: pytest.Monk
     json.loads(forms["report.json"], parse_constant=lambda name: pytest.fail(name))
 
 
-def test_a_failure_is_a_failure_in_junit(tmp_path: Path) -> None:
-    reports = Reports(tmp_path, SERVER_MUTANTS["names-unlisted-tool"](), "--scenario", SHOP)
-    failures = reports.junit.findall("testsuite/testcase/failure")
-    assert len(failures) == 2
-    assert all("notifyTeam" in (failure.get("message") or "") for failure in failures)
-
-
 def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path) -> None:
     class Tells(SmallServer):
         def list_tools(self, request: Any) -> Any:
@@ -176,11 +170,9 @@ def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path) -> None:
 
 # Reports of runs that were never made
 
-UNLISTED = "tool-chaining-server-names-listed-tool"
-
 
 def judge() -> Judge:
-    return Judge("shop", Era.MODERN, frozenset({UNLISTED}))
+    return Judge("shop", Era.MODERN, frozenset({LISTED}))
 
 
 def report_on(judged: Judge, redaction: Redaction | None = None) -> Report:
@@ -198,7 +190,7 @@ def report_on(judged: Judge, redaction: Redaction | None = None) -> Report:
 
 def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
     one = judge()
-    one.record(UNLISTED, NotApplicable("the server has no tools"))
+    one.record(LISTED, NotApplicable("the server has no tools"))
     conclusion = report_on(one).conclusion
     assert conclusion.verdict is Verdict.INCONCLUSIVE
     assert conclusion.reason == "no check found anything that it could judge"
@@ -210,7 +202,7 @@ def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path
     words = {"type": "text", "text": "The word is friend-of-ann."}
     said = WireMessage("server", {"id": 1, "result": {"content": [words]}})
     found = Finding(False, "not friend-of-ann", "friend-of-ann")
-    one.record(UNLISTED, found, step="early", messages=[said])
+    one.record(LISTED, found, step="early", messages=[said])
     redaction.add("friend-of-ann")
     report = report_on(one, redaction)
     assert report.run.judgements[0].at_fault is report.run.judgements[0].messages[0]

@@ -1,8 +1,7 @@
 """What is made from other files has been made anew."""
 
-from tool_chaining_conformance.publish import COMMAND, requirements_yaml
-
 from .files import SPECS
+from .publish import COMMAND, requirements_yaml
 
 
 def test_the_file_that_is_made_is_up_to_date() -> None:

@@ -6,8 +6,7 @@ nothing of the library that it judges among others.
 
 Read in this order:
 
-- `requirements`: the numbered sentences, and the checks that test them; `publish` writes them to
-  `specs/requirements.yaml`;
+- `requirements`: the numbered sentences, and the checks that test them;
 - `target`: the connection to the server under test;
 - `server`: the exercise of a server, and the checks of servers;
 - `client`: a mock server that plays scripts, and the checks of clients;

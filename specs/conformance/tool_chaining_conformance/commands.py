@@ -20,7 +20,7 @@ from tool_chaining_conformance.options import RunOptions
 from tool_chaining_conformance.report.json import report_json, write_json
 from tool_chaining_conformance.report.junit import write_junit
 from tool_chaining_conformance.report.redaction import Redaction, redacted_command
-from tool_chaining_conformance.report.report import Report, Shortening
+from tool_chaining_conformance.report.report import Report, shortened
 from tool_chaining_conformance.report.summary import print_summary
 from tool_chaining_conformance.report.verdict import EXIT_CODES
 from tool_chaining_conformance.server.draft import draft
@@ -64,7 +64,7 @@ def first_scenario(
     try:
         text = draft(target)
     except TargetFailure as failure:
-        raise CannotStart(Shortening(redaction).text(str(failure))) from None
+        raise CannotStart(shortened(str(failure), redaction)) from None
     at = ["--url", _without_credentials(url)] if url else ["--", *redacted_command(command)]
     return text, " ".join(at)
 

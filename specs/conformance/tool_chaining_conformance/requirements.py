@@ -1,8 +1,7 @@
 """The numbered sentences of the specification, and the checks that test them.
 
 The sentences are read from `specs/tool-chaining.md`, and the registry of checks from
-`specs/conformance/checks.yaml`, which has a JSON Schema. `publish` makes `specs/requirements.yaml`
-from both.
+`specs/conformance/checks.yaml`, which has a JSON Schema.
 """
 
 import re

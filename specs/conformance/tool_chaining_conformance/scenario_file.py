@@ -10,7 +10,6 @@ from pydantic_core import ErrorDetails
 from tool_chaining_conformance.errors import ScenarioError
 from tool_chaining_conformance.target.era import Era
 
-Json = dict[str, Any]
 Kebab = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Name = Annotated[str, Field(min_length=1)]
 Ordinal = Annotated[int, Field(ge=1)]

@@ -42,30 +42,3 @@ def one_line(text: str, length: int | None = None) -> str:
     parts = map(str.strip, _BREAK.split(text))
     line = printable(" ".join(part for part in parts if part), lines=False)
     return line if length is None or len(line) <= length else f"{line[: length - 1]}\u2026"
-
-
-def server_ended(errors: str, code: int | None = None) -> str:
-    """Return the message of all three programs for a server that ended before it answered.
-
-    `errors` is the end of its standard error, and `code` its exit code, if that is known.
-    """
-    how = "ended" if code is None else f"ended with exit code {code}"
-    return f"the server {how} instead of answering{wrote_last(errors)}"
-
-
-def wrote_last(errors: str) -> str:
-    """Return the end of a message: the last line of a server's standard error, if there is one."""
-    words = one_line(errors)
-    return f"; what it wrote last to its standard error: {words}" if words else ""
-
-
-def http_failure(error: BaseException) -> str:
-    """Return the message of all three programs for a failed HTTP request."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        if isinstance(cause, ConnectionRefusedError):
-            return "the connection was refused; is the server running?"
-        cause = cause.__cause__ or cause.__context__
-    return str(error)

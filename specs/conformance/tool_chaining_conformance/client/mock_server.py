@@ -114,8 +114,14 @@ class Log:
         return [capabilities for capabilities in found if isinstance(capabilities, dict)]
 
 
-class MockServer:
-    """Plays one case on its own port during the `with` block."""
+class MockServer(ThreadingMixIn, TCPServer):
+    """Plays one case on a free port of the loopback interface during the `with` block.
+
+    It is no `HTTPServer`, because that looks up the name of this host, which can take seconds.
+    """
+
+    daemon_threads = True
+    block_on_close = False
 
     def __init__(
         self,
@@ -151,15 +157,15 @@ class MockServer:
         """Set when the user cancels: a call whose answer is held has arrived."""
         self._cancelled = threading.Event()
         """Set when the client sent `notifications/cancelled`."""
-        self._http = _HttpServer(self)
+        super().__init__(("127.0.0.1", 0), _Exchange)
         self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True
+            target=self.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True
         )
 
     @property
     def origin(self) -> str:
         """Scheme, host and port."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return f"http://127.0.0.1:{self.server_address[1]}"
 
     @property
     def url(self) -> str:
@@ -176,10 +182,13 @@ class MockServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self.shutdown()
+        self.server_close()
         for event in (*self._waiting.values(), self._cancel, self._cancelled):
             event.set()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log nothing: a client may close a connection at any time."""
 
     # What the HTTP handler calls, on a thread for each connection
 
@@ -369,23 +378,6 @@ class MockServer:
         event.wait(self._patience)
 
 
-class _HttpServer(ThreadingMixIn, TCPServer):
-    """Listens on a free port of the loopback interface.
-
-    It is no `HTTPServer`, because that looks up the name of this host, which can take seconds.
-    """
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, mock: MockServer) -> None:
-        self.mock = mock
-        super().__init__(("127.0.0.1", 0), _Exchange)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log nothing: a client may close a connection at any time."""
-
-
 class _Exchange(BaseHTTPRequestHandler):
     """HTTP exchanges on one connection: JSON, or an event stream once something was streamed."""
 
@@ -397,7 +389,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
     @property
     def _mock(self) -> MockServer:
-        return cast(_HttpServer, self.server).mock
+        return cast(MockServer, self.server)
 
     def do_POST(self) -> None:
         received = None

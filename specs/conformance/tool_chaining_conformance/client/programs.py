@@ -6,14 +6,13 @@ The variables of a run and its end are the same in both cases.
 import contextlib
 import json
 import queue
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tool_chaining_conformance.client.evidence import ClientEnd
 from tool_chaining_conformance.specification import read_text
-from tool_chaining_conformance.target.child_process import OUTPUT_BYTES, STOP_SECONDS, ChildProcess
+from tool_chaining_conformance.target.child_process import OUTPUT_BYTES, ChildProcess
 
 SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
 PROTOCOL_VERSION: Final = "MCP_CONFORMANCE_PROTOCOL_VERSION"
@@ -22,9 +21,6 @@ CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
 
 RUNS: Final = "MCP_CONFORMANCE_RUNS"
 """The value `stdin` tells a client to read runs from its standard input, one a line."""
-
-QUEUED_LINES: Final = 8
-"""Lines of output that may wait to be read. A client that writes more has to wait."""
 
 FURTHER: Final = "a run more than once: it printed another JSON object after its answer"
 
@@ -44,7 +40,8 @@ def command_runner(command: Sequence[str]) -> RunClient:
     """Return a function that runs a command, with the URL as its last argument."""
 
     def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        with ChildProcess([*command, url], interactive=False, environment=environment) as process:
+        process = ChildProcess([*command, url], environment=environment)
+        with contextlib.closing(process):
             exit_code = process.wait(timeout)
             process.stop()
             output, errors = process.captured_output(), process.captured_errors()
@@ -97,36 +94,28 @@ class _Worker:
     """One process that reads one run from each line, and answers each with a line."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = ChildProcess(command, interactive=True, environment={RUNS: "stdin"})
-        self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._process = ChildProcess(
+            command, longest_line=OUTPUT_BYTES, environment={RUNS: "stdin"}
+        )
 
     @property
     def ended(self) -> bool:
         """Whether the process ended by itself after its last run."""
         return self._process.wait(0) is not None
 
-    def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while line := self._process.output.readline(OUTPUT_BYTES):
-                self._lines.put(line)
-        self._lines.put(None)
-
     def run(self, inputs: Mapping[str, object], timeout: float) -> ClientEnd:
         self._process.new_errors()  # Drop those of earlier runs.
         if self._answered_again():
             return ClientEnd(1, "", f"it answered {FURTHER}")
         try:
-            self._process.input.write(json.dumps(inputs).encode() + b"\n")
-            self._process.input.flush()
+            self._process.send(json.dumps(inputs).encode())
         except OSError:
             return self._gone("")
         deadline = time.monotonic() + timeout
         noise = ""
         while True:
             try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+                line = self._process.next_line(deadline - time.monotonic())
             except queue.Empty:
                 return ClientEnd(None, noise, self._process.new_errors())
             if line is None:
@@ -148,23 +137,14 @@ class _Worker:
     def _answered_again(self) -> bool:
         """Return whether it printed another answer after that of its last run."""
         with contextlib.suppress(queue.Empty):
-            while (line := self._lines.get_nowait()) is not None:
+            while (line := self._process.next_line(0)) is not None:
                 if _is_object(line.decode("utf-8", "replace")):
                     return True
-            self._lines.put(None)
         return False
 
     def close(self) -> None:
         """End it by ending its input."""
-        with self._process:
-            with contextlib.suppress(OSError):
-                self._process.input.close()
-            if self._process.wait(STOP_SECONDS) is None:
-                self._process.kill()
-            while self._reader.is_alive():
-                # It may wait for room in the queue.
-                self._answered_again()
-                self._reader.join(0.05)
+        self._process.close()
 
 
 def _is_object(text: str) -> bool:

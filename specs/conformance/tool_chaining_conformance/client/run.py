@@ -1,5 +1,6 @@
 """Judges a client: runs it against the mock server, case by case, and checks what it did."""
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import Final
 from tool_chaining_conformance.client.checks import judge_check
 from tool_chaining_conformance.client.checks.declaration import chain_ids
 from tool_chaining_conformance.client.evidence import CaseRun
-from tool_chaining_conformance.client.mock_server import CANCEL, Log, MockServer
+from tool_chaining_conformance.client.mock_server import CANCEL, MockServer
 from tool_chaining_conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -118,18 +119,13 @@ class _Examination:
             name = name_of(script, case)
             if number and number * 10 // len(plan) != (number - 1) * 10 // len(plan):
                 self._progress(f"{era}: {number} of {len(plan)} runs")
-            if (reason := self._why_stopped(era)) is not None:
+            if (reason := self.run.unspoken.get(era)) is not None:
                 self._left[name] = reason
-                continue
-            self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
-
-    def _why_stopped(self, era: Era) -> str | None:
-        """Return why no further run is made in an era, or None if one is made."""
-        if (reason := self.run.unspoken.get(era)) is not None:
-            return reason
-        if self._overdue >= PATIENCE:
-            return f"the client did not end in time in {PATIENCE} runs, one after the other"
-        return None
+            elif self._overdue >= PATIENCE:
+                late = f"the client did not end in time in {PATIENCE} runs, one after the other"
+                self._left[name] = late
+            else:
+                self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
         """Record the result of a run."""
@@ -200,22 +196,17 @@ def play(
     `timeout` is how many seconds it may take. Raises CannotStart.
     """
 
-    def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
-        environment = {
-            SCENARIO: script.scenario,
-            PROTOCOL_VERSION: era,
-            CONTEXT: json.dumps(context),
-        }
-        end = run_once(url, environment, timeout)
-        return CaseRun(script, case, era, log, other, end)
-
-    with MockServer(script, case, era, patience=timeout) as mock:
-        context = _context(script, case, mock)
-        if script.other_server is None:
-            return ran(mock.url, context, mock.log, None)
-        with MockServer(script, case, era, patience=timeout, other=True) as other:
-            context["otherServerUrl"] = other.url
-            return ran(mock.url, context, mock.log, other.log)
+    with contextlib.ExitStack() as servers:
+        mock = servers.enter_context(MockServer(script, case, era, patience=timeout))
+        context, other = _context(script, case, mock), None
+        if script.other_server is not None:
+            second = MockServer(script, case, era, patience=timeout, other=True)
+            context["otherServerUrl"] = servers.enter_context(second).url
+            other = second.log
+        context_text = json.dumps(context)
+        environment = {SCENARIO: script.scenario, PROTOCOL_VERSION: era, CONTEXT: context_text}
+        end = run_once(mock.url, environment, timeout)
+        return CaseRun(script, case, era, mock.log, other, end)
 
 
 def _checks(

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.names import SETTINGS
 from tool_chaining_conformance.scenario_file import (
     BOTH_ERAS,
-    Json,
     Kebab,
     Name,
     Ordinal,
@@ -269,11 +269,7 @@ class ClientScript(Strict):
         cases = [_expanded(case, script) for case in script.get("cases", [])]
         if "vectors" in script:
             template = VectorCases.model_validate(script["vectors"])
-            first_call, carrier = (
-                _as_written(ScriptCall.model_validate(script.get(name)))
-                for name in ("first_call", "carrier")
-            )
-            cases = [*_cases_of(template, first_call, carrier), *cases]
+            cases = [*_cases_of(template, script["first_call"], script["carrier"]), *cases]
         return {**script, "cases": cases}
 
     def eras_of(self, case: Case) -> tuple[Era, ...]:
@@ -290,10 +286,6 @@ class ClientScript(Strict):
         part = next((part for part in (case, self) if "advertise" in part.model_fields_set), None)
         settings = SETTINGS if part is None else part.advertise
         return {} if settings is None else dict.fromkeys(places, settings)
-
-
-def _as_written(part: Strict) -> Json:
-    return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 OUTCOMES: Final = {
@@ -351,7 +343,7 @@ def _checks(vector: Json, template: VectorCases) -> Iterator[Json]:
         if row.cites is not None and (own or row.cites not in vector["requirements"]):
             continue
         own = own or row.cites is not None
-        yield _as_written(row.check)
+        yield row.check.model_dump(mode="json", by_alias=True, exclude_unset=True)
     if not own:
         raise ValueError(f"no check cites a sentence of the vector {vector['id']}")
 

@@ -22,27 +22,9 @@ TEXT: Final = 4000
 """Characters of one text that are kept."""
 
 
-class Shortening:
-    """Removes secrets from texts and messages, and then cuts them."""
-
-    def __init__(self, redaction: Redaction) -> None:
-        self._redaction = redaction
-        self._shown: dict[int, WireMessage] = {}
-        """The shortened messages by the identity of the original: several checks show the same."""
-
-    def text(self, text: str) -> str:
-        """Return a text without secrets, cut after `TEXT` characters."""
-        return cut(self._redaction.text(text), TEXT)
-
-    def message(self, message: WireMessage) -> WireMessage:
-        """Return a message without secrets, with long texts cut."""
-        if id(message) not in self._shown:
-            body = self._redaction.json(message.body, length=TEXT)
-            size = len(as_json(body))
-            if size > MESSAGE:
-                body = {"\u2026": f"a message of {size:,} characters"}
-            self._shown[id(message)] = WireMessage(message.sender, body)
-        return self._shown[id(message)]
+def shortened(text: str, redaction: Redaction) -> str:
+    """Return a text without secrets, cut after `TEXT` characters."""
+    return cut(redaction.text(text), TEXT)
 
 
 @dataclass(frozen=True)
@@ -110,18 +92,29 @@ class Report:
 
 def _redacted(run: Run, redaction: Redaction) -> Run:
     """Return a run without secrets. At its end, all secrets are known."""
-    shortening = Shortening(redaction)
+    shown: dict[int, WireMessage] = {}
+    """The shortened messages by the identity of the original: several checks show the same."""
+
+    def message_of(message: WireMessage) -> WireMessage:
+        if id(message) not in shown:
+            body = redaction.json(message.body, length=TEXT)
+            size = len(as_json(body))
+            if size > MESSAGE:
+                body = {"\u2026": f"a message of {size:,} characters"}
+            shown[id(message)] = WireMessage(message.sender, body)
+        return shown[id(message)]
+
     return replace(
         run,
-        problems=[shortening.text(each) for each in run.problems],
-        crashes=[shortening.text(each) for each in run.crashes],
-        unspoken={era: shortening.text(why) for era, why in run.unspoken.items()},
+        problems=[shortened(each, redaction) for each in run.problems],
+        crashes=[shortened(each, redaction) for each in run.crashes],
+        unspoken={era: shortened(why, redaction) for era, why in run.unspoken.items()},
         judgements=[
             replace(
                 each,
-                expected=shortening.text(each.expected),
-                seen=shortening.text(each.seen),
-                messages=tuple(map(shortening.message, each.messages)),
+                expected=shortened(each.expected, redaction),
+                seen=shortened(each.seen, redaction),
+                messages=tuple(map(message_of, each.messages)),
             )
             for each in run.judgements
         ],

@@ -1,7 +1,7 @@
 """The connections of one exercise. Each caller signs in as the scenario says."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.names import IDENTIFIER
 from tool_chaining_conformance.server.expectation import unmet
-from tool_chaining_conformance.server.reading import ending
 from tool_chaining_conformance.server.references import filled, references
 from tool_chaining_conformance.server.scenario import AnyCall, ServerScenario
 from tool_chaining_conformance.server.values import Values
@@ -69,27 +68,21 @@ class Connections:
     def __init__(
         self,
         target: Target,
-        headers: Mapping[str, Mapping[str, str]],
         scenario: ServerScenario | None,
         era: Era,
         values: Values,
-        problem: Callable[[str], None],
     ) -> None:
         """
         Args:
             target: The server, for the scenario's own caller.
-            headers: The headers of each other caller.
             scenario: The callers and their set-up; None if there is no scenario.
             era: The protocol era.
-            values: The values of each `${name}`.
-            problem: Receives the text of a problem.
+            values: The values of each `${name}`, and the headers of each other caller.
         """
         self._target = target
-        self._headers = headers
         self._scenario = scenario
         self._era = era
         self._values = values
-        self._problem = problem
         self._open: dict[Key, _Open] = {}
 
     def close(self) -> None:
@@ -167,7 +160,7 @@ class Connections:
         return replace(
             self._target,
             command=(*self._target.command, *other.options) if self._target.command else (),
-            headers=self._headers[caller],
+            headers=self._values.headers.get(caller, {}),
             environment={**self._target.environment, **other.environment},
         )
 
@@ -189,10 +182,7 @@ class Connections:
             profile = replace(calling.profile, elicitation=step.elicitation is not None)
             arguments = filled(step.arguments, values)
             call = _called(opened.connection, step, profile, step.call, arguments, values)
-            found, absent = self._values.captured(step.capture, call)
-            for name in absent:
-                self._problem(f"step {step.id}: no value to capture as {name!r}: {ending(call)}")
-            opened.captured |= found
+            opened.captured |= self._values.captured(step.id, step.capture, call)
             opened.connection.standing_meta = self._meta(calling.caller, opened.captured)
             fault = unmet(step, call, {**values, **opened.captured})
             if fault is not None:

@@ -1,6 +1,5 @@
 """Plays one scenario in one era, and reports what the server did. It judges nothing."""
 
-import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +43,7 @@ from tool_chaining_conformance.server.reading import (
 from tool_chaining_conformance.server.references import filled
 from tool_chaining_conformance.server.repeating import Repeating
 from tool_chaining_conformance.server.scenario import AnyCall, FollowUp, ServerScenario, Step
-from tool_chaining_conformance.server.values import Values, given_values, headers_of
+from tool_chaining_conformance.server.values import Values
 from tool_chaining_conformance.server.variants import (
     Absent,
     Variant,
@@ -113,20 +112,8 @@ class Exercise:
         self._era = era
         self._observe = observe
         self._redaction = redaction
-        self._values = Values(redaction)
-        for value in target.headers.values():
-            self._values.keep_secret(value.removeprefix("Bearer "))
-        headers: dict[str, Mapping[str, str]] = {}
-        if scenario is not None:
-            for name, value in given_values(scenario, os.environ).items():
-                self._values.named[name] = value
-                if scenario.values[name].is_secret:
-                    self._values.keep_secret(value)
-            for caller in scenario.callers:
-                headers[caller] = headers_of(scenario, caller, os.environ) if target.url else {}
-                for value in headers[caller].values():
-                    self._values.keep_secret(value.removeprefix("Bearer "))
-        self._connections = Connections(target, headers, scenario, era, self._values, self._problem)
+        self._values = Values(target, scenario, redaction, self._problem)
+        self._connections = Connections(target, scenario, era, self._values)
         self._tools: dict[str, Json] = {}
         """The tools of the first list."""
         self._made: list[Made] = []
@@ -197,10 +184,7 @@ class Exercise:
         self._connections.new_errors(calling)  # Drop those of earlier calls.
         call = self._make(planned, calling, Absent.ABSENT if claimed is None else claimed)
         self._remember(planned, calling, call, claimed)
-        found, absent = self._values.captured(part.capture, call)
-        for name in absent:
-            self._problem(f"step {planned.place}: no value to capture as {name!r}: {ending(call)}")
-        self._values.named |= found
+        self._values.named |= self._values.captured(planned.place, part.capture, call)
         self._look_at(call, planned.place, calling)
         fault = unmet(part, call, self._connections.known(calling))
         if fault is not None:

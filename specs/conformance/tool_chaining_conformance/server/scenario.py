@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.scenario_file import (
     BOTH_ERAS,
     Eras,
-    Json,
     Kebab,
     Name,
     Several,

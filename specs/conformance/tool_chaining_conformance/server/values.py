@@ -1,13 +1,16 @@
 """The named values of a running scenario; reports redact the secret ones."""
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tool_chaining_conformance.errors import ScenarioError
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.report.redaction import Redaction
+from tool_chaining_conformance.server.reading import ending
 from tool_chaining_conformance.server.scenario import Capture, ServerScenario
+from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.connection import ToolCall
 from tool_chaining_conformance.values import at_pointer
 
@@ -53,11 +56,32 @@ def _variable(environment: Mapping[str, str], name: str, place: str) -> str:
 
 
 class Values:
-    """The values that are known so far."""
+    """The values that are known so far, and the headers of each other caller.
 
-    def __init__(self, redaction: Redaction) -> None:
+    `problem` receives a text about a value that cannot be captured. Raises ScenarioError if an
+    environment variable that the scenario names is not set.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        scenario: ServerScenario | None,
+        redaction: Redaction,
+        problem: Callable[[str], None],
+    ) -> None:
         self._redaction = redaction
-        self.named: dict[str, Any] = {}
+        self._problem = problem
+        self.named = given_values(scenario, os.environ) if scenario is not None else {}
+        self.headers: dict[str, dict[str, str]] = {}
+        if scenario is not None:
+            for name, value in self.named.items():
+                if scenario.values[name].is_secret:
+                    self.keep_secret(value)
+            for caller in scenario.callers if target.url else ():
+                self.headers[caller] = headers_of(scenario, caller, os.environ)
+        for headers in (target.headers, *self.headers.values()):
+            for value in headers.values():
+                self.keep_secret(value.removeprefix("Bearer "))
 
     def keep_secret(self, value: Any) -> None:
         """Redact a value and its parts in reports."""
@@ -65,20 +89,19 @@ class Values:
             self._redaction.add(text)
 
     def captured(
-        self, captures: Mapping[str, Capture], call: ToolCall
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Return the captured values of a result, and the names that it has no value for."""
+        self, place: str, captures: Mapping[str, Capture], call: ToolCall
+    ) -> dict[str, Any]:
+        """Return the captured values of a result, by name. `place` is the step that made it."""
         found: dict[str, Any] = {}
-        absent: list[str] = []
         for name, capture in captures.items():
             value = _captured(capture, call.final.result or {})
             if value is None:
-                absent.append(name)
+                self._problem(f"step {place}: no value to capture as {name!r}: {ending(call)}")
                 continue
             found[name] = value
             if capture.secret:
                 self.keep_secret(value)
-        return found, absent
+        return found
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -5,14 +5,14 @@ Process groups are POSIX: the suite runs on Linux and macOS.
 
 import contextlib
 import os
+import queue
 import select
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import IO, Final, Self
+from typing import IO, Final, cast
 
 from tool_chaining_conformance.errors import CannotStart
 from tool_chaining_conformance.report.redaction import redacted_line
@@ -22,6 +22,9 @@ STOP_SECONDS: Final = 1.0
 
 OUTPUT_BYTES: Final = 1024 * 1024
 """Bytes of captured output that are kept: the last ones, with errors and results."""
+
+QUEUED_LINES: Final = 8
+"""Lines of output that may wait to be read. A program that writes more has to wait."""
 
 
 def last_errors(errors: str) -> str | None:
@@ -85,20 +88,55 @@ class _Tail:
             self._pipe.close()
 
 
-class ChildProcess:
-    """A running program. Leaving the `with` block stops it and everything it started.
+class _Lines:
+    """The lines of a program's output on a pipe."""
 
-    With `interactive`, its standard input and output are pipes for the caller. Otherwise it has no
-    input, and its output is captured. Its standard error is always captured.
+    def __init__(self, pipe: IO[bytes], longest: int) -> None:
+        self._pipe = pipe
+        self._longest = longest
+        self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
+        # Reading needs a thread, since it blocks while the program writes nothing.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := self._pipe.readline(self._longest):
+                self._queue.put(line)
+        self._queue.put(None)
+
+    def next(self, seconds: float) -> bytes | None:
+        """Return the next line, or None at the end. Raises queue.Empty after `seconds`."""
+        line = self._queue.get(timeout=max(0.0, seconds))
+        if line is None:
+            self._queue.put(None)
+        return line
+
+    def close(self) -> None:
+        """Read no more."""
+        while self._reader.is_alive():
+            # It may wait for room in the queue.
+            with contextlib.suppress(queue.Empty):
+                self._queue.get(timeout=0.05)
+        self._pipe.close()
+
+
+class ChildProcess:
+    """A running program. `close` stops it and everything it started.
+
+    With `longest_line`, the caller writes its standard input and reads the lines of its output, of
+    which a longer one comes in parts of so many bytes. Otherwise it has no input, and its output is
+    captured. Its standard error is always captured.
     """
 
     def __init__(
         self,
         command: Sequence[str],
         *,
-        interactive: bool,
+        longest_line: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        interactive = longest_line is not None
         try:
             self._process = subprocess.Popen(  # noqa: S603 - running it is what the user asked for
                 list(command),
@@ -112,18 +150,15 @@ class ChildProcess:
             is_missing = isinstance(error, FileNotFoundError)
             why = "there is no such command" if is_missing else error.strerror or error
             raise CannotStart(f"cannot start {command[0]!r}: {why}") from error
-        self._output = None if interactive else _Tail(_pipe(self._process.stdout))
-        self._errors = _Tail(_pipe(self._process.stderr))
+        output = cast(IO[bytes], self._process.stdout)
+        self._output = _Tail(output) if longest_line is None else _Lines(output, longest_line)
+        self._errors = _Tail(cast(IO[bytes], self._process.stderr))
 
-    @property
-    def input(self) -> IO[bytes]:
-        """Its standard input. Raises RuntimeError if it is not interactive."""
-        return _pipe(self._process.stdin)
-
-    @property
-    def output(self) -> IO[bytes]:
-        """Its standard output. Raises RuntimeError if it is not interactive."""
-        return _pipe(self._process.stdout)
+    def send(self, line: bytes) -> None:
+        """Write a line to its standard input. Raises OSError if it has ended."""
+        stdin = cast(IO[bytes], self._process.stdin)
+        stdin.write(line + b"\n")
+        stdin.flush()
 
     def wait(self, seconds: float) -> int | None:
         """Return its exit code, or None if it still runs after `seconds`."""
@@ -132,9 +167,16 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             return None
 
+    def next_line(self, seconds: float) -> bytes | None:
+        """Return the next line of its output, or None at the end.
+
+        Raises queue.Empty after `seconds`.
+        """
+        return cast(_Lines, self._output).next(seconds)
+
     def captured_output(self) -> str:
-        """Return the end of its standard output; empty if it is interactive."""
-        return "" if self._output is None else self._captured(self._output)
+        """Return the end of its captured standard output."""
+        return self._captured(cast(_Tail, self._output))
 
     def captured_errors(self) -> str:
         """Return the end of its standard error."""
@@ -155,32 +197,12 @@ class ChildProcess:
             with contextlib.suppress(OSError):  # It has ended and left input unread.
                 self._process.stdin.close()
             self.wait(STOP_SECONDS)
-        self.kill()
-        self._process.wait()
-
-    def kill(self) -> None:
-        """End it and its whole process group at once."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # The group is empty.
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Stop it, and read no more."""
         self.stop()
         self._errors.close()
-        if self._output is not None:
-            self._output.close()
-        else:
-            self.output.close()
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise RuntimeError("this program was started without this pipe")
-    return pipe
+        self._output.close()

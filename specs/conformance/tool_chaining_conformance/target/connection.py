@@ -20,7 +20,7 @@ from tool_chaining_conformance.message import (
     within,
 )
 from tool_chaining_conformance.names import IDENTIFIER, SETTINGS
-from tool_chaining_conformance.target.channel import Ask, NotServed, Record, Target, TargetFailure
+from tool_chaining_conformance.target.channel import Ask, NotServed, Target, TargetFailure
 from tool_chaining_conformance.target.elicitation import Answers, ElicitationAnswer
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.target.http import Http
@@ -97,9 +97,8 @@ class Listing:
 class Connection:
     """A connection to the server in one era, opened by `connect`."""
 
-    def __init__(self, channel: Http | Stdio, record: Record, era: Era, profile: Profile) -> None:
+    def __init__(self, channel: Http | Stdio, era: Era, profile: Profile) -> None:
         self._channel = channel
-        self._record = record
         self._profile = profile
         self._next_id = 0
         self._input_schemas: dict[str, object] = {}
@@ -128,7 +127,7 @@ class Connection:
         Raises TargetFailure.
         """
         self._next_id += 1
-        self._record.messages = []
+        self._channel.record.messages = []
         message: Json = {"jsonrpc": "2.0", "id": self._next_id, "method": method}
         all_meta = {**self.standing_meta, **(meta or {})}
         if self.era is Era.MODERN:
@@ -144,7 +143,7 @@ class Connection:
         return Reply(
             result if isinstance(result, dict) else None,
             error if isinstance(error, dict) else None,
-            tuple(self._record.messages),
+            tuple(self._channel.record.messages),
             received.faults,
             self._kind_of(result),
         )
@@ -280,9 +279,8 @@ def connect(target: Target, era: Era, profile: Profile, *, meta: Json | None = N
     Raises:
         TargetFailure: No connection, or the server does not support this era.
     """
-    record = Record()
-    channel = Http(target, record) if target.url else Stdio(target, record)
-    connection = Connection(channel, record, era, profile)
+    channel = Http(target) if target.url else Stdio(target)
+    connection = Connection(channel, era, profile)
     connection.standing_meta = meta or {}
     try:
         connection.greet()

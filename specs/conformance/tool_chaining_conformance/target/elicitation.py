@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from tool_chaining_conformance.message import within
-from tool_chaining_conformance.scenario_file import Json, Strict
+from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.scenario_file import Strict
 from tool_chaining_conformance.target.channel import Unanswerable
 
 

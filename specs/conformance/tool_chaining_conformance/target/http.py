@@ -28,7 +28,6 @@ from tool_chaining_conformance.target.channel import (
     too_long,
 )
 from tool_chaining_conformance.target.headers import mirrored_headers
-from tool_chaining_conformance.text import http_failure
 
 EVENT_STREAM: Final = "text/event-stream"
 SIGN_IN: Final = f"HTTP 401; the token in {TOKEN_VARIABLE}, or --header NAME=VARIABLE, signs in"
@@ -43,9 +42,9 @@ def _certificates() -> ssl.SSLContext:
 class Http:
     """The channel to a server over Streamable HTTP."""
 
-    def __init__(self, target: Target, record: Record) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
-        self._record = record
+        self.record = Record()
         self._url = target.url or ""
         self._session: dict[str, str] = {}
         """The headers of the session, once there is one."""
@@ -66,7 +65,7 @@ class Http:
 
         Raises TargetFailure.
         """
-        self._record.note("client", message)
+        self.record.note("client", message)
         self._answer = answer
         method, others = message["method"], 0
         try:
@@ -77,7 +76,7 @@ class Http:
                     body = received.body
                     # A request that was rejected before its id was read is answered with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
-                    self._record.note("server", body, ends=ends)
+                    self.record.note("server", body, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
                         raise NotServed(SIGN_IN, 401)
                     if ends:
@@ -88,9 +87,9 @@ class Http:
         except httpx2.TimeoutException as error:
             raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise TargetFailure(f"cannot talk to {self._url}: {http_failure(error)}") from error
+            raise TargetFailure(f"cannot talk to {self._url}: {_why(error)}") from error
         status = f"HTTP {response.status_code}"
-        self._record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
+        self.record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
@@ -107,7 +106,7 @@ class Http:
 
     def notify(self, message: Json) -> None:
         """Send a notification, or the answer to a question. Raises TargetFailure."""
-        self._record.note("client", message)
+        self.record.note("client", message)
         try:
             with self._posting(message, {}):
                 pass  # The response is not needed, and may be endless.
@@ -134,7 +133,7 @@ class Http:
         ):
             for received in _messages(response, float("inf")):
                 if "method" in received.body:
-                    self._record.note("server", received.body)
+                    self.record.note("server", received.body)
                     if "id" in received.body and self._answer is not None:
                         self.notify(response_to(received.body, self._answer))
 
@@ -151,6 +150,16 @@ class Http:
             ):
                 pass
         self._client.close()
+
+
+def _why(error: BaseException) -> str:
+    """Return why a request failed."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError):
+            return "the connection was refused; is the server running?"
+        cause = cause.__cause__ or cause.__context__
+    return str(error)
 
 
 def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:

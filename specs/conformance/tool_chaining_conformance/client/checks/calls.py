@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tool_chaining_conformance.client.checks.registry import absence_unproven, kind
+from tool_chaining_conformance.client.checks.registry import if_proven, kind
 from tool_chaining_conformance.client.evidence import CaseRun, name_calls
 from tool_chaining_conformance.client.script import ScriptCheck
 from tool_chaining_conformance.message import within
@@ -77,26 +77,21 @@ def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
         and (check.arguments is None or same(check.arguments, call.arguments))
     ]
     holds = len(meant) <= allowed
-    if holds and (unproven := absence_unproven(case_run)) is not None:
-        return unproven
     calls = f"at most {allowed} calls" if allowed else "no call"
-    return Finding(holds, expected=f"{calls} of {check.tool}{where}", seen=name_calls(log))
+    finding = Finding(holds, expected=f"{calls} of {check.tool}{where}", seen=name_calls(log))
+    return if_proven(case_run, holds, finding)
 
 
 @kind("calls_end")
 def calls_end(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """No call was made after call number `witness`."""
     later = case_run.log.operations[check.witness :]
-    holds = not later
-    if holds and (unproven := absence_unproven(case_run)) is not None:
-        return unproven
     rounds = [each for answer in case_run.case.answers for each in answer.rounds]
     sent = [json.loads(each.meta_text) for each in rounds if each.meta_text]
     if later and any(map(_has_half_a_pair, sent)) and not _has_half_a_pair(later[0].arguments):
         return NotApplicable("the client's parser replaces half of a surrogate pair")
-    return Finding(
-        holds, expected=f"no call after call {check.witness}", seen=name_calls(case_run.log)
-    )
+    expected, seen = f"no call after call {check.witness}", name_calls(case_run.log)
+    return if_proven(case_run, not later, Finding(not later, expected, seen))
 
 
 def _has_half_a_pair(value: Any) -> bool:
@@ -110,13 +105,12 @@ def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """The number of calls is `exactly` or `at_most` the given number."""
     count = len(case_run.log.operations)
     most = check.exactly or check.at_most or 0
-    if count <= most and (unproven := absence_unproven(case_run)) is not None:
-        return unproven
-    return Finding(
+    finding = Finding(
         count == most if check.exactly else count <= most,
         expected=f"{'exactly' if check.exactly else 'at most'} {most} calls",
         seen=f"{count} calls",
     )
+    return if_proven(case_run, count <= most, finding)
 
 
 @kind("list_read_again")
@@ -127,13 +121,12 @@ def list_read_again(case_run: CaseRun, check: ScriptCheck) -> Judged:
         for request in case_run.log.requests
     )
     called = len(case_run.log.operations) > check.witness
-    if not (read or called) and (unproven := absence_unproven(case_run)) is not None:
-        return unproven
-    return Finding(
+    finding = Finding(
         read or called,
         expected=f"tools/list requested after call {check.witness} was answered",
         seen="it was requested" if read else f"it was not requested; {name_calls(case_run.log)}",
     )
+    return if_proven(case_run, not finding.holds, finding)
 
 
 @kind("authorization_kept")
@@ -160,11 +153,9 @@ def ends_when_cancelled(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """No call was made after call number `witness`, during which the user cancelled."""
     if not case_run.log.waits_for_cancel:
         return NotApplicable("the client does not use the cancelUrl of the context")
-    holds = len(case_run.log.operations) <= check.witness
-    if holds and (unproven := absence_unproven(case_run)) is not None:
-        return unproven
-    return Finding(
-        holds,
+    finding = Finding(
+        len(case_run.log.operations) <= check.witness,
         expected=f"no call after call {check.witness}, during which the user cancelled",
         seen=name_calls(case_run.log),
     )
+    return if_proven(case_run, finding.holds, finding)

@@ -210,7 +210,6 @@ class _FollowUp:
     number: int
     """The number of the call in the chain."""
     tool: str
-    arguments: Json
     statuses: tuple[str, ...]
     """The statuses that the client may report for it."""
     to_be_named: bool = True
@@ -300,13 +299,12 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
         statuses = named.pop().statuses if again and named else ()
         status = "unknown" if call.result is None else "made"
         statuses = tuple(dict.fromkeys((*statuses, status)))
-        named.append(_FollowUp(len(named) + 2, call.tool, call.arguments, statuses))
+        named.append(_FollowUp(len(named) + 2, call.tool, statuses))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
     if ended and isinstance(directive, dict):
-        tool, arguments = directive["tool"], directive.get("arguments", {})
         looked_up = case_run.case.expect.outcome not in ("unknown_tool", "limit_reached")
-        named.append(_FollowUp(len(named) + 2, tool, arguments, ("not_made",), looked_up))
+        named.append(_FollowUp(len(named) + 2, directive["tool"], ("not_made",), looked_up))
     return named
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from tool_chaining_conformance.client.evidence import CaseRun
 from tool_chaining_conformance.client.script import ScriptCheck
-from tool_chaining_conformance.report.judgement import Judged, NotApplicable, Untestable
+from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 
 Kind = Callable[[CaseRun, ScriptCheck], Judged]
 
@@ -29,14 +29,14 @@ def kind(name: str) -> Callable[[Kind], Kind]:
     return register
 
 
-def absence_unproven(case_run: CaseRun) -> Untestable | NotApplicable | None:
-    """Return why this run cannot prove that the client did not do something; None if it can.
+def if_proven(case_run: CaseRun, absent: bool, finding: Finding) -> Judged:
+    """Return a finding. If the client did not do something, return why this run cannot prove it.
 
     Only a client that ended by itself decided not to do it, and only if it did not end the chain at
-    its own limit.
+    its own limit. `absent`: the client did not do it.
     """
-    if not case_run.end.ended_well:
+    if absent and not case_run.end.ended_well:
         return Untestable(f"{case_run.end}, so a call that it did not make proves nothing")
-    if case_run.ended_at_own_limit:
+    if absent and case_run.ended_at_own_limit:
         return NotApplicable("the client ended the chain at its limit")
-    return None
+    return finding

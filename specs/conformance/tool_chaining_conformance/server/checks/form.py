@@ -28,7 +28,7 @@ def directive_well_formed(result: ResultWithDirective) -> Finding:
         result.directive.key is not None,
         expected="an object with a non-empty string `tool`, and with an object for `arguments` if "
         "it has that member",
-        seen=_shown(result),
+        seen=f"{META_KEY}: {quote(result.directive.value)}",
     )
 
 
@@ -75,7 +75,3 @@ def no_directive_on_interim_result(result: InterimResult) -> Finding:
         expected=f"no _meta.{META_KEY} on an interim result: one that asks for input, or a task",
         seen="no directive" if result.directive is None else "a directive",
     )
-
-
-def _shown(result: ResultWithDirective) -> str:
-    return f"{META_KEY}: {quote(result.directive.value)}"

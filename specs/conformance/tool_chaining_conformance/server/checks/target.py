@@ -101,8 +101,8 @@ def hidden_from_model(tool: Json) -> bool:
 @check("tool-chaining-server-arguments-valid", on=ResultWithDirective)
 def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
     """The arguments meet the tool's input schema."""
-    schema, arguments = _schema(result), result.directive.arguments
-    if schema is None or arguments is None:
+    schema, arguments = (result.target or {}).get("inputSchema"), result.directive.arguments
+    if not isinstance(schema, dict) or arguments is None:
         return None
     try:
         fault = first_fault(schema, arguments)
@@ -117,8 +117,3 @@ def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
         f"{result.directive.tool}",
         seen=fault or "valid arguments",
     )
-
-
-def _schema(result: ResultWithDirective) -> Json | None:
-    schema = result.target.get("inputSchema") if result.target is not None else None
-    return schema if isinstance(schema, dict) else None

@@ -1,4 +1,4 @@
-"""Writes `specs/requirements.yaml`: python -m tool_chaining_conformance.publish
+"""Writes `specs/requirements.yaml`: python tests/specs/publish.py
 
 The file is made from the sentences of the text and the registry of checks. Its format is that of
 the official suite.
@@ -11,12 +11,7 @@ from tool_chaining_conformance.names import IDENTIFIER
 from tool_chaining_conformance.requirements import Requirement, load_requirements
 from tool_chaining_conformance.specification import SPECS
 
-COMMAND: Final = "python -m tool_chaining_conformance.publish"
-
-
-def main() -> None:
-    """Write the file, in a checkout of the repository."""
-    (SPECS / "requirements.yaml").write_text(requirements_yaml(), "utf-8")
+COMMAND: Final = "python tests/specs/publish.py"
 
 
 def requirements_yaml() -> str:
@@ -56,4 +51,4 @@ def _quoted(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    (SPECS / "requirements.yaml").write_text(requirements_yaml(), "utf-8")
