@@ -196,17 +196,18 @@ async def _run(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connect
 
 
 def _run_each(group: list[_Waiting], connection: sqlite3.Connection) -> None:
-    tx = Transaction(connection.execute, DIALECT, lock_rows=False)
+    execute = connection.cursor().execute
+    tx = Transaction(execute, DIALECT, lock_rows=False)
     for waiting in group:
-        connection.execute("SAVEPOINT one")
+        execute("SAVEPOINT one")
         try:
             waiting.result = waiting.work(tx)
         except BaseException as error:
             if not connection.in_transaction:
                 raise  # SQLite itself has given up the whole group: a full disk, for one.
             waiting.error = error
-            connection.execute("ROLLBACK TO one")
-        connection.execute("RELEASE one")
+            execute("ROLLBACK TO one")
+        execute("RELEASE one")
 
 
 def _on_one_state(work: Callable[[Transaction], _T], connection: sqlite3.Connection) -> _T:

@@ -44,23 +44,23 @@ class _Compiled:
     """A statement in the words of one database."""
 
     text: str
-    names: Sequence[str]
-    """Its parameters, in the order of their places."""
+    places: Sequence[tuple[str, Callable[[Any], Any] | None]]
+    """Its parameters in order, each with what converts it for the database."""
     constants: Mapping[str, Any]
     """Those whose value is part of the statement."""
-    to_database: Mapping[str, Callable[[Any], Any]]
     from_database: Sequence[tuple[int, Callable[[Any], Any]]]
     by_name: bool
     """Whether the driver takes parameters by name, and not by their places."""
 
     def parameters(self, values: Mapping[str, Any]) -> Any:
         """Return the values as the driver takes them."""
-        given = {**values, **self.constants}
-        for name, convert in self.to_database.items():
-            given[name] = convert(given[name])
+        given = {**values, **self.constants} if self.constants else values
+        converted = [
+            convert(given[name]) if convert else given[name] for name, convert in self.places
+        ]
         if self.by_name:
-            return {name: given[name] for name in self.names}
-        return [given[name] for name in self.names]
+            return dict(zip((name for name, _ in self.places), converted, strict=True))
+        return converted
 
     def row(self, row: Sequence[Any]) -> Sequence[Any]:
         """Return a row of the driver's as Python's values."""
@@ -76,11 +76,6 @@ def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
     compiled: SQLCompiler = construct.compile(dialect=dialect)
     names = compiled.positiontup if compiled.positional else compiled.bind_names.values()
     binds = {name: compiled.binds[name] for name in names or ()}
-    to_database = {
-        name: convert
-        for name, bind in binds.items()
-        if (convert := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
-    }
     from_database = [
         (place, convert)
         for place, column in enumerate(getattr(construct, "exported_columns", ()))
@@ -89,9 +84,11 @@ def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
     ]
     return _Compiled(
         compiled.string,
-        names=list(names or ()),
+        places=[
+            (name, binds[name].type.dialect_impl(dialect).bind_processor(dialect))
+            for name in names or ()
+        ],
         constants={name: bind.effective_value for name, bind in binds.items() if not bind.required},
-        to_database=to_database,
         from_database=from_database,
         by_name=not compiled.positional,
     )
@@ -217,12 +214,14 @@ def value(first: Any) -> Any:
     return first
 
 
+@cache
 def key_of(table: sa.Table) -> sa.Column[Any]:
     """Return the primary key of a table; each has one column."""
     (key,) = table.primary_key.columns
     return key
 
 
+@cache
 def is_numbered(table: sa.Table) -> bool:
     """Whether the key is a number that the database gives."""
     return key_of(table).type.python_type is int

@@ -23,7 +23,7 @@ def run_on_bank(
 
     With `create`, a missing database is made. Raises `DatabaseUnavailable`.
     """
-    import anyio
+    import asyncio
 
     from banking_server.server.open_bank import open_bank, utc_now
 
@@ -31,7 +31,7 @@ def run_on_bank(
         async with open_bank(settings, utc_now(), create=create) as bank:
             return await work(bank)
 
-    return anyio.run(run)
+    return asyncio.run(run())
 
 
 def accepted(outcome: "_T | NotFound | Refused", subject: str) -> _T:

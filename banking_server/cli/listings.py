@@ -3,16 +3,19 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 from rich.console import Console
 
-from banking_server.bank.approvals import OpenApproval
 from banking_server.bank.models import Approval, AuditEvent, Handoff
 from banking_server.bank.money import format_money
-from banking_server.bank.transfers.look import PendingCode
-from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.host.printing import say, say_in_parts
+
+if TYPE_CHECKING:  # A command imports the bank's modules that it needs, and no others.
+    from banking_server.bank.approvals import OpenApproval
+    from banking_server.bank.transfers.look import PendingCode
+    from banking_server.bank.transfers.outcomes import TransferView
 
 _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
 
@@ -30,7 +33,7 @@ def show_handoffs(out: Console, handoffs: Sequence[Handoff]) -> None:
             say(out, f"taken by {handoff.claimed_by}", indent=2)
 
 
-def show_open_approvals(out: Console, waiting: Sequence[OpenApproval]) -> None:
+def show_open_approvals(out: Console, waiting: "Sequence[OpenApproval]") -> None:
     """Print the requests that wait for a manager, with what each is about."""
     if not waiting:
         say(out, "No transfer is waiting for a manager.")
@@ -47,7 +50,7 @@ def show_approval(out: Console, approval: Approval) -> None:
     say(out, approval.reason, indent=2)
 
 
-def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
+def show_codes(out: Console, waiting: "Sequence[PendingCode]") -> None:
     """Print the codes of the transfers that wait to be confirmed."""
     if not waiting:
         say(out, "No transfer is waiting to be confirmed.")
@@ -70,7 +73,7 @@ def event_as_json(event: AuditEvent) -> str:
     return json.dumps(members, default=datetime.isoformat)
 
 
-def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:
+def show_settled(out: Console, transfers: "Sequence[TransferView]") -> None:
     """Print what a settlement did."""
     if not transfers:
         say(out, "Nothing was due.")
@@ -97,7 +100,7 @@ def show_events(out: Console, events: Sequence[AuditEvent]) -> None:
             say(out, chain, indent=2, style="dim")
 
 
-def _transfer(transfer: TransferView) -> str:
+def _transfer(transfer: "TransferView") -> str:
     amount = format_money(transfer.amount_minor, transfer.currency)
     to = transfer.to_account_holder or transfer.to_account_name
     return f"{amount} from {transfer.from_account_name} to {to} ({transfer.transfer_id})"

@@ -5,20 +5,17 @@ It reads only the headers. A request of 2026-07-28 names its method and tool the
 there the tool itself checks the scope (`tools/scopes.py`).
 """
 
-import asyncio
 import math
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -35,7 +32,7 @@ from banking_server.server.sdk import (
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
-from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
+from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
 from banking_server.tools.limits import MOST_OPEN
 from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
 
@@ -44,9 +41,6 @@ MOST_REQUESTS: Final = 2 * MOST_OPEN
 
 It is twice `MOST_OPEN`: calls that wait for the customer must leave room for the answers.
 """
-
-REQUEST_SECONDS: Final = QUESTION_SECONDS + 30
-"""Seconds that a request may run, with all questions to the customer."""
 
 _RETRY_SECONDS: Final = 1
 _METHODS: Final = ("POST", "DELETE")
@@ -72,16 +66,17 @@ class AccessControl:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        token = await self._authenticate(HTTPConnection(scope))
+        token = await self._authenticate(scope)
         if isinstance(token, Response):
             await token(scope, receive, send)
             return
         scope["user"] = AuthenticatedUser(token)
         await self._of_customer(scope, receive, send)
 
-    async def _authenticate(self, request: HTTPConnection) -> AccessToken | Response:
-        sent = request.headers.getlist("authorization")
-        if len(sent) + ("access_token" in request.query_params) > 1:
+    async def _authenticate(self, scope: Scope) -> AccessToken | Response:
+        sent = _values(scope, b"authorization")
+        in_url = scope["query_string"] and "access_token" in QueryParams(scope["query_string"])
+        if len(sent) + bool(in_url) > 1:
             return self._challenge(400, "More than one token", "invalid_request")
         kind, _, bearer = (sent or [""])[0].partition(" ")
         if kind.lower() != "bearer":
@@ -104,17 +99,15 @@ class AccessControl:
         refusal = self._too_many(customer) or await self._scope_missing(scope, token)
         if refusal is None and scope["method"] not in _METHODS:
             refusal = Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})
-        encoding = Headers(scope=scope).get("content-encoding", "identity")
-        if refusal is None and encoding != "identity":
+        encoding = _values(scope, b"content-encoding")
+        if refusal is None and encoding not in ([], ["identity"]):
             refusal = _error(415, "Send the body uncompressed, without Content-Encoding.")
         if refusal is not None:
             await refusal(scope, receive, send)
             return
         self._running[customer] += 1
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(REQUEST_SECONDS):
-                    await self._manager.handle_request(scope, receive, send)
+            await self._manager.handle_request(scope, receive, send)
         finally:
             self._running[customer] -= 1
             if not self._running[customer]:
@@ -159,6 +152,11 @@ class AccessControl:
         code = "" if error is None else f'error="{error}", error_description="{words}", '
         where = f'scope="{READ_SCOPE} {TRANSFER_SCOPE}", resource_metadata="{self._metadata_url}"'
         return _error(status, words, {"WWW-Authenticate": f"Bearer {code}{where}"})
+
+
+def _values(scope: Scope, header: bytes) -> list[str]:
+    """Return the values of a header; ASGI's names are in lower case."""
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == header]
 
 
 def metadata_route(settings: Settings) -> Route:

@@ -39,7 +39,7 @@ from banking_server.tools.results import (
     too_fast,
 )
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
-from banking_server.tools.sdk import CallNext, HandlerResult, can_send_request, find_tool
+from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
 from banking_server.tools.views import accepts_views
 from tool_chaining import read_provenance
 from tool_chaining.content import hidden_from_model
@@ -192,28 +192,33 @@ class BankServer(MCPServer[App]):
         """
         if context is None:
             return await super().call_tool(name, arguments)
-        app, is_step = context.request_context.lifespan_context, _is_step()
+        request, is_step = context.request_context, _is_step()
+        app: App = request.lifespan_context
         was_counted = app.customer is None and not is_step
         seconds = 0.0 if was_counted else app.rate.wait(app.caller())
         if seconds:
             return too_fast(seconds)
         if is_step:
-            return await self._audited(name, arguments, context)
+            return await self._audited(name, arguments, context, request)
         with app.open_calls.running_call(app.caller()) as has_room:
             if not has_room:
                 return refuse("busy", None, _TOO_MANY_OPEN)
-            return await self._audited(name, arguments, context)
+            return await self._audited(name, arguments, context, request)
 
     async def _audited(
-        self, name: str, arguments: dict[str, Any], context: Context[App, Any]
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        context: Context[App, Any],
+        request: ServerRequestContext[App, Any],
     ) -> CallToolResult | InputRequiredResult:
         """Run one call and record its result. If it cannot be recorded, return a failure."""
-        request = context.request_context
-        tool = name if self._has(name, context) else UNKNOWN_TOOL
-        has_prompt_here = not _is_step() and read_provenance(request.meta) is None
-        with serving(request.lifespan_context, tool, request.meta) as (bank, call):
+        tool, is_step = self._find(name, context), _is_step()
+        called = UNKNOWN_TOOL if tool is None else tool.name
+        with serving(request.lifespan_context, called, request.meta) as (bank, call):
+            has_prompt_here = not is_step and call.chain_id is None
             try:
-                if tool == UNKNOWN_TOOL:
+                if tool is None:
                     check_scope(READ_SCOPE, UNKNOWN_TOOL)
                     result: CallToolResult | InputRequiredResult = refuse(
                         "unknown_tool", None, await self._unknown(name)
@@ -221,7 +226,7 @@ class BankServer(MCPServer[App]):
                 elif has_prompt_here and (prompt := misplaced_prompt(arguments)) is not None:
                     result = refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
                 else:
-                    result = await self._run(name, arguments, context)
+                    result = await self._run(tool, arguments, context, request)
             except MCPError as error:
                 # A client of 2025-11-25 that cannot show the question answers with an error.
                 outcome = SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed"
@@ -238,14 +243,21 @@ class BankServer(MCPServer[App]):
             return await _record(bank, call, outcome) or result
 
     async def _run(
-        self, name: str, arguments: dict[str, Any], context: Context[App, Any]
+        self,
+        tool: RegisteredTool,
+        arguments: dict[str, Any],
+        context: Context[App, Any],
+        request: ServerRequestContext[App, Any],
     ) -> CallToolResult | InputRequiredResult:
         """Run the tool. If it can ask the customer while it runs, it waits `QUESTION_SECONDS`."""
-        if not can_send_request(context):
+        result: CallToolResult | InputRequiredResult
+        if not request.session.can_send_request:
             # A question ends this request; the next one has the answer.
-            return await super().call_tool(name, arguments, context)
+            result = await tool.run(arguments, context, convert_result=True)
+            return result
         with anyio.move_on_after(QUESTION_SECONDS):
-            return await super().call_tool(name, arguments, context)
+            result = await tool.run(arguments, context, convert_result=True)
+            return result
         return refuse("invalid_answer", None, _NOBODY_ANSWERED)
 
     async def _unknown(self, name: str) -> str:
@@ -256,15 +268,15 @@ class BankServer(MCPServer[App]):
         hint = f". Did you mean {known[near[0]]}?" if near else ""
         return f"Unknown tool: {excerpt(name)}{hint}"
 
-    def _has(self, name: str, context: Context[App, Any]) -> bool:
-        """Return whether the caller has such a tool. Tools for views need a client with views.
+    def _find(self, name: str, context: Context[App, Any]) -> RegisteredTool | None:
+        """Return the caller's tool with this name. Tools for views need a client with views.
 
         Only the host of a view may call them, so a step of `multiplex_tools` may not.
         """
         tool = find_tool(self, name)
         if tool is None or not hidden_from_model(tool.meta):
-            return tool is not None
-        return not _is_step() and accepts_views(context.client_capabilities)
+            return tool
+        return tool if not _is_step() and accepts_views(context.client_capabilities) else None
 
 
 def _letters(name: str) -> str:

@@ -37,7 +37,8 @@ WholeNumber = Annotated[int, BeforeValidator(whole_number), WithJsonSchema({"typ
 """A whole number as an argument: `30` and `30.0` are the same JSON number, `"30"` is not."""
 
 
-KnownAnswers = Callable[[dict[str, Any], Context[Any, Any]], dict[str, Any] | None]
+MayAsk = Callable[[dict[str, Any], Context[Any, Any]], bool]
+"""Whether a call asks the customer, by its unchecked arguments and the client."""
 
 
 class BankTool(ExactTool):
@@ -46,9 +47,17 @@ class BankTool(ExactTool):
     scope: Scope = Field(exclude=True)
     """The OAuth scope that a call needs."""
 
-    known_answers: KnownAnswers | None = Field(default=None, exclude=True)
-    """Returns the answers to the tool's questions if the customer need not be asked, else None.
-    So these questions are not prepared. Its argument are the unchecked arguments of the call."""
+    may_ask: MayAsk | None = Field(default=None, exclude=True)
+    """Whether a call of a tool with questions asks them; None for a tool without questions."""
+
+    without_questions: "BankTool | None" = Field(default=None, exclude=True)
+    """The same tool for a call that asks nothing: the parameters of questions keep their defaults.
+    Made once, since each call would have to prepare the questions otherwise."""
+
+    def model_post_init(self, _: Any) -> None:
+        """Make the tool for calls that ask nothing."""
+        if self.resolved_params:
+            self.without_questions = self.model_copy(update={"resolved_params": {}})
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
@@ -58,16 +67,17 @@ class BankTool(ExactTool):
         Raises `ScopeMissing` if the caller's token lacks the tool's scope.
         """
         check_scope(self.scope, self.name)
-        answers = context.input_responses
-        if answers and self.resolver_plans and not question_keys(self) >= answers.keys():
-            return _invalid_answer()
-        # Small models write `""` for an optional argument that they mean to leave out.
-        optional = self.parameters["properties"].keys() - self.parameters.get("required", ())
-        arguments = {k: v for k, v in arguments.items() if v != "" or k not in optional}
+        if "" in arguments.values():
+            # Small models write `""` for an optional argument that they mean to leave out.
+            optional = self.parameters["properties"].keys() - self.parameters.get("required", ())
+            arguments = {k: v for k, v in arguments.items() if v != "" or k not in optional}
         tool = self
-        known = None if self.known_answers is None else self.known_answers(arguments, context)
-        if known is not None:
-            tool = self.model_copy(update={"fn": partial(self.fn, **known), "resolved_params": {}})
+        if self.may_ask is not None:
+            answers = context.input_responses
+            if answers and not question_keys(self) >= answers.keys():
+                return _invalid_answer()
+            if not self.may_ask(arguments, context):
+                tool = self.without_questions or self
         try:
             return await super(BankTool, tool).run(arguments, context, convert_result)
         except UnexpectedToolError as error:
@@ -182,7 +192,7 @@ def bank_tool(
     idempotent: bool = True,
     moves_money: bool = False,
     names_next_tool: bool = False,
-    known_answers: KnownAnswers | None = None,
+    may_ask: MayAsk | None = None,
     view: str | None = None,
     for_views: bool = False,
 ) -> Callable[[Callable[..., Any]], BankTool]:
@@ -191,7 +201,8 @@ def bank_tool(
     `scope` is the OAuth scope that a call of the tool needs. The hints are MCP's `readOnlyHint`,
     `destructiveHint` and `idempotentHint`; `openWorldHint` is false for all tools of the bank.
     `moves_money` says in the tool's `_meta` that a call may move money. `names_next_tool` declares
-    in its output schema that a result can name a next tool. `view` is the URI of the view that a
+    in its output schema that a result can name a next tool. `may_ask` says whether a call of a tool
+    with questions asks them. `view` is the URI of the view that a
     host of MCP Apps shows for the tool's results. With `for_views`, only views may call the tool,
     and no model.
     """
@@ -216,7 +227,7 @@ def bank_tool(
             output_schema=partial(with_refusal_schema, names_next_tool=names_next_tool),
             meta=meta or None,
             scope=scope,
-            known_answers=known_answers,
+            may_ask=may_ask,
         )
 
     return declare

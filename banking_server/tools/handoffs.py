@@ -1,7 +1,7 @@
 """The tools for a handoff to a customer service agent."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from mcp.server.mcpserver import (
     AcceptedElicitation,
@@ -69,19 +69,22 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
     )
 
 
-def known_answers(_: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Return that no question is needed if this client is not asked by a form."""
-    return None if asks_by_form(ctx) else {"connection": NotAsked()}
+_NOT_ASKED: Final[Any] = None
+
+
+def may_ask(_: dict[str, Any], ctx: Context[Any, Any]) -> bool:
+    """Return whether this client is asked by a form."""
+    return asks_by_form(ctx)
 
 
 @bank_tool(
     title="Request Agent Handoff",
     scope=READ_SCOPE,
-    known_answers=known_answers,
+    may_ask=may_ask,
     view=HANDOFF,
 )
 async def request_agent_handoff(
-    connection: Annotated[ElicitationResult[Any], Resolve(ask_how_to_connect)],
+    connection: Annotated[ElicitationResult[Any], Resolve(ask_how_to_connect)] = _NOT_ASKED,
     reason: Annotated[
         str | None,
         Field(description="Why the customer needs an agent, in a sentence for the agent."),

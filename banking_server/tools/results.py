@@ -64,7 +64,7 @@ def with_refusal_schema(
     too. It has the member `message`, which `result` adds. With `names_next_tool` it has `nextStep`,
     which `add_tool_chaining` adds for a client that does not follow directives.
     """
-    shapes = [output_schema, Refusal.model_json_schema(by_alias=True)]
+    shapes = [output_schema, _REFUSAL]
     definitions = {name: item for shape in shapes for name, item in shape.get("$defs", {}).items()}
     members = {"message": _MESSAGE}
     if names_next_tool:
@@ -76,6 +76,8 @@ def with_refusal_schema(
         "$defs": definitions,
     }
 
+
+_REFUSAL: Final = Refusal.model_json_schema(by_alias=True)
 
 _MESSAGE: Final = {"type": "string", "title": "Message", "description": "What the user is told."}
 

@@ -32,7 +32,7 @@ from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.tools import Tool as RegisteredTool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import (
@@ -53,6 +53,7 @@ __all__ = [
     "CallNext",
     "ExactTool",
     "HandlerResult",
+    "RegisteredTool",
     "ToolError",
     "UnexpectedToolError",
     "can_send_request",
@@ -82,7 +83,7 @@ class _AsSent(FuncMetadata):
         return result
 
 
-class ExactTool(Tool):
+class ExactTool(RegisteredTool):
     """A tool that accepts exactly the arguments it declares, without conversion."""
 
     @classmethod
@@ -101,7 +102,7 @@ class ExactTool(Tool):
 
         `output_schema` receives the schema of the result of `fn` and returns the published one.
         """
-        tool = Tool.from_function(
+        tool = RegisteredTool.from_function(
             fn, title=title, description=description, annotations=annotations, meta=meta
         )
         metadata = tool.fn_metadata
@@ -113,7 +114,7 @@ class ExactTool(Tool):
                 "__module__": __name__,
             },
         )
-        fields: dict[str, Any] = {name: getattr(tool, name) for name in Tool.model_fields}
+        fields: dict[str, Any] = {name: getattr(tool, name) for name in RegisteredTool.model_fields}
         fields["parameters"] = exact.model_json_schema(by_alias=True)
         fields["fn_metadata"] = _AsSent(
             arg_model=exact,
@@ -124,12 +125,12 @@ class ExactTool(Tool):
         return cls(**fields, **own)
 
 
-def find_tool(server: MCPServer[Any], name: str) -> Tool | None:
+def find_tool(server: MCPServer[Any], name: str) -> RegisteredTool | None:
     """Return the server's tool with this name, or None."""
     return server._tool_manager.get_tool(name)
 
 
-def question_keys(tool: Tool) -> set[str]:
+def question_keys(tool: RegisteredTool) -> set[str]:
     """Return the names of the answers to the tool's questions (2026-07-28)."""
     return {plan.wire_key for plan in tool.resolver_plans.values()}
 

@@ -49,7 +49,7 @@ async def test_every_statement_of_a_call_is_answered_from_an_index(
 
     def remember(statement: Statement[Any], dialect: sa.Dialect) -> Any:
         found = compiled(statement, dialect)
-        asked[found.text] = len(found.names)
+        asked[found.text] = len(found.places)
         return found
 
     monkeypatch.setattr(Statement, "compiled", remember)

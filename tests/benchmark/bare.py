@@ -18,16 +18,20 @@ async def constant() -> CallToolResult:
     return _RESULT
 
 
-if __name__ == "__main__":
+def server() -> MCPServer:
     mcp = MCPServer("bare", log_level="ERROR")
     mcp.add_tool(constant, name=TOOL)
+    return mcp
+
+
+if __name__ == "__main__":
     if len(sys.argv) == 1:
-        mcp.run("stdio")
+        server().run("stdio")
     else:
         from banking_server.server.serving import (  # Granian, which stdio does without.
             listen,
             serve,
         )
 
-        app = mcp.streamable_http_app(stateless_http=True, json_response=True)
+        app = server().streamable_http_app(stateless_http=True, json_response=True)
         serve(app, listen("127.0.0.1", int(sys.argv[1])))

@@ -6,11 +6,17 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tool_chaining import CLIENT_EXTENSION
+
+CUSTOMER, LOCKED, PAID_TO = "CUST001", "acc_checking_001", "acc_savings_001"
+PAGES = "acc_everyday_001"  # Has more than a page of history.
+MONEY = {"fromAccountId": LOCKED, "toAccountId": PAID_TO, "amount": 250}
+MANY = 16
+"""Connections at once."""
 
 VERSION = "2026-07-28"
 _OF_MCP = "io.modelcontextprotocol"
@@ -111,6 +117,22 @@ class Caller:
         return steps
 
 
+def of_the_bank(one: Caller) -> dict[str, Connections]:
+    """Return what each of the connections sends to the bank, by row."""
+    plain = replace(one, declares=False).locked_prepare(fromAccountId=LOCKED, amount=250)
+    return {
+        "locked": [[one.locked_prepare(**MONEY)]] * MANY,
+        "undeclared": [[plain]] * MANY,
+        "balance": [[one.balance(PAID_TO)]] * MANY,
+        "pair": [one.to_and_fro(PAID_TO, PAGES, f"connection {each}") for each in range(MANY)],
+    }
+
+
+Exchange = Callable[[bytes], Awaitable[str]]
+"""Sends one whole HTTP request, and returns the body of the response. Raises AssertionError if its
+status is not 200."""
+
+
 async def measure(port: int, connections: Connections, seconds: float) -> dict[str, list[float]]:
     """Send the steps of each connection over and over, one request under way on each.
 
@@ -120,25 +142,46 @@ async def measure(port: int, connections: Connections, seconds: float) -> dict[s
     times: dict[str, list[float]] = defaultdict(list)
     end = time.perf_counter() + seconds
 
-    async def converse(steps: Sequence[Step]) -> None:
+    async def over_http(steps: Sequence[Step]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        handed = ("", "")
-        for made, step in enumerate(itertools.cycle(steps)):
-            if made >= len(steps) and time.perf_counter() > end:
-                break
-            request, expect = step.request, step.expect
-            if callable(request):
-                request, expect = request(*handed), (*expect, handed[0])
-            sent = time.perf_counter()
+
+        async def exchange(request: bytes) -> str:
             writer.write(request)
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             body = (await reader.readexactly(int(_LENGTH.findall(head)[0]))).decode()
-            times[step.label].append(1000 * (time.perf_counter() - sent))
             assert head.startswith("HTTP/1.1 200 "), head + body
-            assert all(part in body for part in ('"isError":false', *expect)), step.label + body
-            if found := _HANDED_ON.search(body):
-                handed = (found[1], found[2])
+            return body
+
+        def is_over(made: int) -> bool:
+            return made >= len(steps) and time.perf_counter() > end
+
+        await converse(steps, exchange, is_over, times)
         writer.close()
 
-    await asyncio.gather(*map(converse, connections))
+    await asyncio.gather(*map(over_http, connections))
     return {label: sorted(found) for label, found in times.items()}
+
+
+async def converse(
+    steps: Sequence[Step],
+    exchange: Exchange,
+    is_over: Callable[[int], bool],
+    times: dict[str, list[float]],
+) -> None:
+    """Make the steps over and over, and note the time of each answer in milliseconds.
+
+    `is_over` says after so many steps whether it ends. Raises AssertionError for a wrong answer.
+    """
+    handed = ("", "")
+    for made, step in enumerate(itertools.cycle(steps)):
+        if is_over(made):
+            break
+        request, expect = step.request, step.expect
+        if callable(request):
+            request, expect = request(*handed), (*expect, handed[0])
+        sent = time.perf_counter()
+        body = await exchange(request)
+        times[step.label].append(1000 * (time.perf_counter() - sent))
+        assert all(part in body for part in ('"isError":false', *expect)), step.label + body
+        if found := _HANDED_ON.search(body):
+            handed = (found[1], found[2])

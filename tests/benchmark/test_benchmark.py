@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from .__main__ import line, main
+from .__main__ import COUNTS, line, main
+from .instructions import MISSING, find_counter
 from .load import Caller
 
 
@@ -22,6 +23,17 @@ def test_a_confirmation_has_the_id_and_the_code_as_they_were_handed_on() -> None
 def test_a_ratio_that_is_a_fifth_worse_than_it_was_fails() -> None:
     assert [line("", "", [(100, ours)], "≥", 0.6, 0.5) for ours in (39, 41)] == [True, False]
     assert [line("", "", [(100, ours)], "≤", 1.5, 1.6) for ours in (201, 199)] == [True, False]
+
+
+@pytest.mark.ci
+@pytest.mark.anyio
+async def test_no_counted_row_has_fallen(nightly: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each stays within 5 % of what it was, on however busy a machine."""
+    counter = find_counter()
+    if counter is None or (counter.name == "valgrind" and not nightly):
+        pytest.skip(f"{MISSING} With `valgrind` alone, this takes ten minutes (--nightly).")
+    fell = await main(*(f"--only={row.__name__}" for row in COUNTS))
+    assert not fell, capsys.readouterr().out
 
 
 @pytest.mark.ci

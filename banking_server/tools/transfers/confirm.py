@@ -1,7 +1,7 @@
 """The tool that confirms or cancels a transfer: it asks for the customer's consent."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
@@ -89,11 +89,12 @@ async def ask_to_confirm(transfer: Confirmable) -> NotAsked | Elicit[Agreement]:
     return Elicit(question, Agreement)
 
 
-def known_answers(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Return that no question is needed, if nothing is confirmed or no form can be shown."""
-    if arguments.get("action") == "confirm" and asks_by_form(ctx):
-        return None
-    return {"agreement": NotAsked(can_be_asked=False), "asked_about": None}
+_NOT_ASKED: Final[Any] = NotAsked(can_be_asked=False)
+
+
+def may_ask(arguments: dict[str, Any], ctx: Context[Any, Any]) -> bool:
+    """Return whether something is confirmed, and a form can be shown."""
+    return arguments.get("action") == "confirm" and asks_by_form(ctx)
 
 
 def given_consent(
@@ -115,7 +116,7 @@ def given_consent(
     destructive=True,
     moves_money=True,
     names_next_tool=True,
-    known_answers=known_answers,
+    may_ask=may_ask,
     view=TRANSFER,
 )
 @with_numbers_in_words(wrong_codes=Rules().max_wrong_codes)
@@ -127,9 +128,9 @@ async def confirm_or_cancel_money_transfer(
         Literal["confirm", "cancel"],
         Field(description="confirm makes the transfer, cancel gives the reserved money back."),
     ],
-    agreement: Annotated[ElicitationResult[Any], Resolve(ask_to_confirm)],
-    asked_about: Confirmable,
     ctx: Context[Any, Any],
+    agreement: Annotated[ElicitationResult[Any], Resolve(ask_to_confirm)] = _NOT_ASKED,
+    asked_about: Confirmable = None,
     confirmationCode: Annotated[
         str | None,
         Field(

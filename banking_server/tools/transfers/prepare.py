@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
@@ -128,19 +128,20 @@ def _chosen(answer: Any) -> Any:
     return data.picked if isinstance(data, Pick) else data
 
 
-def known_answers(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Return the given accounts if no question is needed, or if no form can be shown."""
-    from_id, to_id = arguments.get("fromAccountId"), arguments.get("toAccountId")
-    if (from_id is None or to_id is None) and asks_by_form(ctx):
-        return None
-    return {"chosen_from": from_id, "chosen_to": to_id}
+_NOT_ASKED: Final[Any] = None
+
+
+def may_ask(arguments: dict[str, Any], ctx: Context[Any, Any]) -> bool:
+    """Return whether an account is missing, and a form can be shown."""
+    is_missing = None in (arguments.get("fromAccountId"), arguments.get("toAccountId"))
+    return is_missing and asks_by_form(ctx)
 
 
 @bank_tool(
     title="Prepare Money Transfer",
     scope=TRANSFER_SCOPE,
     names_next_tool=True,
-    known_answers=known_answers,
+    may_ask=may_ask,
     view=TRANSFER,
 )
 async def prepare_money_transfer(
@@ -148,9 +149,9 @@ async def prepare_money_transfer(
         AmountIn,
         Field(description="How much, a number with at most two decimals, such as 25.5."),
     ],
-    chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)],
-    chosen_to: Annotated[ElicitationResult[Any], Resolve(ask_to_account)],
     ctx: Context[Any, Any],
+    chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)] = _NOT_ASKED,
+    chosen_to: Annotated[ElicitationResult[Any], Resolve(ask_to_account)] = _NOT_ASKED,
     fromAccountId: Annotated[
         str | None,
         Field(
@@ -190,7 +191,8 @@ async def prepare_money_transfer(
     could confirm: it is for the customer, so do not use it unless they say so. Leave an account
     out if the customer has not named it."""
     bank, call = current_call()
-    from_id, to_id = _chosen(chosen_from), _chosen(chosen_to)
+    from_id = fromAccountId if chosen_from is None else _chosen(chosen_from)
+    to_id = toAccountId if chosen_to is None else _chosen(chosen_to)
     if not (isinstance(from_id, str | None) and isinstance(to_id, str | None)):
         return result(
             "No transfer was prepared, because no account was chosen.",

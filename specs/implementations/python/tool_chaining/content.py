@@ -95,7 +95,7 @@ def hidden_from_model(tool_meta: object) -> bool:
     A `visibility` of another type hides the tool too, unless it is the string `"model"`.
     """
     ui = _member(tool_meta, "ui")
-    if not isinstance(ui, Mapping) or "visibility" not in ui:
+    if not isinstance(ui, dict) or "visibility" not in ui:
         return False
     visibility = ui["visibility"]
     return "model" not in (visibility if isinstance(visibility, list) else [visibility])
@@ -109,7 +109,7 @@ def in_text(item: Mapping[str, Any], *, note: str = "") -> str:
             return str(item.get("text", ""))
         case "resource_link":
             return f"[{item.get('name')}: {item.get('uri')}]"
-        case "resource" if isinstance(resource, Mapping):
+        case "resource" if isinstance(resource, dict):
             text = resource.get("text")
             return text if isinstance(text, str) else f"[{resource.get('uri')}{note}]"
         case kind:
@@ -118,4 +118,4 @@ def in_text(item: Mapping[str, Any], *, note: str = "") -> str:
 
 
 def _member(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else None
+    return value.get(name) if isinstance(value, dict) else None

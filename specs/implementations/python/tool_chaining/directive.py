@@ -1,6 +1,5 @@
 """The directive in `_meta.nextTool`, and how to read it (TC-D-01 to TC-D-19)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -90,18 +89,18 @@ def read_directive(meta: object) -> Reading:
     integers of any length exactly; they are compared as doubles, as other readers see them
     (TC-D-19).
     """
-    if not isinstance(meta, Mapping) or META_KEY not in meta:
+    if not isinstance(meta, dict) or META_KEY not in meta:
         return Absent()
     value = meta[META_KEY]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return Malformed(f"{META_KEY} must be an object")
     if "tool" not in value and "name" not in value:
         return Malformed(f"{META_KEY}.tool: is missing")
     # The origin's text calls the member `name`.
-    tool, title = value.get("tool", value.get("name")), value.get("title")
+    tool, title = value["tool" if "tool" in value else "name"], value.get("title")
     try:
         directive = Directive(tool, value.get("arguments", {}), title if is_title(title) else None)
-        canonical(dict(value))
+        canonical(value)
     except ValueError as error:
         return Malformed(str(error))
     except RecursionError:

@@ -33,7 +33,7 @@ def advertised_in(result: Mapping[str, Any], *places: str) -> dict[str, Any]:
 
 
 def _are_settings(value: Any) -> bool:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return False
     version = value.get("version", 1)
     return (
@@ -45,4 +45,4 @@ def _are_settings(value: Any) -> bool:
 
 
 def _member(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)

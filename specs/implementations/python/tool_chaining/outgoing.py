@@ -133,12 +133,13 @@ class OutgoingCheck:
             raise DirectiveDropped(
                 "the result has no other content, which users of other clients need"
             )
-        name, tool = json_string(directive.tool), tools.get(directive.tool)
+        tool = tools.get(directive.tool)
         if tool is None:
             near = get_close_matches(directive.tool, tools, n=1)
             hint = f". Did you mean {json_string(near[0])}?" if near else ""
-            raise DirectiveDropped(f"this server lists no tool {name}{hint}")
+            raise DirectiveDropped(f"this server lists no tool {json_string(directive.tool)}{hint}")
         if hidden_from_model(tool.meta):
+            name = json_string(tool.name)
             raise DirectiveDropped(f"the tool {name} is not meant for the model to call")
         problem = self._arguments.problem(tool.name, tool.input_schema, directive.arguments)
         if problem is not None:

@@ -5,7 +5,6 @@ which calls belong together. The client claims it, so it is useful for an audit 
 count as a permission (TC-S-23).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +36,8 @@ def read_provenance(meta: object) -> Provenance | None:
 
     Malformed provenance is ignored and never an error (TC-S-23): the call does not depend on it.
     """
-    wire = meta.get(IDENTIFIER) if isinstance(meta, Mapping) else None
-    if not isinstance(wire, Mapping):
+    wire = meta.get(IDENTIFIER) if isinstance(meta, dict) else None
+    if not isinstance(wire, dict):
         return None
     chain_id, level, previous = wire.get("chainId"), wire.get("level"), wire.get("previousTool")
     try:

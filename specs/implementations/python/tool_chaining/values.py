@@ -21,15 +21,15 @@ def canonical(value: Any) -> str:
     """
     if isinstance(value, str):
         return _text(value)
+    if isinstance(value, dict):
+        members = [f"{_text(name)}:{canonical(value[name])}" for name in sorted(value, key=_name)]
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(canonical, value))}]"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, int | float):
         return _number(value)
-    if isinstance(value, list):
-        return f"[{','.join(map(canonical, value))}]"
-    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
-        members = [f"{_text(name)}:{canonical(value[name])}" for name in sorted(value)]
-        return f"{{{','.join(members)}}}"
     raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
@@ -43,6 +43,13 @@ def keeps_its_value(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(keeps_its_value, value))
     return not isinstance(value, int) or Decimal(repr(float(value))) == value
+
+
+def _name(name: object) -> str:
+    """Return the name of an object's member."""
+    if isinstance(name, str):
+        return name
+    raise ValueError(f"{type(name).__name__} is not a JSON value")
 
 
 def _text(value: str) -> str:

@@ -35,6 +35,8 @@ def printable(text: str, *, lines: bool = True) -> str:
 
     With `lines`, tabs and line ends stay as they are.
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _UNSEEN.sub(
         lambda found: found[0] if lines and found[0] in "\n\t" else ascii(found[0])[1:-1], text
     )
