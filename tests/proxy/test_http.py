@@ -62,6 +62,8 @@ async def test_nobody_is_two_callers(proxy: str) -> None:
         twice = [("Authorization", "Bearer 4"), ("Authorization", "Bearer 5")]
         response = await http.post(proxy, headers=twice, json={})
         assert (response.status_code, "More than one" in response.text) == (400, True)
+        response = await http.post(proxy, headers={b"Authorization": b"Bearer \xe9"}, json={})
+        assert (response.status_code, "not printable ASCII" in response.text) == (400, True)
 
 
 async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
@@ -204,6 +206,7 @@ async def refused_like_upstream(url: str, revision: str) -> None:
         assert f'error="{error}"' in (refused.value.challenge or "")
         assert 'resource_metadata="https://strange.example/' in (refused.value.challenge or "")
         assert f"HTTP {status}" in refused.value.error["message"]
+        assert ("header that was sent" in refused.value.error["message"]) == (status == 401)
         assert token not in refused.value.error["message"], "though the server repeats it"
         assert client.session is None
         await client.http.aclose()
