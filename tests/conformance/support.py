@@ -214,7 +214,7 @@ class Ended:
 def suite(*arguments: object, environment: dict[str, str] | None = None) -> Ended:
     """Run the command, in this process for speed."""
     output, errors = io.StringIO(), io.StringIO()
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     with (
         mock.patch.object(sys, "argv", ["tool-chaining-conformance", *map(str, arguments)]),
         mock.patch.dict("os.environ", environment or {}),
@@ -227,5 +227,6 @@ def suite(*arguments: object, environment: dict[str, str] | None = None) -> Ende
         except SystemExit as ended:
             code = int(ended.code or 0)
         finally:
-            signal.signal(signal.SIGTERM, handler)
+            for each, handler in handlers.items():
+                signal.signal(each, handler)
     return Ended(code, output.getvalue(), errors.getvalue())

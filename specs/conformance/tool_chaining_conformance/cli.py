@@ -23,7 +23,6 @@ from tool_chaining_conformance.specification import read_yaml
 from tool_chaining_conformance.target.era import Era
 
 FILL_IN = "Write your arguments into it, and remove the # before expect, repeatable and follow"
-TERMINATED = 143
 
 app = typer.Typer(
     help="Check that a server or client conforms to tool chaining.",
@@ -210,7 +209,8 @@ def list_checks(
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
     # If a CI job is cancelled, for example, the suite must stop the programs that it started.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+    for stops in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stops, lambda number, frame: sys.exit(128 + number))
     try:
         app()
     except ForPeople as error:

@@ -1,6 +1,7 @@
 """What the commands of `cli` do. Imported when a command runs, since it loads the whole suite."""
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from datetime import UTC, datetime
@@ -80,9 +81,14 @@ def judge_client(
     options.make_folders()
     started = datetime.now(UTC)
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
+    program = f"{'--one-process ' * one_process}-- {shlex.join(redacted_command(command))}"
     with programs as run_once:
         tell = _progress(options)
-        run = run_client(run_once, scripts, options.eras, chosen, options.timeout, tell, only=only)
+        run = run_client(
+            *(run_once, scripts, options.eras, chosen, options.timeout, tell),
+            only=only,
+            program=program,
+        )
     names = [
         script.scenario
         for script in scripts
@@ -94,7 +100,7 @@ def judge_client(
 
 
 def _finish(report: Report, options: RunOptions) -> int:
-    """Write and print the chosen reports, and return the verdict's exit code."""
+    """Write and print the chosen reports, and return the exit code."""
     if options.output_dir is not None:
         write_json(report, options.output_dir)
     if options.junit is not None:
@@ -103,7 +109,7 @@ def _finish(report: Report, options: RunOptions) -> int:
         print(report_json(report), end="")
     else:
         print_summary(report, Console())
-    return EXIT_CODES[report.conclusion.verdict]
+    return report.run.stopped or EXIT_CODES[report.conclusion.verdict]
 
 
 def server_target(

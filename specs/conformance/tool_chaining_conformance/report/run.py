@@ -1,10 +1,14 @@
 """The results of a run, collected while a server or a client is examined."""
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from tool_chaining_conformance.report.judgement import Judgement
 from tool_chaining_conformance.requirements import Side
 from tool_chaining_conformance.target.era import Era, in_each_era
+
+STOPPED: Final = "the run was stopped"
+"""Why a check was not made after a signal, such as Ctrl-C."""
 
 
 @dataclass
@@ -24,6 +28,8 @@ class Run:
     version: str | None = None
     crashes: list[str] = field(default_factory=list[str])
     """Runs of a client with an exit code other than 0, or without an end, each with a reason."""
+    stopped: int = 0
+    """The exit code of the suite if a signal stopped the run; 0 if none did."""
 
     def spoke(self, era: Era) -> None:
         """Record that the target supports an era."""
@@ -36,7 +42,7 @@ class Run:
         If the target is known to support the era, that is a problem to report. Otherwise it means
         that the target does not support the era.
         """
-        if era in self.spoken:
+        if era in self.spoken or why == STOPPED:
             self.problems.append(f"{place}, {era}: {why}")
         else:
             self.unspoken.setdefault(era, why)
@@ -52,6 +58,8 @@ class Run:
         """The reason why nothing could be examined, or None if something could."""
         if self.spoken:
             return None
+        if not self.unspoken and self.stopped:
+            return STOPPED
         if not self.unspoken:
             return "none of the chosen checks can be made in the chosen revisions"
         return in_each_era(self.unspoken)
