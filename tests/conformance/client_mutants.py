@@ -380,14 +380,6 @@ class FillsInDefaults(SmallClient):
         return super().call(name, defaults | arguments, meta)
 
 
-class NormalizesText(SmallClient):
-    def call(self, name, arguments, meta):
-        if name != "keep":
-            return super().call(name, arguments, meta)
-        text = json.dumps(arguments, ensure_ascii=False)
-        return super().call(name, json.loads(unicodedata.normalize("NFC", text)), meta)
-
-
 class AsksForTheCallsOfTheModelOnly(SmallClient):
     def model_may_call(self, name):
         tool = self.find(name)
@@ -407,11 +399,13 @@ class FollowsWithAnotherToken(SmallClient):
 
 
 class SendsAgainWhatWasLost(SmallClient):
+    what = "pay"
+
     def call(self, name, arguments, meta):
         try:
             return super().call(name, arguments, meta)
         except Lost:
-            if name != "pay":
+            if name != self.what:
                 raise
             return super().call(name, arguments, meta)
 
@@ -516,18 +510,12 @@ class TellsLaterStepsAsTheyAre(SmallClient):
         return [*super().merged(results), *told]
 
 
-class CutsLongArguments(SmallClient):
-    def call(self, name, arguments, meta):
-        cut = {
-            key: each[:5000] if isinstance(each, str) else each for key, each in arguments.items()
-        }
-        return super().call(name, cut, meta)
-
-
 class ReadsAnotherAlias(_Lenient):
+    alias, member = "toolName", "tool"
+
     def repair(self, value):
-        if isinstance(value, dict) and "toolName" in value:
-            return {**value, "tool": value["toolName"]}
+        if isinstance(value, dict) and self.alias in value:
+            return {**value, self.member: value[self.alias]}
         return value
 
 
@@ -571,8 +559,11 @@ class ReplacesFollowUps(SmallClient):
 
 
 class ForgetsLostAnswers(SmallClient):
+    how = int
+    """What `Lost` has: the HTTP status, a text about the stream, or a TimeoutError."""
+
     def on_failure(self, results, error):
-        if isinstance(error, Lost):
+        if isinstance(error, Lost) and isinstance(error.args[0], self.how):
             self.in_doubt.clear()
         return super().on_failure(results, error)
 
@@ -589,11 +580,6 @@ class ComparesArgumentsOfDoubtfulCalls(SmallClient):
 class TellsMadeFromNothing(SmallClient):
     def follow_ups(self, results):
         return [{**each, "status": "made"} for each in super().follow_ups(results)]
-
-
-class BelievesUntrustedHints(SmallClient):
-    def trusts_hints(self):
-        return super().trusts_hints() or self.context.get("firstCallBy") != "model"
 
 
 class NamesToolsAsTheyAre(SmallClient):
@@ -645,19 +631,16 @@ class AChainIdForEachCall(SmallClient):
         return super().provenance(str(uuid.uuid4()), level, previous)
 
 
-class IsErrorUnlessCompleted(SmallClient):
-    def is_error(self, results):
-        return super().is_error(results) or self.pending is not None
-
-
 class LooksAtArgumentsAloneForNumbers(SmallClient):
     def writable(self, value):
         return super().writable({key: value.get(key) for key in ("tool", "arguments")})
 
 
 class FollowsALongerName(SmallClient):
+    key = "com.example/tool-chaining/nextTool"
+
     def read(self, result):
-        longer = (result.get("_meta") or {}).get("com.example/tool-chaining/nextTool")
+        longer = (result.get("_meta") or {}).get(self.key)
         return super().read(result) if longer is None else self.read_directive(longer)
 
 
@@ -673,17 +656,15 @@ class FollowsNextStep(SmallClient):
 
 
 class ReadsText(SmallClient):
+    phrase = r"call (\w+) once, with (.*)\."
+
     def read(self, result):
         words = [item["text"] for item in result.get("content", []) if self.is_wording(item)]
-        found = re.search(r"call (\w+) once, with (.*)\.", words[0]) if words else None
+        found = re.search(self.phrase, "\n".join(words))
         return super().read(result) or (found and (found[1], json.loads(found[2])))
 
 
 class KeepsWordsOfADeclinedStep(SmallClient):
-    def lines(self, results, outcome):
-        self.outcome = outcome
-        return super().lines(results, outcome)
-
     def is_settled(self, number, results):
         return self.outcome != "declined"
 
@@ -710,6 +691,120 @@ class RemembersAYes(SmallClient):
 class DeclinesLaterSettings(SmallClient):
     def trusts_server(self):
         return (self.advertised or {}).get("version", 1) == 1 and super().trusts_server()
+
+
+class SecondPlaceDecides(SmallClient):
+    def connect(self):
+        places = super().connect()["capabilities"]
+        if ID in places.get("experimental", {}):
+            self.advertised = self.read_settings(places["experimental"][ID])
+
+
+class IsErrorUnlessCompleted(SmallClient):
+    def is_error(self, results):
+        return super().is_error(results) or self.pending is not None
+
+
+class IsErrorAfterBeingDeclined(SmallClient):
+    after = "declined"
+
+    def is_error(self, results):
+        return super().is_error(results) or self.outcome == self.after
+
+
+class TakesBlanksForNoName(SmallClient):
+    def read_directive(self, value):
+        tool, arguments = super().read_directive(value)
+        if not tool.strip():
+            raise Malformed
+        return tool, arguments
+
+
+class KeepsAMalformedDirective(SmallClient):
+    def handed_on_meta(self, results):
+        malformed = self.outcome == "malformed_directive"
+        return results[-1]["_meta"] if malformed else super().handed_on_meta(results)
+
+
+class StripsAForeignNextStep(SmallClient):
+    def structured(self, results):
+        structured = super().structured(results) or {}
+        return {key: structured[key] for key in structured if key != "nextStep"} or None
+
+
+class FollowUpsAlways(SmallClient):
+    def told_in_structured(self, follow_ups):
+        return {"followUps": [], **super().told_in_structured(follow_ups)}
+
+
+class StopsWithoutContent(SmallClient):
+    def read(self, result):
+        return super().read(result) if result.get("content") else None
+
+
+class DropsBlanks(SmallClient):
+    def merged(self, results):
+        return [item for item in super().merged(results) if item.get("text", "x").strip()]
+
+
+class SendsNullForNoArguments(SmallClient):
+    def call(self, name, arguments, meta):
+        return super().call(name, None if name == "status" else arguments, meta)
+
+
+class _ChangesArguments(SmallClient):
+    """Sends the arguments of `keep` as `change` returns them."""
+
+    def call(self, name, arguments, meta):
+        return super().call(name, self.change(arguments) if name == "keep" else arguments, meta)
+
+
+class DropsDuplicates(_ChangesArguments):
+    def change(self, arguments):
+        return {
+            key: [each for place, each in enumerate(value) if each not in value[:place]]
+            if isinstance(value, list)
+            else value
+            for key, value in arguments.items()
+        }
+
+
+class RoundsNumbers(_ChangesArguments):
+    def change(self, arguments):
+        return json.loads(json.dumps(arguments), parse_float=lambda text: round(float(text), 6))
+
+
+class NormalizesText(_ChangesArguments):
+    def change(self, arguments):
+        text = json.dumps(arguments, ensure_ascii=False)
+        return json.loads(unicodedata.normalize("NFC", text))
+
+
+class ChangesLineEnds(_ChangesArguments):
+    def change(self, arguments):
+        return json.loads(json.dumps(arguments).replace("\\r\\n", "\\n"))
+
+
+class CutsLongArguments(_ChangesArguments):
+    def change(self, arguments):
+        return {k: v[:5000] if isinstance(v, str) else v for k, v in arguments.items()}
+
+
+class DropsPriority(SmallClient):
+    def merged(self, results):
+        return [
+            {**item, "annotations": {"audience": item["annotations"]["audience"]}}
+            if "priority" in item.get("annotations", {})
+            else item
+            for item in super().merged(results)
+        ]
+
+
+def hinted(name, value):
+    """Return a policy that takes a hint for a consent."""
+    return lambda self, tool: (
+        (tool.get("annotations") or {}).get(name) is value or SmallClient.consents(self, tool)
+    )
 
 
 wrong("settings-version-text", settings=lambda self: {"version": "1"})
@@ -740,5 +835,21 @@ wrong("one-chain-id-for-ever", chain_id=lambda self: "8d0eb1a5-6c13-4a6c-9d5f-0a
 wrong("an-unknown-effect-is-no-error", lost=lambda self, results: False)
 wrong("tells-follow-ups-in-text-alone", told_in_structured=lambda self, follow_ups: {})
 
+wrong("forgets-lost-streams", ForgetsLostAnswers, how=str)
+wrong("forgets-after-a-time-limit", ForgetsLostAnswers, how=TimeoutError)
+wrong("believes-untrusted-hints", trusts_hints=lambda self: True)
+wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
+wrong("takes-idempotent-for-harmless", consents=hinted("idempotentHint", True))
+wrong("takes-a-closed-world-for-harmless", consents=hinted("openWorldHint", False))
+wrong(
+    "is-error-after-a-malformed-directive", IsErrorAfterBeingDeclined, after="malformed_directive"
+)
+wrong("is-error-after-the-limit", IsErrorAfterBeingDeclined, after="limit_reached")
+wrong("one-chain-id-a-session", chain_id=lambda self: vars(self).setdefault("id", uuid.uuid4().hex))
+wrong("believes-status-400", TakesAFailedCallForNotMade, case="status-400")
+wrong("believes-status-404", TakesAFailedCallForNotMade, case="status-404")
+wrong("reads-the-words-of-the-guide", ReadsText, phrase=r'call the tool "(\w+)" .*: ({.*})')
+wrong("reads-a-prefixed-key", FollowsALongerName, key=ID)
+wrong("reads-input-as-arguments", ReadsAnotherAlias, alias="input", member="arguments")
 
 CLIENT_MUTANTS |= by_name(vars(), SmallClient)

@@ -146,7 +146,7 @@ async def chain_of(
                 context["tool"],
                 context["arguments"],
                 consent=policy,
-                total_timeout=context.get("timeoutSeconds"),
+                call_timeout=context.get("timeoutSeconds", 30),
                 on_step=told.steps.append,
                 on_proposal=told.proposals.append,
                 on_end=ended.append,

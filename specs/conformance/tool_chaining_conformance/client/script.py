@@ -61,6 +61,9 @@ class Elicit(Strict):
     meta: Json | None = Field(default=None, alias="_meta")
 
 
+Broken = Literal["stream", "silence", 400, 404, 500]
+
+
 class Round(Strict):
     """How the mock server answers one round of a call: with a result, a question, an error, or not.
 
@@ -70,8 +73,9 @@ class Round(Strict):
     result: Json | None = None
     elicit: Elicit | None = None
     error: Json | None = None
-    broken: Literal["stream", "status"] | None = None
-    """`stream`: the stream ends before the answer. `status`: the answer is HTTP 500."""
+    broken: Broken | None = None
+    """`stream`: the stream ends before the answer. `silence`: the same, after the client gave up
+    or five seconds passed. A number: the answer is this HTTP status, without a message."""
     meta_text: str | None = Field(default=None, alias="metaText")
     """The JSON text of the result's `_meta`, for values that YAML cannot write."""
     held: bool = False
@@ -178,6 +182,8 @@ class CaseContext(Strict):
     """False: the user did not say that the hints of the server are trusted."""
     bearer_token: Name | None = Field(default=None, alias="bearerToken")
     """The token of the `Authorization` header with which the client makes the first call."""
+    timeout_seconds: Literal[2] | None = Field(default=None, alias="timeoutSeconds")
+    """How long the client waits for the result of a call."""
     chains: Literal[2] | None = None
     """How often the first call is made in one session. Each one begins a chain."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)

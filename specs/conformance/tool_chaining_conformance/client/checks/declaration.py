@@ -103,23 +103,34 @@ SHAPE = (
 
 def _faults(case_run: CaseRun, carried: list[Operation]) -> Iterator[tuple[str, Operation]]:
     """Yield each call with wrong provenance, after a text that says what was expected."""
-    chain_id = None
+    chain_id, begins, earlier = None, 1, dict(case_run.earlier_chain_ids)
     for call in carried:
         provenance = _provenance(call)
         if not schema_of("provenance").is_valid(provenance):
             yield SHAPE, call
             return
+        if (began := _begin(case_run, call)) != begins:
+            earlier[quote(chain_id)] = "the chain before"
+            chain_id, begins = None, began
         chain_id = chain_id or provenance["chainId"]
         if provenance["chainId"] != chain_id:
             yield f"chainId {quote(chain_id)}, as in the calls before", call
-        earlier = case_run.earlier_chain_ids.get(quote(chain_id))
-        if earlier is not None:
-            yield f"a chainId of its own; {earlier} had the same one", call
-        if provenance["level"] != call.number:
-            yield f"level {call.number}, the number of the call", call
+        if quote(chain_id) in earlier:
+            yield f"a chainId of its own; {earlier[quote(chain_id)]} had the same one", call
+        level = call.number - begins + 1
+        if provenance["level"] != level:
+            yield f"level {level}, the number of the call", call
         previous = case_run.log.operations[call.number - 2].tool
-        if call.number > 1 and provenance.get("previousTool") != previous:
+        if level > 1 and provenance.get("previousTool") != previous:
             yield f"previousTool {quote(previous)}", call
+
+
+def _begin(case_run: CaseRun, call: Operation) -> int:
+    """Return the number of the call that began a call's chain. With `chains` there are several."""
+    first = case_run.case.first_call
+    calls = case_run.log.operations[: call.number] if case_run.case.context.chains else []
+    begun = [each.number for each in calls if each.is_of(first.tool, first.arguments)]
+    return begun[-1] if begun else 1
 
 
 def _provenance(call: Operation) -> Any:

@@ -15,8 +15,8 @@ from tool_chaining_conformance.client.checks.registry import Kind, kind
 from tool_chaining_conformance.client.evidence import CaseRun, result_in
 from tool_chaining_conformance.client.mock_server import Operation
 from tool_chaining_conformance.client.script import ScriptCheck
-from tool_chaining_conformance.message import Json
-from tool_chaining_conformance.names import IDENTIFIER
+from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.names import IDENTIFIER, META_KEY
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from tool_chaining_conformance.values import quote, same
 
@@ -127,8 +127,15 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
             expected="no structuredContent, since the server uses the name followUps itself",
             seen=f"structuredContent {quote(printed.get('structuredContent'))}",
         )
-    wanted = {name: value for name, value in first.items() if name != "nextStep"}
     seen = printed.get("structuredContent")
+    if META_KEY not in within(_results(case_run)[0], "_meta"):
+        # A nextStep is then data like any other.
+        return Finding(
+            seen is None or same(seen, first),
+            expected=f"structuredContent {quote(first)}, or none, since there was no directive",
+            seen=f"structuredContent {quote(seen)}",
+        )
+    wanted = _without(first, "nextStep")
     texts = seen.get("followUps", []) if isinstance(seen, dict) else []
     unnamed = _unnamed(case_run, texts if isinstance(texts, list) else [])
     kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
