@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, tuple[Path, int]] = {
-    "tool_chaining": (ROOT / "specs" / "implementations" / "python", 5_665),
+    "tool_chaining": (ROOT / "specs" / "implementations" / "python", 5_666),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_261),
     "banking_server": (ROOT, 16_544),
     "tests": (ROOT, 27_213),

@@ -298,11 +298,15 @@ class MockServer(ThreadingMixIn, TCPServer):
 
     def _page(self, cursor: Any, answered: int) -> Json:
         listed = [tool for tool in self._tools if tool.is_listed(answered)]
+        size = self._script.page_size or len(listed)
+        last = (len(listed) - 1) // size * size
         start = int(cursor) if isinstance(cursor, str) and cursor.isdecimal() else 0
-        end = start + (self._script.page_size or len(listed))
+        start = last if cursor == "" else start
+        end = start + size
         page: Json = {"tools": [tool.to_wire() for tool in listed[start:end]]}
         if end < len(listed):
-            page["nextCursor"] = str(end)
+            # An empty cursor is a cursor like any other.
+            page["nextCursor"] = "" if end == last else str(end)
         if self._era is Era.MODERN:
             page |= {"ttlMs": TTL_MS, "cacheScope": "private"}
         return page

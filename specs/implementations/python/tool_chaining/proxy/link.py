@@ -153,7 +153,7 @@ class Link:
     async def list_tools(self, running: Running, *, cursor: str | None) -> Json:
         """Return a page of the server's tools, for the library."""
         upstream = await self.upstream()
-        params = {"cursor": cursor} if cursor else {}
+        params = {"cursor": cursor} if cursor is not None else {}
         return await upstream.request("tools/list", params, running.declared)
 
     @contextmanager
