@@ -19,7 +19,6 @@ from tool_chaining_conformance.server.scenario import load_server_scenario
 from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
 
-from .mutants import load_mutants
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer
 from .support import (
@@ -265,7 +264,6 @@ def test_what_ends_a_run_before_its_time() -> None:
 
 def test_list_names_every_check_and_its_sentences() -> None:
     every, only = suite("list").output, suite("list", "client").output
-    assert all(f"    fails {each.name}: {each.wrong}\n" in every for each in load_mutants())
     for check in load_checks().values():
         assert check.id in every
         assert all(requirement.text in every for requirement in check.requirements)

@@ -189,7 +189,6 @@ def list_checks(
     ] = None,
 ) -> None:
     """List every check with the requirements that it tests."""
-    mutants = read_yaml("conformance/mutants.yaml")["mutants"]
     needs = read_yaml("conformance/checks.yaml")["needs"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     for check in [check for each in sides for check in checks_of(each)]:
@@ -201,9 +200,6 @@ def list_checks(
         )
         for requirement in check.requirements:
             typer.echo(f"    {requirement.id}  {requirement.text}")
-        for mutant in mutants:
-            if mutant["check"] == check.id:
-                typer.echo(f"    fails {mutant['name']}: {mutant['wrong']}")
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ CRASHES: Final = 3
 """Runs that end in the same way, one after the other, before the user is told at once."""
 
 Progress = Callable[[str], None]
-"""Receives a line for the user, for standard error."""
+"""Receives a line for standard error."""
 
 
 def run_client(
@@ -239,7 +239,6 @@ def _checks(
         for check in case.checks
         if check.id in chosen
         and era in script.eras_of(case)
-        and era in check.spec_versions
         and era in load_checks()[check.id].eras
     ]
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.names import SETTINGS
 from tool_chaining_conformance.scenario_file import (
-    BOTH_ERAS,
     Kebab,
     Name,
     Ordinal,
@@ -141,11 +140,8 @@ class ScriptCheck(Strict):
     """The kind of the check; conformance/README.md explains the kinds."""
     witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
-    spec_versions: Several[Era] = BOTH_ERAS
     provided: tuple[Provided, ...] = ()
     """What other runs must have shown. Otherwise the check does not apply."""
-    excused: tuple[Name, ...] = ()
-    """If the check fails and the client printed one of these outcomes, it does not apply."""
     call: Ordinal | None = None
     """Number of an expected call."""
     tool: Name | None = None
@@ -156,7 +152,6 @@ class ScriptCheck(Strict):
     exactly: Ordinal | None = None
     other_server: Literal[True] | None = None
     """The calls that the other server received are counted."""
-    place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
     text: str | None = None
 
 

@@ -1,6 +1,7 @@
 """The results of a run, collected while a server or a client is examined."""
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from tool_chaining_conformance.report.judgement import Judgement
@@ -16,6 +17,7 @@ class Run:
     """The results for one target, in every chosen scenario and era."""
 
     side: Side
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
     judgements: list[Judgement] = field(default_factory=list[Judgement])
     spoken: list[Era] = field(default_factory=list[Era])
     """Eras that the target supports."""
@@ -58,10 +60,9 @@ class Run:
         """The reason why nothing could be examined, or None if something could."""
         if self.spoken:
             return None
-        if not self.unspoken and self.stopped:
-            return STOPPED
         if not self.unspoken:
-            return "none of the chosen checks can be made in the chosen revisions"
+            none = "none of the chosen checks can be made in the chosen revisions"
+            return STOPPED if self.stopped else none
         return in_each_era(self.unspoken)
 
     def excuse_unspoken_eras(self) -> None:

@@ -28,16 +28,13 @@ PASSIVE: Final = "passive"
 """Scenario name used when the user gave none: no tool is called."""
 
 
-Progress = Callable[[str], None]
-
-
 def run_server(
     target: Target,
     scenarios: Sequence[ServerScenario],
     eras: Sequence[Era],
     chosen: frozenset[str],
     redaction: Redaction,
-    progress: Progress,
+    progress: Callable[[str], None],
 ) -> Run:
     """Play every scenario in every era, and judge what the server sends.
 

@@ -1,6 +1,5 @@
 """Checks of the text that describes a directive, and of the other content."""
 
-import unicodedata
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json
@@ -15,6 +14,7 @@ from tool_chaining_conformance.server.reading import (
     objects_in,
     words_of,
 )
+from tool_chaining_conformance.text import is_blank
 from tool_chaining_conformance.values import quote, same
 
 NEXT_STEP: Final = "nextStep"
@@ -37,11 +37,7 @@ def content_without_directive(result: ResultWithDirective) -> Finding:
 def _is_blank(item: Json) -> bool:
     """Return whether a content item is a text without a visible character."""
     text = item.get("text")
-    return (
-        item.get("type") == "text"
-        and isinstance(text, str)
-        and all(unicodedata.category(character)[0] in "CZ" for character in text)
-    )
+    return item.get("type") == "text" and isinstance(text, str) and is_blank(text)
 
 
 @check("tool-chaining-server-repeats-step-in-its-place", on=ResultWithDirective)
