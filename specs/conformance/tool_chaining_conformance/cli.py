@@ -19,9 +19,10 @@ from tool_chaining_conformance.errors import ForPeople, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.options import RunOptions
 from tool_chaining_conformance.requirements import Side, checks_of
-from tool_chaining_conformance.specification import read_yaml
+from tool_chaining_conformance.specification import read_text, read_yaml
 from tool_chaining_conformance.target.era import Era
 
+REPLACE = "Replace `follow` and `User` by your client"
 FILL_IN = "Write your arguments into it, and remove the # before expect, repeatable and follow"
 
 app = typer.Typer(
@@ -134,11 +135,9 @@ def first_scenario(
 @app.command()
 def program(output: Output = None) -> None:
     """Write a Python program for your client under test."""
-    from tool_chaining_conformance.client.programs import program_to_write
-
     _check_new(output)
     run = f"{SUITE} client --one-process -- python {output}"
-    _write(program_to_write(), output, f"Fill it in, then run: {run}")
+    _write(read_text("examples/client_under_test.py"), output, f"{REPLACE}, then run: {run}")
 
 
 def _check_new(output: Path | None) -> None:
@@ -168,12 +167,12 @@ def client(
     *,
     options: RunOptions,
 ) -> None:
-    """Judge a client, started as -- COMMAND URL for each case.
+    """Judge a client. With --one-process, COMMAND is started once and reads a case from each line.
 
-    The URL is that of a mock server. MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and
-    MCP_CONFORMANCE_CONTEXT tell the client what to do: the context is JSON with the tool to call
-    first and its arguments. With --one-process, COMMAND is started once, MCP_CONFORMANCE_RUNS is
-    `stdin`, and the client answers each line of its standard input, a case, with a line.
+    MCP_CONFORMANCE_RUNS is then `stdin`, and the client answers each line with a line. A case has
+    the URL of a mock server, the revision, and a context with the tool to call first. Without the
+    option, COMMAND URL is started for each case, which takes many times as long, and the variables
+    MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT hold it.
     """
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
