@@ -137,7 +137,7 @@ class ScriptCheck(Strict):
 
     id: str
     kind: Name = Field(alias="assert")
-    """The kind of the check; conformance/README.md explains the kinds."""
+    """The kind of the check. The function of this name in `client.checks` says when it holds."""
     witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
     provided: tuple[Provided, ...] = ()

@@ -2,7 +2,6 @@
 
 To find how a check is made, search for its id in the scripts (`specs/conformance/client/*.yaml`):
 the name after `assert` is its kind, and the function with `@kind("name")` is here.
-`specs/conformance/README.md` explains the kinds for runners in other languages.
 
 - `calls`: which calls were made, with which arguments, and which calls were not made, also after
   the user cancelled;
