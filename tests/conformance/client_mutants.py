@@ -20,6 +20,27 @@ def wrong(name, like=SmallClient, **members):
     CLIENT_MUTANTS[name] = type(name, (like,), members)
 
 
+def after(name, method, change):
+    """Register a client of which a method returns what `change` makes of the right value."""
+    right = getattr(SmallClient, method)
+    wrong(name, **{method: lambda self, *given: change(self, right(self, *given))})
+
+
+def before(name, method, change):
+    """Register a client of which a method is given what `change` makes of the right arguments."""
+    right = getattr(SmallClient, method)
+    wrong(name, **{method: lambda self, *given: right(self, *change(self, *given))})
+
+
+def changes(name, change):
+    """Register a client that sends the arguments of `keep` as `change` returns them."""
+
+    def sent(self, tool, given, meta):
+        return tool, change(given) if tool == "keep" else given, meta
+
+    before(name, "call", sent)
+
+
 class _Lenient(SmallClient):
     """Repairs a directive before reading it."""
 
@@ -91,11 +112,6 @@ class FoldsCaseOfMembers(_Lenient):
         return value
 
 
-class FollowsInfiniteNumbers(SmallClient):
-    def writable(self, value):
-        return super().writable(json.loads(json.dumps(value).replace("Infinity", "0")))
-
-
 class RefusesMalformedTitle(SmallClient):
     def read_directive(self, value):
         title = value.get("title", "x") if isinstance(value, dict) else "x"
@@ -153,12 +169,6 @@ class IgnoresSomeDirectives(SmallClient):
         if len(made) == 2 and self.context["case"] == "visible-tool":
             return "completed"
         return super().obstacle(tool_name, arguments, made)
-
-
-class DropsNullArguments(SmallClient):
-    def read_directive(self, value):
-        tool, arguments = super().read_directive(value)
-        return tool, {key: item for key, item in arguments.items() if item is not None}
 
 
 class CallsTheOtherServer(SmallClient):
@@ -265,11 +275,6 @@ class KeepsWhatItKnew(SmallClient):
         self.tools = {**self.list_tools(), **self.tools}
 
 
-class IgnoresEnum(SmallClient):
-    def fits(self, schema, arguments):
-        return super().fits(json.loads(json.dumps(schema).replace("enum", "examples")), arguments)
-
-
 class ValidatesTheTopOnly(SmallClient):
     def fits(self, schema, arguments):
         flat = {"type": "object", "properties": {"owner": {"type": "object"}}}
@@ -280,12 +285,6 @@ class CallsUnknownTools(SmallClient):
     def find(self, name):
         anything = {"inputSchema": {}, "annotations": {"readOnlyHint": True}}
         return anything if name == "ghost" else super().find(name)
-
-
-class ResolvesNamesByCase(SmallClient):
-    def read_directive(self, value):
-        tool, arguments = super().read_directive(value)
-        return tool.lower(), arguments
 
 
 class TakesEmptyVisibilityForAbsent(SmallClient):
@@ -448,27 +447,6 @@ class KeepsTheLastContentOnly(SmallClient):
         return super().merged(results[-1:])
 
 
-class _DropsItems(SmallClient):
-    """Drops content of one type."""
-
-    kind = ""
-
-    def merged(self, results):
-        return [item for item in super().merged(results) if item["type"] != self.kind]
-
-
-for _kind in ("image", "audio", "resource", "resource_link"):
-    wrong(f"drops-{_kind.replace('_', '-')}", _DropsItems, kind=_kind)
-
-
-class CutsLongContent(SmallClient):
-    def merged(self, results):
-        return [
-            {**item, "text": item["text"][:10_000]} if "text" in item else item
-            for item in super().merged(results)
-        ]
-
-
 class ForgetsOnFailure(SmallClient):
     when_lost = False
     failed = False
@@ -534,11 +512,6 @@ class FollowsHalfAPair(SmallClient):
         )
 
 
-class FollowsUnwritableTitles(SmallClient):
-    def writable(self, value):
-        return super().writable({key: part for key, part in value.items() if key != "title"})
-
-
 class NamesNoFollowUp(SmallClient):
     def in_words(self, follow_up):
         return {
@@ -546,11 +519,6 @@ class NamesNoFollowUp(SmallClient):
             "text": "More was done.",
             "annotations": {"audience": ["assistant"]},
         }
-
-
-class NamesFollowUpsWithoutNumbers(SmallClient):
-    def in_words(self, follow_up):
-        return super().in_words({**follow_up, "number": "again"})
 
 
 class TellsArguments(SmallClient):
@@ -585,11 +553,6 @@ class ComparesArgumentsOfDoubtfulCalls(SmallClient):
         return not known and not self.user_agrees({"name": tool})
 
 
-class TellsMadeFromNothing(SmallClient):
-    def follow_ups(self, results):
-        return [{**each, "status": "made"} for each in super().follow_ups(results)]
-
-
 class NamesToolsAsTheyAre(SmallClient):
     def named(self, tool):
         return tool[:120] if '"' in tool else super().named(tool)
@@ -613,11 +576,6 @@ class HandsOnTheDirective(SmallClient):
         return dict(results[-1].get("_meta") or {}) if results else {}
 
 
-class StructuredContentOfTheLast(SmallClient):
-    def structured(self, results):
-        return super().structured(results[-1:])
-
-
 class ShowsTitlesToTheModel(SmallClient):
     def merged(self, results):
         titles = [
@@ -632,16 +590,6 @@ class ShowsTitlesToTheModel(SmallClient):
 class ProvenanceOnce(SmallClient):
     def meta(self, chain_id, level, previous):
         return super().meta(chain_id, level, previous) if level < 3 else {}
-
-
-class AChainIdForEachCall(SmallClient):
-    def provenance(self, chain_id, level, previous):
-        return super().provenance(str(uuid.uuid4()), level, previous)
-
-
-class LooksAtArgumentsAloneForNumbers(SmallClient):
-    def writable(self, value):
-        return super().writable({key: value.get(key) for key in ("tool", "arguments")})
 
 
 class FollowsALongerName(SmallClient):
@@ -708,18 +656,6 @@ class SecondPlaceDecides(SmallClient):
             self.advertised = self.read_settings(places["experimental"][ID])
 
 
-class IsErrorUnlessCompleted(SmallClient):
-    def is_error(self, results):
-        return super().is_error(results) or self.pending is not None
-
-
-class IsErrorAfterBeingDeclined(SmallClient):
-    after = "declined"
-
-    def is_error(self, results):
-        return super().is_error(results) or self.outcome == self.after
-
-
 class TakesBlanksForNoName(SmallClient):
     def read_directive(self, value):
         tool, arguments = super().read_directive(value)
@@ -732,80 +668,6 @@ class KeepsAMalformedDirective(SmallClient):
     def handed_on_meta(self, results):
         malformed = self.outcome == "malformed_directive"
         return results[-1]["_meta"] if malformed else super().handed_on_meta(results)
-
-
-class StripsAForeignNextStep(SmallClient):
-    def structured(self, results):
-        structured = super().structured(results) or {}
-        return {key: structured[key] for key in structured if key != "nextStep"} or None
-
-
-class FollowUpsAlways(SmallClient):
-    def told_in_structured(self, follow_ups):
-        return {"followUps": [], **super().told_in_structured(follow_ups)}
-
-
-class StopsWithoutContent(SmallClient):
-    def read(self, result):
-        return super().read(result) if result.get("content") else None
-
-
-class DropsBlanks(SmallClient):
-    def merged(self, results):
-        return [item for item in super().merged(results) if item.get("text", "x").strip()]
-
-
-class SendsNullForNoArguments(SmallClient):
-    def call(self, name, arguments, meta):
-        return super().call(name, None if name == "status" else arguments, meta)
-
-
-class _ChangesArguments(SmallClient):
-    """Sends the arguments of `keep` as `change` returns them."""
-
-    def call(self, name, arguments, meta):
-        return super().call(name, self.change(arguments) if name == "keep" else arguments, meta)
-
-
-class DropsDuplicates(_ChangesArguments):
-    def change(self, arguments):
-        return {
-            key: [each for place, each in enumerate(value) if each not in value[:place]]
-            if isinstance(value, list)
-            else value
-            for key, value in arguments.items()
-        }
-
-
-class RoundsNumbers(_ChangesArguments):
-    def change(self, arguments):
-        return json.loads(json.dumps(arguments), parse_float=lambda text: round(float(text), 6))
-
-
-class NormalizesText(_ChangesArguments):
-    def change(self, arguments):
-        text = json.dumps(arguments, ensure_ascii=False)
-        return json.loads(unicodedata.normalize("NFC", text))
-
-
-class ChangesLineEnds(_ChangesArguments):
-    def change(self, arguments):
-        return json.loads(json.dumps(arguments).replace("\\r\\n", "\\n"))
-
-
-class CutsLongArguments(_ChangesArguments):
-    def change(self, arguments):
-        return {k: v[:5000] if isinstance(v, str) else v for k, v in arguments.items()}
-
-
-class DropsPriority(SmallClient):
-    def merged(self, results):
-        return [
-            {**item, "annotations": {"audience": item["annotations"]["audience"]}}
-            if "priority" in item.get("annotations", {})
-            else item
-            for item in super().merged(results)
-        ]
 
 
 def hinted(name, value):
@@ -849,15 +711,113 @@ wrong("believes-untrusted-hints", trusts_hints=lambda self: True)
 wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
 wrong("takes-idempotent-for-harmless", consents=hinted("idempotentHint", True))
 wrong("takes-a-closed-world-for-harmless", consents=hinted("openWorldHint", False))
-wrong(
-    "is-error-after-a-malformed-directive", IsErrorAfterBeingDeclined, after="malformed_directive"
-)
-wrong("is-error-after-the-limit", IsErrorAfterBeingDeclined, after="limit_reached")
 wrong("one-chain-id-a-session", chain_id=lambda self: vars(self).setdefault("id", uuid.uuid4().hex))
 wrong("believes-status-400", TakesAFailedCallForNotMade, case="status-400")
 wrong("believes-status-404", TakesAFailedCallForNotMade, case="status-404")
 wrong("reads-the-words-of-the-guide", ReadsText, phrase=r'call the tool "(\w+)" .*: ({.*})')
 wrong("reads-a-prefixed-key", FollowsALongerName, key=ID)
 wrong("reads-input-as-arguments", ReadsAnotherAlias, alias="input", member="arguments")
+after("drops-blanks", "merged", lambda self, all: [i for i in all if i.get("text", "x").strip()])
+after(
+    "drops-priority",
+    "merged",
+    lambda self, items: json.loads(json.dumps(items).replace(', "priority": 1', "")),
+)
+after(
+    "cuts-long-content",
+    "merged",
+    lambda self, items: [
+        {**item, "text": item["text"][:10_000]} if "text" in item else item for item in items
+    ],
+)
+for _kind in ("image", "audio", "resource", "resource_link"):
+    after(
+        f"drops-{_kind.replace('_', '-')}",
+        "merged",
+        lambda self, items, kind=_kind: [item for item in items if item["type"] != kind],
+    )
+for _what, _outcome in (
+    ("being-declined", "declined"),
+    ("a-malformed-directive", "malformed_directive"),
+    ("the-limit", "limit_reached"),
+):
+    after(
+        f"is-error-after-{_what}",
+        "is_error",
+        lambda self, failed, ends=_outcome: failed or self.outcome == ends,
+    )
+after("is-error-unless-completed", "is_error", lambda self, failed: failed or bool(self.pending))
+after("follow-ups-always", "told_in_structured", lambda self, told: {"followUps": [], **told})
+after(
+    "strips-a-foreign-next-step",
+    "structured",
+    lambda self, own: {key: own[key] for key in own or {} if key != "nextStep"} or None,
+)
+before("structured-content-of-the-last", "structured", lambda self, results: (results[-1:],))
+after(
+    "drops-null-arguments",
+    "read_directive",
+    lambda self, read: (read[0], {k: v for k, v in read[1].items() if v is not None}),
+)
+after("resolves-names-by-case", "read_directive", lambda self, read: (read[0].lower(), read[1]))
+after(
+    "tells-made-from-nothing",
+    "follow_ups",
+    lambda self, told: [{**each, "status": "made"} for each in told],
+)
+before(
+    "names-follow-ups-without-numbers",
+    "in_words",
+    lambda self, told: (told | {"number": "again"},),
+)
+before(
+    "stops-without-content", "read", lambda self, result: (result if result.get("content") else {},)
+)
+before(
+    "follows-infinite-numbers",
+    "writable",
+    lambda self, value: (json.loads(json.dumps(value).replace("Infinity", "0")),),
+)
+before(
+    "looks-at-arguments-alone-for-numbers",
+    "writable",
+    lambda self, value: ([value.get("tool"), value.get("arguments")],),
+)
+before(
+    "follows-unwritable-titles",
+    "writable",
+    lambda self, value: ({key: part for key, part in value.items() if key != "title"},),
+)
+before(
+    "ignores-enum",
+    "fits",
+    lambda self, schema, given: (json.loads(json.dumps(schema).replace("enum", "title")), given),
+)
+before(
+    "a-chain-id-for-each-call",
+    "provenance",
+    lambda self, _, level, previous: (str(uuid.uuid4()), level, previous),
+)
+before(
+    "sends-null-for-no-arguments",
+    "call",
+    lambda self, tool, given, meta: (tool, None if tool == "status" else given, meta),
+)
+changes(
+    "normalizes-text",
+    lambda given: json.loads(
+        unicodedata.normalize("NFC", json.dumps(given, ensure_ascii=False)),
+    ),
+)
+changes(
+    "rounds-numbers",
+    lambda given: json.loads(json.dumps(given), parse_float=lambda text: round(float(text), 6)),
+)
+changes("changes-line-ends", lambda given: json.loads(json.dumps(given).replace("\\r\\n", "\\n")))
+changes(
+    "cuts-long-arguments",
+    lambda given: {k: v[:5000] if isinstance(v, str) else v for k, v in given.items()},
+)
+changes("drops-duplicates", lambda given: json.loads(json.dumps(given).replace("1, 1", "1")))
 
 CLIENT_MUTANTS |= by_name(vars(), SmallClient)
