@@ -98,7 +98,8 @@ def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iter
         def do_POST(self) -> None:
             message = self.message()
             if required_header and self.headers.get(required_header[0]) != required_header[1]:
-                return self.answer(401)
+                why = 'Bearer error="invalid_token", error_description="The token expired"'
+                return self.answer(401, headers={"www-authenticate": why})
             session = self.headers.get("mcp-session-id")
             if message.get("method") == "initialize":
                 session = uuid.uuid4().hex

@@ -197,15 +197,19 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
     mutant = SERVER_MUTANTS["names-unlisted-tool"]()
     with serving(mutant, ("authorization", f"Bearer {token}")) as url:
         arguments = ["server", "--url", url, "--scenario", SHOP, "-o", tmp_path]
-        refused = suite(*arguments)
+        unsigned = suite(*arguments)
+        refused = suite(*arguments, environment={"MCP_TOKEN": "old-and-secret"})
         junit = ("--junit", tmp_path / "junit.xml")
         run = suite(*arguments, *junit, environment={"MCP_TOKEN": token})
         header = ("--header", "Authorization=SHOP_TOKEN")
         same = suite(*arguments, *header, environment={"SHOP_TOKEN": f"Bearer {token}"})
-    assert refused.code == 3
-    assert (
-        "HTTP 401; the token in MCP_TOKEN, or --header NAME=VARIABLE, signs in\n" in refused.output
-    )
+    says = '; the server says "The token expired"\n'
+    assert (unsigned.code, refused.code) == (3, 3)
+    signs_in = "HTTP 401; the token in MCP_TOKEN, or --header NAME=VARIABLE, signs in"
+    assert f"{signs_in}{says}" in unsigned.output
+    was_refused = "HTTP 401; the Authorization that was sent (MCP_TOKEN, --header) was refused"
+    assert f"{was_refused}{says}" in refused.output
+    assert "old-and-secret" not in refused.output
     assert (run.code, same.code) == (1, 1)
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     for text in (run.output, run.errors, same.output, *written):
