@@ -167,11 +167,12 @@ def client(
     *,
     options: RunOptions,
 ) -> None:
-    """Judge a client. With --one-process, COMMAND is started once and reads a case from each line.
+    """Judge a client, started as -- COMMAND.
 
-    MCP_CONFORMANCE_RUNS is then `stdin`, and the client answers each line with a line. A case has
-    the URL of a mock server, the revision, and a context with the tool to call first. Without the
-    option, COMMAND URL is started for each case, which takes many times as long, and the variables
+    With --one-process, COMMAND is started once, and reads a case from each line of its standard
+    input: the URL of a mock server, the revision, and a context with the tool to call first.
+    MCP_CONFORMANCE_RUNS is then `stdin`, and it answers each line with a line. Without the option,
+    COMMAND URL is started for each case, which takes many times as long, and the variables
     MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT hold it.
     """
     if not command:
