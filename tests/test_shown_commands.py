@@ -64,9 +64,6 @@ ELSEWHERE = {
         "pytest -p tool_chaining_conformance.pytest_plugin "
         '--chaining-server "python orders.py" --chaining-scenario orders.yaml'
     ): "tests/conformance/test_pytest_plugin.py",
-    "tool-chaining-conformance client -- node client_under_test.js": (
-        "tests/conformance/test_typescript_implementation.py"
-    ),
     "tool-chaining-conformance client --one-process -- python client_under_test.py": (
         "tests/conformance/test_programs.py"
     ),

@@ -411,10 +411,10 @@ class Upstream:
         self._headers_of.pop(tool, None)
         cursor: Any = None
         for _ in range(LIST_PAGES):
-            params = {"cursor": cursor} if cursor else {}
+            params = {"cursor": cursor} if cursor is not None else {}
             page = await self.request("tools/list", params, declared)
             cursor = page.get("nextCursor")
-            if not cursor or tool in self._headers_of:
+            if cursor is None or tool in self._headers_of:
                 return
 
     async def _gone(self) -> MCPError:
