@@ -188,10 +188,10 @@ async def calls(bench: Bench) -> Fell:
     other = thousands(await process("bare", 0), await process("bare", COUNTED))
     without = await process("locked", 0)  # As with each row: before its calls, some of all rows.
     for row, what, bound, was in (
-        ("locked", "locked prepare", 1.70, 1.81),
+        ("locked", "locked prepare", 1.70, 1.79),
         ("undeclared", "locked prepare, undeclared, no destination", 1.96, 1.95),
         ("balance", "balance", 1.48, 1.56),
-        ("pair", "one call of a prepare and confirm", 2.26, 2.55),
+        ("pair", "one call of a prepare and confirm", 2.26, 2.5),
     ):
         ours = thousands(without, await process(row, COUNTED))
         yield counted(f"{what}, 1,000 instructions", "bare", other, ours, bound, was)
@@ -241,7 +241,7 @@ async def http(bench: Bench) -> Fell:
     for row, what, label, bound, was in (
         ("locked", "locked prepare", "prepare", 0.55, 0.43),
         ("balance", "balance", "balance", 0.55, 0.51),
-        ("undeclared", "locked prepare, undeclared, no destination", "prepare", 0.40, 0.37),
+        ("undeclared", "locked prepare, undeclared, no destination", "prepare", 0.40, 0.47),
         ("pair", "prepare and confirm, pairs", "confirm", 0.20, 0.17),
     ):
         rounds = await bench.rounds(other, load(bank.port, rows[row], label))
@@ -266,7 +266,7 @@ async def chain(bench: Bench) -> Fell:
     async with http_client(server.url, caller(server).token, "auto") as client:
         ways = [partial(way, client) for way in (in_process.two_calls, in_process.follow)]
         rounds = await bench.rounds(*map(repeated, ways))
-        yield line("chain followed, p50 in ms", "two calls", rounds, "≤", 1.05, 1.3)
+        yield line("chain followed, p50 in ms", "two calls", rounds, "≤", 1.05, 1.10)
 
 
 async def stdio(bench: Bench) -> Fell:
@@ -335,7 +335,7 @@ async def proxy(bench: Bench) -> Fell:
 
     url = f"http://127.0.0.1:{port}/mcp"
     for over, was, *both in (
-        ("HTTP", 1.49, http_client(server.url, token, "auto"), http_client(url, "any", "auto")),
+        ("HTTP", 2.16, http_client(server.url, token, "auto"), http_client(url, "any", "auto")),
         ("stdio", 1.60, stdio_client(database, "auto"), Client(through)),
     ):
         async with both[0], both[1]:
