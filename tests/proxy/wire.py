@@ -23,10 +23,10 @@ from tool_chaining.proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
-from . import strange_server
+from . import light_server, strange_server
 
-STRANGE = [sys.executable, strange_server.__file__]
-"""The command of the strange server."""
+LIGHT = [sys.executable, light_server.__file__]
+"""The command of the server that starts at once."""
 
 PROXY = [sys.executable, "-m", "tool_chaining.proxy"]
 
@@ -269,7 +269,12 @@ def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator
 
 def strange(*arguments: str) -> Command:
     """The strange server as what the proxy starts."""
-    return Command((*STRANGE, *arguments), environment())
+    return Command((sys.executable, strange_server.__file__, *arguments), environment())
+
+
+def light(*arguments: str) -> Command:
+    """The server that starts at once as what the proxy starts."""
+    return Command((*LIGHT, *arguments), environment())
 
 
 @contextmanager
