@@ -44,7 +44,14 @@ SHOWN = {
     if (shown := [one for one in page.blocks if one.language == "sh"])
 }
 
+CALL = (
+    "banking-server call prepare_money_transfer "
+    """--arguments '{"fromAccountId": "acc_checking_001", "amount": 250}'"""
+)
+
 ELSEWHERE = {
+    CALL: "tests/cli/test_client.py",
+    "banking-server handoffs": "tests/cli/test_client.py",
     "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
         "tests/proxy/test_hosts.py"
     ),

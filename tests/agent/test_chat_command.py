@@ -124,12 +124,13 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: P
     assert model.last_message() == "\ufffd?"
 
 
-def test_one_request(piped: Piped) -> None:
+def test_one_request(piped: Piped, elsewhere: str) -> None:
     with scripted_model(["Hi.", error(404)]) as model:
-        ended = piped(model, "--prompt", "-", stdin=" Hello?\nAnd:\nthis. \n")
+        asked = (model, "--url", elsewhere, "--prompt")
+        ended = piped(*asked, "-", stdin=" Hello?\nAnd:\nthis. \n")
         assert (ended.code, ended.out) == (0, "Hi.\n")
         assert model.last_message() == "Hello?\nAnd:\nthis."
-        ended = piped(model, "--prompt", "Hello?", stdin="never read")
+        ended = piped(*asked, "Hello?", stdin="never read")
         assert (ended.code, ended.out) == (1, "")
         assert model.last_message() == "Hello?"
 

@@ -295,9 +295,9 @@ def test_the_command_is_stopped_with_everything_it_started(tmp_path: Path) -> No
 
 
 DIES_IN_THE_END = """
-import runpy, sys
-sys.argv[0] = {example!r}
-runpy.run_path(sys.argv[0], run_name="__main__")
+import contextlib, runpy
+with contextlib.suppress(SystemExit):
+    runpy.run_path({example!r}, run_name="__main__")
 raise RuntimeError("out of paper")
 """
 
@@ -305,8 +305,7 @@ raise RuntimeError("out of paper")
 def test_a_run_says_how_far_it_is_and_that_a_client_crashes_again_and_again(tmp_path: Path) -> None:
     """Also in a pipe. The traceback is told once."""
     client = tmp_path / "client.py"
-    example = HERE.parents[1] / "specs" / "examples" / "client_under_test.py"
-    client.write_text(DIES_IN_THE_END.format(example=str(example)))
+    client.write_text(DIES_IN_THE_END.format(example=str(HERE / "small_client.py")))
     found = suite("client", *chosen_cases(4), "--", sys.executable, client)
     assert found.errors.count("RuntimeError: out of paper") == 1
     assert "the client ended in the same way in 3 runs" in found.errors

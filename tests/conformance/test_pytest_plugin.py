@@ -17,10 +17,11 @@ def judged(folder: Path, server: str, *options: str) -> tuple[int, str]:
     """Run pytest in an empty folder; return its exit code and what it printed."""
     shutil.copy(SHOP, folder / "shop.yaml")
     plugin = ("-p", "tool_chaining_conformance.pytest_plugin", "--chaining-server", server)
+    variables = {"PYTHONPATH": str(HERE.parents[1]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *plugin, *options],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         timeout=120,
