@@ -10,6 +10,7 @@ import pytest
 
 from ..kit.command import PATIENCE, Cli, Ended, command
 from ..kit.model import Reply, Script, ScriptedModel, Silence, error, native, scripted_model
+from ..kit.servers import bank_server
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, LOCKED, PREPARE
 
@@ -99,15 +100,19 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
     assert "Traceback" not in terminal.screen
 
 
-def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: Piped) -> None:
+def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
+    piped: Piped, full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script: Script = [
         Reply(calls=[("list_accounts", {}), ("request_agent_handoff", {})]),
         "**Nobody** agreed.\n\n1. So.",
         "Et \u00e9.\x1b[2J",
     ]
     commands = "/help\n/tools\n/nothing at all\n/quit\nnever read\n"
-    with scripted_model(script) as model:
-        ended = piped(model, stdin=f"An agent, please.\n\xff?\n{commands}")
+    with scripted_model(script) as model, bank_server(full) as bank:
+        monkeypatch.setenv("MCP_TOKEN", bank.token())
+        stdin = f"An agent, please.\n\xff?\n{commands}"
+        ended = piped(model, "--trust-hints", "--url", bank.url, stdin=stdin)
     assert ended.code == 1, "not every command was carried out"
     assert ended.out == "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\\x1b[2J\n"
     for told in (

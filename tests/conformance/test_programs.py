@@ -109,8 +109,8 @@ def test_the_program_that_is_written_is_the_one_shown_and_takes_a_client(tmp_pat
     written.write_text(
         text.replace(ends, f'{ends} | {{"outcome": "malformed_directive"}}'), "utf-8"
     )
-    case = ("client", "--scenario", "follow/absent-arguments")
-    follows_nothing = suite(*case, "--spec-version", "2026-07-28", *command)
+    case = ("client", "--scenario", "follow/absent-arguments", "--spec-version", "2026-07-28")
+    follows_nothing = suite(*case, *command)
     assert follows_nothing.code == 4
     assert 'and printed the outcome "malformed_directive"' in follows_nothing.output
     before, rest = text.split("    from mcp", 1)
