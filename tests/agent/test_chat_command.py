@@ -52,8 +52,7 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
     ]
     with scripted_model(script) as model:
         variables = {**settings(model), "INPUTRC": os.devnull, "BANKING_DATABASE": str(database)}
-        terminal = Terminal(command("chat", "--customer", "CUST001"), **variables)
-        try:
+        with Terminal(command("chat", "--customer", "CUST001"), **variables) as terminal:
             terminal.wait_for("Model: scripted, with ")
             terminal.wait_for("you> ")
             terminal.type("Hi")
@@ -91,8 +90,6 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
             terminal.wait_for("you> ")
             terminal.press("\x04")
             assert terminal.finish() == 0
-        finally:
-            terminal.close()
     assert "I'm sorry" in terminal.screen
     assert "I'm sorry" not in model.told
     assert "A customer service agent will call you back." in model.told

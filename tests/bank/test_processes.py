@@ -10,6 +10,7 @@ from sqlalchemy.engine import URL
 
 from banking_server.bank.location import Location, in_full
 
+from ..kit.command import end_with_the_tests
 from .support import NOW, check_books, open_bank, outcomes, prepared, sql
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 def start(path: Location, name: str, count: int) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "tests.bank.worker", in_full(path), name, str(count)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    pipes = {"stdin": pipe, "stdout": pipe, "stderr": pipe}
+    end = end_with_the_tests
+    return subprocess.Popen(words, cwd=ROOT, text=True, preexec_fn=end, **pipes)
 
 
 @pytest.fixture

@@ -200,8 +200,10 @@ def test_a_command_gets_the_environment_but_for_secrets(
 
 
 def test_a_person_is_asked_and_can_stop_what_is_waited_for() -> None:
-    with cutting_server(silent=True) as (url, called):
-        terminal = Terminal(command("call", "begin", "--url", url))
+    with (
+        cutting_server(silent=True) as (url, called),
+        Terminal(command("call", "begin", "--url", url)) as terminal,
+    ):
         terminal.wait_for(f"the server says: {json.dumps(TITLE)}")
         terminal.wait_for("Call it? [y/N]")
         assert called == ["begin"]

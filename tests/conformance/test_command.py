@@ -19,6 +19,7 @@ from tool_chaining_conformance.server.scenario import load_server_scenario
 from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
 
+from ..kit.command import end_with_the_tests
 from .mutants import load_mutants
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer
@@ -280,7 +281,10 @@ def test_the_command_is_stopped_with_everything_it_started(tmp_path: Path) -> No
     )
     command = [sys.executable, "-m", "tool_chaining_conformance", "server", "--"]
     running = subprocess.Popen(
-        [*command, sys.executable, str(script)], stdout=subprocess.DEVNULL, cwd=HERE.parents[1]
+        [*command, sys.executable, str(script)],
+        stdout=subprocess.DEVNULL,
+        cwd=HERE.parents[1],
+        preexec_fn=end_with_the_tests,
     )
     try:
         while not (child.exists() and child.read_text()):
@@ -289,7 +293,7 @@ def test_the_command_is_stopped_with_everything_it_started(tmp_path: Path) -> No
         running.send_signal(signal.SIGTERM)
         assert running.wait(20) == 143
     finally:
-        running.kill()
+        running.terminate()  # Killed, it would leave the server behind.
     with pytest.raises(ProcessLookupError):
         os.kill(int(child.read_text()), 0)
 

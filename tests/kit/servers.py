@@ -28,7 +28,7 @@ from banking_server.server.settings import Settings
 from banking_server.server.tokens import Tokens
 from tool_chaining import CLIENT_EXTENSION
 
-from .command import PATIENCE, command, environment
+from .command import PATIENCE, command, end_with_the_tests, environment
 from .serving import served
 
 MODERN = "2026-07-28"
@@ -111,6 +111,7 @@ def serving_process(
             stdout=out,
             stderr=out,
             env=environment(**variables),
+            preexec_fn=end_with_the_tests,
         )
     try:
         wait_until_up(f"http://127.0.0.1:{port}/mcp", process)

@@ -123,10 +123,10 @@ def test_where_nobody_can_be_asked_the_desk_has_the_code(
 
 @pytest.mark.ci
 def test_a_person_who_starts_it_is_told_what_it_waits_for(database: Path) -> None:
-    terminal = Terminal(command("--database", str(database), "--customer", "CUST002"))
-    terminal.wait_for("Waiting for MCP messages")
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.finish() == 0
+    with Terminal(command("--database", str(database), "--customer", "CUST002")) as terminal:
+        terminal.wait_for("Waiting for MCP messages")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.finish() == 0
     assert "banking-server demo" in terminal.screen
     assert "CUST001" not in terminal.screen
     assert "Traceback" not in terminal.screen
