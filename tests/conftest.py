@@ -44,9 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Run more tests at once than there are cores: most wait for a process that starts."""
+    """Run more tests at once than there are cores where many wait for a process that starts."""
     cores = os.cpu_count() or 1
-    return cores if config.option.markexpr == "quick" else cores + (cores + 1) // 2
+    return cores + (cores + 1) // 2 if config.option.ci else cores
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -23,9 +23,9 @@ from tool_chaining.proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
-from . import light_server, strange_server
+from . import strange_server
 
-LIGHT = [sys.executable, light_server.__file__]
+LIGHT = [sys.executable, str(Path(__file__).with_name("light_server.py"))]
 """The command of the server that starts at once."""
 
 PROXY = [sys.executable, "-m", "tool_chaining.proxy"]
