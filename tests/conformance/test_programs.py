@@ -88,9 +88,9 @@ def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
 # The program that the suite writes
 
 OWN_BODY = """\
-    from tests.conformance.project_client import follow
+    from tests.conformance.small_client import SmallClient
 
-    return await follow(url, context, revision == "2025-11-25")
+    return json.loads(SmallClient(url, revision, context).run().splitlines()[-1])
 """
 
 

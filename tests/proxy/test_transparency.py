@@ -1,7 +1,6 @@
 """What comes through the proxy is what comes without it: both revisions, both transports."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -95,16 +94,16 @@ def revision(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def behind(strange_url: str, revision: str, over_stdio: Callable[[str], Command]) -> ProxyOptions:
+def behind(strange_url: str, revision: str, over_stdio: Command) -> ProxyOptions:
     """The options of a proxy in front of a server over stdio, or over HTTP on 2026-07-28."""
     address = Address(strange_url.replace("/mcp", f"/{revision}/mcp"))
-    return ProxyOptions(server=over_stdio(revision) if revision == OLD else address)
+    return ProxyOptions(server=over_stdio if revision == OLD else address)
 
 
 async def test_all_comes_through(strange_url: str, revision: str, notes: Noted) -> None:
     async with wire(strange_url, revision) as client:
         expected = await everything(client)
-    with proxy_in_a_thread(behind(strange_url, revision, strange)) as proxy:
+    with proxy_in_a_thread(behind(strange_url, revision, strange())) as proxy:
         await through_the_proxy(proxy, revision, notes, expected)
 
 
@@ -138,7 +137,7 @@ async def through_the_proxy(proxy: str, revision: str, notes: Noted, expected: J
 
 async def test_the_revision_is_the_server_s(strange_url: str, revision: str) -> None:
     """A client of the other revision is refused; one of both falls back, as without the proxy."""
-    options = behind(strange_url, revision, light)
+    options = behind(strange_url, revision, light(OLD))
     with proxy_in_a_thread(options) as proxy:
         other = Wire(proxy, OLD if revision == NEW else NEW)
         with pytest.raises(Refused, match=r"Unsupported protocol version|Method not found"):

@@ -267,9 +267,9 @@ def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator
         yield Running(f"http://127.0.0.1:{port}/mcp", process, log)
 
 
-def strange(*arguments: str) -> Command:
-    """The strange server as what the proxy starts."""
-    return Command((sys.executable, strange_server.__file__, *arguments), environment())
+def strange() -> Command:
+    """The strange server as what the proxy starts. It speaks 2025-11-25."""
+    return Command((sys.executable, strange_server.__file__), environment())
 
 
 def light(*arguments: str) -> Command:
