@@ -1,6 +1,6 @@
 """A server with everything that a proxy has to pass on, much of it known to no SDK.
 
-`python strange_server.py [2025-11-25]` speaks over stdio; `over_http` serves both revisions at
+`python strange_server.py` speaks 2025-11-25 over stdio; `over_http` serves both revisions at
 `/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens to it is
 noted, one line each, in the file that the variable `STRANGE_NOTES` names.
 """
