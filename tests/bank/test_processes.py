@@ -2,8 +2,6 @@
 
 import asyncio
 import multiprocessing
-import subprocess
-import sys
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,11 +14,13 @@ from banking_server.bank.storage import Bank
 
 from ..kit.command import PATIENCE, end_with_the_tests
 from ..kit.words import EVERYDAY, SAVINGS
+from .crasher import play
 from .support import NOW, check_books, confirm, open_bank, outcomes, prepared, sql
 
 pytestmark = pytest.mark.anyio
 
-ROOT = Path(__file__).parents[2]
+FORK = multiprocessing.get_context("fork")
+"""What is forked need not import anything."""
 
 
 async def one_transfer(bank: Bank, name: str, number: int) -> None:
@@ -64,11 +64,9 @@ def unmade(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Locat
 async def test_processes_make_and_share_one_database(
     unmade: Location, template: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    # Forked, they need not import anything.
-    fork = multiprocessing.get_context("fork")
-    ends = [fork.Pipe() for _ in range(3)]
+    ends = [FORK.Pipe() for _ in range(3)]
     workers = [
-        fork.Process(target=run, args=(unmade, f"w{n}", 10, theirs), daemon=True)
+        FORK.Process(target=run, args=(unmade, f"w{n}", 10, theirs), daemon=True)
         for n, (_, theirs) in enumerate(ends)
     ]
     for worker in workers:
@@ -99,19 +97,16 @@ async def test_processes_make_and_share_one_database(
     check_books(unmade, now)
 
 
-def test_killed_at_one_statement_after_another(path: Path, tmp_path: Path, nightly: bool) -> None:
+def test_killed_at_one_statement_after_another(
+    path: Path, tmp_path: Path, nightly: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
     step = 1 if nightly else 6
     folder = tmp_path / "killed"
     folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.bank.crasher", path, folder, str(step)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    crashing = FORK.Process(target=play, args=(path, folder, step), daemon=True)
+    crashing.start()
+    crashing.join(2 * PATIENCE)
+    assert (crashing.exitcode, capfd.readouterr().err) == (0, "")
     runs = sorted(folder.glob("*.db"), key=lambda file: int(file.stem))
     assert len(runs) > 40 / step
     rank = {"pending": 0, "scheduled": 1, "posted": 2}
