@@ -19,6 +19,7 @@ from tool_chaining_conformance.server.scenario import load_server_scenario
 from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
 
+from ..kit.command import end_with_the_tests
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer
 from .support import (
@@ -306,6 +307,7 @@ def test_a_run_that_is_stopped_ends_what_it_started_and_keeps_what_was_judged(
         stdout=subprocess.PIPE,
         cwd=HERE.parents[1],
         text=True,
+        preexec_fn=end_with_the_tests,
     )
     try:
         while not (child.exists() and child.read_text()):
@@ -314,7 +316,7 @@ def test_a_run_that_is_stopped_ends_what_it_started_and_keeps_what_was_judged(
         running.send_signal(stops)
         output, _ = running.communicate(timeout=20)
     finally:
-        running.kill()
+        running.terminate()  # Killed, it would leave the server behind.
     assert running.returncode == 128 + stops
     with pytest.raises(ProcessLookupError):
         os.kill(int(child.read_text()), 0)
@@ -328,9 +330,9 @@ def test_a_run_that_is_stopped_ends_what_it_started_and_keeps_what_was_judged(
 
 
 DIES_IN_THE_END = """
-import runpy, sys
-sys.argv[0] = {example!r}
-runpy.run_path(sys.argv[0], run_name="__main__")
+import contextlib, runpy
+with contextlib.suppress(SystemExit):
+    runpy.run_path({example!r}, run_name="__main__")
 raise RuntimeError("out of paper")
 """
 
@@ -338,8 +340,7 @@ raise RuntimeError("out of paper")
 def test_a_run_says_how_far_it_is_and_that_a_client_crashes_again_and_again(tmp_path: Path) -> None:
     """Also in a pipe. The traceback is told once."""
     client = tmp_path / "client.py"
-    example = HERE.parents[1] / "specs" / "examples" / "client_under_test.py"
-    client.write_text(DIES_IN_THE_END.format(example=str(example)))
+    client.write_text(DIES_IN_THE_END.format(example=str(HERE / "small_client.py")))
     found = suite("client", *chosen_cases(4), "--", sys.executable, client)
     assert found.errors.count("RuntimeError: out of paper") == 1
     assert "the client ended in the same way in 3 runs" in found.errors

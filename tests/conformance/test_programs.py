@@ -98,7 +98,7 @@ def test_the_program_that_is_written_is_the_example(tmp_path: Path) -> None:
     assert "choose another name" in suite("program", "--output", written).errors
     # It takes a client, and both ways of a run.
     command = ("--", sys.executable, written)
-    case = ("client", "--scenario", "follow/absent-arguments")
+    case = ("client", "--scenario", "follow/absent-arguments", "--spec-version", "2026-07-28")
     assert suite(*case, *command).code == 0
     one = suite("client", "--scenario", "follow", "--one-process", *command)
     assert one.code == 0, one.output
