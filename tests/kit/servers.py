@@ -93,6 +93,7 @@ def serving_process(
             stdout=out,
             stderr=out,
             env=environment(**variables),
+            start_new_session=True,  # So that all its processes can be killed at once.
         )
     try:
         wait_until_up(f"http://127.0.0.1:{port}/mcp", process)

@@ -1,0 +1,110 @@
+"""Customers who pay and look at their balance all the time, and write down what they are told."""
+
+import itertools
+import json
+import random
+import re
+import time
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
+from threading import Event
+from typing import Any
+
+from ..kit.command import PATIENCE
+from ..kit.servers import HttpServer, request_of, tool_call
+from ..kit.words import BALANCE, CONFIRM, PREPARE
+from .books import Journal
+
+GIVES_UP, GOES_AWAY = 0.3, 0.03
+"""How probably a customer does not repeat a confirmation; goes away in the middle of one."""
+
+NOT_DONE = re.compile(r"nothing was (done|changed)", re.IGNORECASE)
+CODE = re.compile(r"code for transfer (\w+) is (\d{6})\.")
+
+
+class Customer:
+    """Pays from one account to another, one minor unit a wish, at whichever of the servers."""
+
+    def __init__(
+        self, number: int, servers: list[HttpServer], journal: Journal, before: dict[str, int]
+    ) -> None:
+        self.number, self.servers, self.journal = number, servers, journal
+        self.source, self.target = f"acc_savings_00{number}", f"acc_checking_00{number}"
+        self.before = before[self.target]
+        self.asked, self.acknowledged = set[str](), set[str]()
+        self.wishes, self.over = itertools.count(), Event()
+
+    def call(self, tool: str, arguments: dict[str, Any], *, waits: bool = True) -> dict[str, Any]:
+        """Return the answer; it is empty if none came, so that the effect is not known."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            server = random.choice(self.servers)
+            connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+            try:
+                connection.connect()
+                break
+            except OSError:  # Nothing was sent.
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+        token = server.token(f"CUST00{self.number}")
+        with closing(connection), suppress(OSError, HTTPException):
+            connection.request("POST", "/mcp", *request_of(tool_call(tool, arguments), token))
+            if waits:
+                answer: dict[str, Any] = json.loads(connection.getresponse().read())
+                self.journal.write("answered")
+                return answer
+            time.sleep(random.uniform(0, 0.02))
+        return {}
+
+    def pay(self) -> None:
+        """Make one wish after another, each with a memo of its own."""
+        while not self.over.is_set():
+            memo = f"{self.number}.{next(self.wishes)}"
+            self.confirm(memo, *self.prepare(memo))
+
+    def prepare(self, memo: str) -> tuple[str, str]:
+        """Repeat the same call until there is a transfer; return its id and its code."""
+        accounts = {"fromAccountId": self.source, "toAccountId": self.target}
+        while True:
+            answer = self.call(PREPARE, {**accounts, "amount": 0.01, "memo": memo})
+            if found := CODE.search(json.dumps(answer)):
+                self.journal.write("prepared", memo, found[1], sync=True)
+                return found[1], found[2]
+            time.sleep(0.05)
+
+    def confirm(self, memo: str, transfer: str, code: str) -> None:
+        """Confirm, and perhaps again, if it is not known to be done."""
+        yes = {"transferId": transfer, "action": "confirm", "confirmationCode": code}
+        self.asked.add(memo)
+        self.journal.write("asked", memo, transfer)
+        while True:
+            waits = random.random() >= GOES_AWAY
+            if not waits:
+                self.journal.write("fault", "clients gone")
+            answer = self.call(CONFIRM, yes, waits=waits)
+            said = answer.get("result", {}).get("structuredContent", {}).get("status")
+            if said == "posted":
+                self.journal.write("posted", memo, transfer, sync=True)
+                self.acknowledged.add(memo)
+                return
+            refused = NOT_DONE.search(json.dumps(answer))
+            self.journal.write("refused" if refused else "unknown", memo, transfer, said)
+            if random.random() < GIVES_UP:
+                return
+            time.sleep(0.05)
+
+    def watch(self) -> None:
+        """Read the balance: never less than it was or than is acknowledged, or more than asked."""
+        seen = self.before
+        while not self.over.is_set():
+            least = max(seen, self.before + len(self.acknowledged))
+            answer = self.call(BALANCE, {"accountId": self.target})
+            found = answer.get("result", {}).get("structuredContent", {}).get("posted")
+            if found is not None:
+                seen, most = round(100 * found), self.before + len(self.asked)
+                right = least <= seen <= most
+                self.journal.write(
+                    "read" if right else "wrong read", self.target, seen, least, most
+                )
+            time.sleep(0.02)
