@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
@@ -66,11 +65,6 @@ class PostgresServer:
 
     def pid(self) -> int:
         return int(self._server.get_pid())
-
-    def run(self, program: str, *arguments: str) -> None:
-        """Run one of PostgreSQL's own programs."""
-        found = [self._server.bin_path / program, *arguments]
-        subprocess.run(found, check=True, stdout=subprocess.DEVNULL)
 
     def url(self, database: str = "postgres") -> URL:
         return make_url(self._server.get_uri(database=database))
