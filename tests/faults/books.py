@@ -37,8 +37,8 @@ class Journal:
         return [tuple(line[1:3]) for line in lines if line[0] in kinds]
 
 
-def look(ledger: Any, journal: Journal, upto: int | None = None) -> tuple[Counter[str], set[Any]]:
-    """Count what is wrong, by column; return also which wishes are posted, by memo and transfer.
+def wrong_in(ledger: Any, journal: Journal, upto: int | None = None) -> Counter[str]:
+    """Count what is wrong.
 
     Acknowledged is what the first `upto` bytes of the journal say. A wish was for one minor unit,
     and it is posted twice if two postings have its memo, whatever their ids.
@@ -61,9 +61,25 @@ def look(ledger: Any, journal: Journal, upto: int | None = None) -> tuple[Counte
         if sorted(postings[posting]) == sorted([(source, -1), (target, 1)])
     }
     prepared = set(ledger.execute("SELECT memo, transfer_id FROM transfer").fetchall())
-    asked = set(journal.of("asked"))
-    wrong["lost"] = len(set(journal.of("posted", upto=upto)) - posted)
-    wrong["lost"] += len(set(journal.of("prepared", upto=upto)) - prepared)
-    wrong["doubled"] = len(found) - len({memo for _, memo, *_ in found}) + len(posted - asked)
-    wrong["done, but said not to be"] = len(posted & asked - set(journal.of("posted", "unknown")))
-    return wrong, posted
+    asked, may_be = set(journal.of("asked")), set(journal.of("posted", "unknown"))
+    wishes = {memo for memo, _ in asked} & {memo for _, memo, *_ in found}
+    lost = set(journal.of("posted", upto=upto)) - posted
+    lost |= set(journal.of("prepared", upto=upto)) - prepared
+    wrong["acknowledged and lost"] = len(lost)
+    wrong["doubled"] = len(found) - len(wishes)
+    wrong["done, but said not to be"] = len(posted & asked - may_be)
+    return wrong
+
+
+def told(ledger: Any, journal: Journal) -> Counter[str]:
+    """Count the lines of the journal by their kinds, and what the unknown calls became."""
+    posted = {(memo, transfer) for _, memo, transfer, *_ in ledger.execute(POSTINGS).fetchall()}
+    unknown, repeated = set(journal.of("unknown")), set(journal.of("posted"))
+    fates = {
+        "postings acknowledged": len(repeated),
+        "unknown, repeated: posted": len(unknown & repeated),
+        "unknown, left: posted": len(unknown & posted - repeated),
+        "unknown, left: not posted": len(unknown - posted),
+    }
+    lines = journal.path.read_text().splitlines()
+    return Counter(line.split("\t")[0] for line in lines) + Counter(fates)

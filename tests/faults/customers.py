@@ -52,7 +52,7 @@ class Customer:
             connection.request("POST", "/mcp", *request_of(tool_call(tool, arguments), token))
             if waits:
                 answer = connection.getresponse().read().decode()
-                self.journal.write("answered")
+                self.journal.write("calls answered")
                 return answer
             time.sleep(random.uniform(0, 0.02))
         return ""
@@ -60,12 +60,13 @@ class Customer:
     def pay(self) -> None:
         """Prepare and confirm one wish after another, each with a memo of its own."""
         accounts = {"fromAccountId": self.source, "toAccountId": self.target, "amount": 0.01}
+        memo = ""
         while not self.over.is_set():
-            memo = f"{self.number}.{next(self.wishes)}"
-            while not (prepared := CODE.search(self.call(PREPARE, {**accounts, "memo": memo}))):
-                time.sleep(0.05)
-            self.journal.write("prepared", memo, prepared[1], sync=True)
-            self.confirm(memo, *prepared.groups())
+            memo = memo or f"{self.number}.{next(self.wishes)}"
+            if prepared := CODE.search(self.call(PREPARE, {**accounts, "memo": memo})):
+                self.journal.write("prepared", memo, prepared[1], sync=True)
+                self.confirm(memo, *prepared.groups())
+                memo = ""
 
     def confirm(self, memo: str, transfer: str, code: str) -> None:
         """Confirm, and perhaps again, if it is not known to be done."""
@@ -75,9 +76,9 @@ class Customer:
         while True:
             waits = random.random() >= GOES_AWAY
             if not waits:
-                self.journal.write("fault", "clients gone")
+                self.journal.write("clients gone in a confirm")
             answer = self.call(CONFIRM, yes, waits=waits)
-            if '"status":"posted"' in answer:
+            if '"status":"posted"' in answer and transfer in answer:
                 self.journal.write("posted", memo, transfer, sync=True)
                 self.acknowledged.add(memo)
                 return
@@ -95,8 +96,6 @@ class Customer:
             answer = self.call(BALANCE, {"accountId": self.target})
             if found := BALANCE_SAID.search(answer):
                 seen, most = round(100 * float(found[1])), self.before + len(self.asked)
-                right = least <= seen <= most
-                self.journal.write(
-                    "read" if right else "wrong read", self.target, seen, least, most
-                )
+                kind = "reads checked" if least <= seen <= most else "wrong reads"
+                self.journal.write(kind, self.target, seen, least, most)
             time.sleep(0.02)

@@ -26,11 +26,19 @@ from banking_server.bank.location import in_full
 from ..kit import command
 from ..kit.postgres import PostgresServer
 from ..kit.servers import HttpServer, http_server
-from .books import ACCOUNTS, Journal, look
+from .books import ACCOUNTS, Journal, told, wrong_in
 from .customers import Customer
 
+DISK = Path(__file__).with_name("disk.c")
 SETTINGS = {"BANKING_SECRET": "s" * 40, "BANKING_TRANSFER_EXPIRY": "60"}
 """What a customer gives up must not be pending for long: only so many transfers may be."""
+
+DISK_FAULTS = {
+    "full": "times of a full disk",
+    "read-only": "times of a read-only disk",
+    "broken": "times when fsync fails",
+}
+"""By the names that `disk.c` has for them."""
 
 
 class Run:
@@ -39,11 +47,11 @@ class Run:
     def __init__(self, folder: Path, settings: dict[str, str], servers: int, workers: int) -> None:
         self.folder, self.journal = folder, Journal(folder)
         self.settings = {**settings, **SETTINGS, "BANKING_WORKERS": f"{workers}"}
-        self.kinds: list[Callable[[], None]] = [self.kill_server]
+        self.kinds: list[Callable[[], None]] = [self.kill_server] * 2
         if workers > 1:
-            self.kinds.append(self.kill_worker)
+            self.kinds += [self.kill_worker] * 2
         self.database("create")
-        self.wrong: Counter[str] = Counter()
+        self.found: Counter[str] = Counter()
         self.servers: list[HttpServer] = []
         self.count = servers
 
@@ -59,11 +67,8 @@ class Run:
         done = command.run("database", *words, **{**self.settings, **settings})
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
-    def to_the_end(self, seconds: float) -> set[tuple[str, str]]:
-        """Let customers pay under faults for so long, and look at the books.
-
-        Returns what is posted: memos and transfers.
-        """
+    def to_the_end(self, seconds: float) -> Counter[str]:
+        """Let customers pay under faults for so long, look at the books, and return what is so."""
         try:
             with closing(self.connect()) as ledger:
                 before = {row[0]: row[1] for row in ledger.execute(ACCOUNTS).fetchall()}
@@ -80,11 +85,9 @@ class Run:
                 for each in paying:
                     each.result()
             checked = command.run("database", "check", **self.settings)
-            self.wrong["faults that `database check` names"] += checked.returncode
+            self.found["refused by `database check`"] += checked.returncode
             with closing(self.connect()) as ledger:
-                wrong, posted = look(ledger, self.journal)
-            self.wrong += wrong
-            return posted
+                return self.found + wrong_in(ledger, self.journal) + told(ledger, self.journal)
         finally:
             self.end()
 
@@ -107,11 +110,11 @@ class Run:
         return self.stack.enter_context(http_server(self.folder, **self.settings))
 
     def kill_server(self) -> None:
-        self.journal.write("fault", "servers killed")
+        self.journal.write("servers killed")
         self.kill(random.choice(self.servers))
 
     def kill_worker(self) -> None:
-        self.journal.write("fault", "workers killed alone")
+        self.journal.write("a worker killed alone")
         find = ["pgrep", "-f", "spawn_main", "-P", f"{self.servers[0].process.pid}"]
         workers = subprocess.run(find, capture_output=True, text=True, check=True).stdout.split()
         os.kill(int(random.choice(workers)), signal.SIGKILL)
@@ -129,20 +132,15 @@ class OnSqlite(Run):
 
     def __init__(self, folder: Path, servers: int = 1, workers: int = 1) -> None:
         self.path, self.disk = folder / "bank.db", folder / "disk.so"
-        settings = {"BANKING_DATABASE": str(self.path), "FAULTY_DATABASE": str(self.path)}
-        can_fail = sys.platform == "linux" and shutil.which("cc") is not None
-        if can_fail:
-            source = str(Path(__file__).with_name("disk.c"))
-            subprocess.run(
-                ["cc", "-shared", "-fPIC", "-O2", "-o", str(self.disk), source], check=True
-            )
-            settings["LD_PRELOAD"] = str(self.disk)
+        settings = {"BANKING_DATABASE": str(self.path)}
+        kinds = [self.back_up]
+        if sys.platform == "linux" and shutil.which("cc"):
+            build = ["cc", "-shared", "-fPIC", "-O2", "-o", str(self.disk), str(DISK)]
+            subprocess.run(build, check=True)
+            settings |= {"LD_PRELOAD": str(self.disk), "FAULTY_DATABASE": str(self.path)}
+            kinds += [self.cut_power, self.break_disk] * 3
         super().__init__(folder, settings, servers, workers)
-        self.kinds.append(self.back_up)
-        if can_fail:
-            self.kinds += [self.cut_power, self.break_disk] * 3
-        else:
-            self.journal.write("fault", "left out without a C compiler on Linux: power, disk")
+        self.kinds += kinds
 
     def connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path)
@@ -154,14 +152,14 @@ class OnSqlite(Run):
         writes = [CDLL(str(self.disk)).take_back(os.fsencode(file)) for file in files]
         assert min(writes) >= 0, "what was not synced cannot be taken back"
         beside(self.path, "-shm").unlink(missing_ok=True)  # It was in memory only.
-        self.journal.write("fault", "power cuts", f"{sum(writes)} writes were not synced")
+        self.journal.write("power cuts", f"{sum(writes)} writes were not synced")
 
     def break_disk(self) -> None:
         """Let the disk be full, read-only or broken for a while; perhaps more happens meanwhile."""
-        fault = random.choice(("disk-full", "disk-read-only", "fsync-fails"))
+        fault, said = random.choice(list(DISK_FAULTS.items()))
         switch = beside(self.path, f".{fault}")
         switch.touch()
-        self.journal.write("fault", fault.replace("-", " "))
+        self.journal.write(said)
         time.sleep(random.uniform(0.2, 2))
         if random.random() < 0.5:
             random.choice((self.kill_server, self.cut_power))()
@@ -169,7 +167,7 @@ class OnSqlite(Run):
 
     def lie(self) -> None:
         """From now on let nothing be synced, though the disk says so; only cut the power."""
-        beside(self.path, ".fsync-lies").touch()
+        beside(self.path, ".lying").touch()
         self.kinds = [self.cut_power]
 
     def back_up(self) -> None:
@@ -180,8 +178,8 @@ class OnSqlite(Run):
         self.database("restore", str(copy), "--yes", BANKING_DATABASE=str(restored))
         self.database("check", BANKING_DATABASE=str(restored))
         with closing(sqlite3.connect(restored)) as ledger:
-            self.wrong += look(ledger, self.journal, upto=acknowledged)[0]
-        self.journal.write("fault", "backups under load, restored")
+            self.found += wrong_in(ledger, self.journal, upto=acknowledged)
+        self.journal.write("backups under load, restored")
 
 
 class OnPostgresql(Run):
@@ -192,14 +190,14 @@ class OnPostgresql(Run):
         self.server.start()
         self.url = in_full(self.server.create("bank"))
         super().__init__(folder, {"BANKING_DATABASE": self.url}, servers, workers=1)
-        self.kinds.append(self.kill_postgresql)
+        self.kinds += [self.kill_postgresql] * 2
 
     def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.url, autocommit=True)
 
     def kill_postgresql(self) -> None:
         """Kill PostgreSQL, and start it as soon as it can be."""
-        self.journal.write("fault", "PostgreSQL killed and started")
+        self.journal.write("PostgreSQL killed and started")
         os.kill(self.server.pid(), random.choice((signal.SIGKILL, signal.SIGQUIT)))
         end = time.monotonic() + command.PATIENCE
         while True:  # Its processes end one after the other.
