@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..kit import postgres
-from .runs import OnPostgresql, OnSqlite, Run
+from .runs import DISK_FAULTS, OnPostgresql, OnSqlite, Run
 
 ARRANGEMENTS: dict[str, Callable[[Path], Run]] = {
     "one server on SQLite": OnSqlite,
@@ -38,9 +38,7 @@ ROWS = (
     "a worker killed alone",
     "PostgreSQL killed and started",
     "power cuts",
-    "times of a full disk",
-    "times of a read-only disk",
-    "times when fsync fails",
+    *DISK_FAULTS,
     "backups under load, restored",
     "clients gone in a confirm",
     "calls answered",

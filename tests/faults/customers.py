@@ -6,13 +6,14 @@ import re
 import time
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
-from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kit.command import PATIENCE
-from ..kit.servers import HttpServer, request_of, tool_call
+from ..kit.servers import request_of, tool_call
 from ..kit.words import BALANCE, CONFIRM, PREPARE
-from .books import Journal
+
+if TYPE_CHECKING:
+    from .runs import Run
 
 GIVES_UP, GOES_AWAY = 0.3, 0.03
 """How probably a customer does not repeat a confirmation; goes away in the middle of one."""
@@ -25,27 +26,23 @@ CODE = re.compile(r"code for transfer (\w+) is (\d{6})\.")
 class Customer:
     """Pays from one account to another, one minor unit a wish, at whichever of the servers."""
 
-    def __init__(
-        self, number: int, servers: list[HttpServer], journal: Journal, before: dict[str, int]
-    ) -> None:
-        self.number, self.servers, self.journal = number, servers, journal
+    def __init__(self, number: int, run: "Run") -> None:
+        self.number, self.run, self.journal, self.over = number, run, run.journal, run.over
         self.source, self.target = f"acc_savings_00{number}", f"acc_checking_00{number}"
-        self.before = before[self.target]
         self.asked, self.acknowledged = set[str](), set[str]()
-        self.wishes, self.over = itertools.count(), Event()
+        self.wishes = itertools.count()
 
     def call(self, tool: str, arguments: dict[str, Any], *, waits: bool = True) -> str:
         """Return the answer; it is empty if none came, so that the effect is not known."""
-        end = time.monotonic() + PATIENCE
         while True:
-            server = random.choice(self.servers)
+            server = random.choice(self.run.servers)
             connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
             try:
                 connection.connect()
                 break
             except OSError:  # Nothing was sent.
-                if time.monotonic() > end:
-                    raise
+                if self.over.is_set():
+                    return ""
                 time.sleep(0.05)
         token = server.token(f"CUST00{self.number}")
         with closing(connection), suppress(OSError, HTTPException):
@@ -90,12 +87,12 @@ class Customer:
 
     def watch(self) -> None:
         """Read the balance: never less than it was or than is acknowledged, or more than asked."""
-        seen = self.before
+        seen = before = self.run.before[self.target]
         while not self.over.is_set():
-            least = max(seen, self.before + len(self.acknowledged))
+            least = max(seen, before + len(self.acknowledged))
             answer = self.call(BALANCE, {"accountId": self.target})
             if found := BALANCE_SAID.search(answer):
-                seen, most = round(100 * float(found[1])), self.before + len(self.asked)
+                seen, most = round(100 * float(found[1])), before + len(self.asked)
                 kind = "reads checked" if least <= seen <= most else "wrong reads"
                 self.journal.write(kind, self.target, seen, least, most)
             time.sleep(0.02)

@@ -3,10 +3,10 @@
  * LD_PRELOAD puts this before libc (Linux, 64 bits). FAULTY_DATABASE names the database; its log,
  * `-wal`, is watched as well. An empty file `DATABASE.NAME` switches a fault on:
  *
- *   full       a write that makes a file longer fails with ENOSPC
- *   read-only  every write fails with EROFS, as after a remount
- *   broken     a sync fails with EIO
- *   lying      a sync does nothing, and reports success
+ *   disk full       a write that makes a file longer fails with ENOSPC
+ *   disk read-only  every write fails with EROFS, as after a remount
+ *   fsync fails     a sync fails with EIO
+ *   fsync lies      a sync does nothing, and reports success
  *
  * Before each write, `FILE.undo` gets a record: three numbers (the offset, the size of the file, how
  * many bytes are overwritten) and those bytes. A sync empties it, whichever process made the writes.
@@ -85,9 +85,9 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off64_t at)
     char undo[PATH_MAX];
     struct stat file;
     if (is_watched(fd, undo)) {
-        if (is_on("read-only"))
+        if (is_on("disk read-only"))
             return fails(EROFS);
-        if (is_on("full") && fstat(fd, &file) == 0 && at + (off64_t)length > file.st_size)
+        if (is_on("disk full") && fstat(fd, &file) == 0 && at + (off64_t)length > file.st_size)
             return fails(ENOSPC);
         if (record(fd, undo, at, length))
             return fails(EIO);
@@ -100,7 +100,7 @@ int ftruncate64(int fd, off64_t size)
     char undo[PATH_MAX];
     struct stat file;
     if (is_watched(fd, undo) && fstat(fd, &file) == 0) {
-        if (is_on("read-only"))
+        if (is_on("disk read-only"))
             return fails(EROFS);
         off64_t first = size < file.st_size ? size : file.st_size;
         if (record(fd, undo, first, llabs(size - file.st_size)))
@@ -113,9 +113,9 @@ static int sync_by(long call, int fd)
 {
     char undo[PATH_MAX];
     int watched = is_watched(fd, undo);
-    if (watched && is_on("broken"))
+    if (watched && is_on("fsync fails"))
         return fails(EIO);
-    if (watched && is_on("lying"))
+    if (watched && is_on("fsync lies"))
         return 0;
     if (watched)
         usleep(SYNC_MICROSECONDS);

@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from ctypes import CDLL
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx2
@@ -33,12 +34,8 @@ DISK = Path(__file__).with_name("disk.c")
 SETTINGS = {"BANKING_SECRET": "s" * 40, "BANKING_TRANSFER_EXPIRY": "60"}
 """What a customer gives up must not be pending for long: only so many transfers may be."""
 
-DISK_FAULTS = {
-    "full": "times of a full disk",
-    "read-only": "times of a read-only disk",
-    "broken": "times when fsync fails",
-}
-"""By the names that `disk.c` has for them."""
+DISK_FAULTS = ("disk full", "disk read-only", "fsync fails")
+"""As `disk.c` names them."""
 
 
 class Run:
@@ -53,7 +50,7 @@ class Run:
         self.database("create")
         self.found: Counter[str] = Counter()
         self.servers: list[HttpServer] = []
-        self.count = servers
+        self.count, self.over = servers, Event()
 
     def connect(self) -> Any:
         """Connect to the database, not through the bank."""
@@ -71,18 +68,18 @@ class Run:
         """Let customers pay under faults for so long, look at the books, and return what is so."""
         try:
             with closing(self.connect()) as ledger:
-                before = {row[0]: row[1] for row in ledger.execute(ACCOUNTS).fetchall()}
-            customers = [Customer(n, self.servers, self.journal, before) for n in (1, 2, 3)]
-            with ExitStack() as self.stack, ThreadPoolExecutor() as threads:
+                self.before = {row[0]: row[1] for row in ledger.execute(ACCOUNTS).fetchall()}
+            with ExitStack() as self.stack, ThreadPoolExecutor(9) as threads:
                 self.servers += [self.serve() for _ in range(self.count)]
-                tasks = [task for who in customers for task in (who.pay, who.pay, who.watch)]
-                paying = [threads.submit(task) for task in tasks]
+                running = []
+                for number in (1, 2, 3):
+                    who = Customer(number, self)
+                    running += [threads.submit(do) for do in (who.pay, who.pay, who.watch)]
                 try:
                     self.under_faults(time.monotonic() + seconds)
                 finally:
-                    for customer in customers:
-                        customer.over.set()
-                for each in paying:
+                    self.over.set()
+                for each in running:
                     each.result()
             checked = command.run("database", "check", **self.settings)
             self.found["refused by `database check`"] += checked.returncode
@@ -107,7 +104,7 @@ class Run:
             assert httpx2.get(f"http://127.0.0.1:{server.port}/health").is_success, server.log
 
     def serve(self) -> HttpServer:
-        return self.stack.enter_context(http_server(self.folder, **self.settings))
+        return self.stack.enter_context(http_server(self.folder, grouped=True, **self.settings))
 
     def kill_server(self) -> None:
         self.journal.write("servers killed")
@@ -120,11 +117,15 @@ class Run:
         os.kill(int(random.choice(workers)), signal.SIGKILL)
 
     def kill(self, *servers: HttpServer) -> None:
-        """Kill all processes of these servers."""
+        """Kill all processes of these servers, and wait until none is left."""
         for server in servers:
             os.killpg(server.process.pid, signal.SIGKILL)
         for server in servers:
             server.process.wait()
+            with suppress(ProcessLookupError):
+                while True:
+                    os.killpg(server.process.pid, 0)
+                    time.sleep(0.01)
 
 
 class OnSqlite(Run):
@@ -156,10 +157,10 @@ class OnSqlite(Run):
 
     def break_disk(self) -> None:
         """Let the disk be full, read-only or broken for a while; perhaps more happens meanwhile."""
-        fault, said = random.choice(list(DISK_FAULTS.items()))
+        fault = random.choice(DISK_FAULTS)
         switch = beside(self.path, f".{fault}")
         switch.touch()
-        self.journal.write(said)
+        self.journal.write(fault)
         time.sleep(random.uniform(0.2, 2))
         if random.random() < 0.5:
             random.choice((self.kill_server, self.cut_power))()
@@ -167,7 +168,7 @@ class OnSqlite(Run):
 
     def lie(self) -> None:
         """From now on let nothing be synced, though the disk says so; only cut the power."""
-        beside(self.path, ".lying").touch()
+        beside(self.path, ".fsync lies").touch()
         self.kinds = [self.cut_power]
 
     def back_up(self) -> None:
@@ -199,16 +200,13 @@ class OnPostgresql(Run):
         """Kill PostgreSQL, and start it as soon as it can be."""
         self.journal.write("PostgreSQL killed and started")
         os.kill(self.server.pid(), random.choice((signal.SIGKILL, signal.SIGQUIT)))
-        end = time.monotonic() + command.PATIENCE
-        while True:  # Its processes end one after the other.
+        for _ in range(100):  # Its processes end one after the other.
             time.sleep(0.5)
-            try:
+            with suppress(subprocess.SubprocessError, psycopg.Error, AssertionError):
                 self.server.start()
                 self.connect().close()
-            except (subprocess.SubprocessError, psycopg.Error, AssertionError):
-                assert time.monotonic() < end, "PostgreSQL does not start"
-            else:
                 return
+        raise AssertionError("PostgreSQL does not start")
 
     def end(self) -> None:
         self.server.stop()

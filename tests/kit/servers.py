@@ -68,7 +68,9 @@ class HttpServer:
 
 
 @contextmanager
-def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[HttpServer]:
+def http_server(
+    folder: Path, *arguments: str, grouped: bool = False, **variables: str
+) -> Iterator[HttpServer]:
     """Run `serve --http` on a free port until the end of the block."""
     port = free_port()
     chosen = {"BANKING_DATABASE": str(folder / "bank.db"), **variables}
@@ -77,15 +79,23 @@ def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[Htt
     database = chosen["BANKING_DATABASE"]
     settings = Settings(database=database, secret=secret, port=port, resource_url=None)
     serve = command("serve", "--http", "--port", str(port), *arguments)
-    with serving_process(serve, port, log, **chosen) as process:
+    with serving_process(serve, port, log, grouped=grouped, **chosen) as process:
         yield HttpServer(settings, port, log, process)
 
 
 @contextmanager
 def serving_process(
-    command: Sequence[str], port: int, log: Path | None = None, **variables: str
+    command: Sequence[str],
+    port: int,
+    log: Path | None = None,
+    *,
+    grouped: bool = False,
+    **variables: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block."""
+    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block.
+
+    If it is `grouped`, it and its processes are a group of their own, which can be killed.
+    """
     with open(log or os.devnull, "wb") as out:
         process = subprocess.Popen(
             command,
@@ -93,7 +103,7 @@ def serving_process(
             stdout=out,
             stderr=out,
             env=environment(**variables),
-            start_new_session=True,  # So that all its processes can be killed at once.
+            start_new_session=grouped,
         )
     try:
         wait_until_up(f"http://127.0.0.1:{port}/mcp", process)
