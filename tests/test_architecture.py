@@ -19,7 +19,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining": (ROOT / "specs" / "implementations" / "python", 5_664),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_261),
     "banking_server": (ROOT, 16_544),
-    "tests": (ROOT, 27_213),
+    "tests": (ROOT, 27_687),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 

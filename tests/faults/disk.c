@@ -137,15 +137,19 @@ static int take_back_from(int records, off64_t place, int fd)
     if (pread64(records, &head, sizeof head, place) != sizeof head)
         return 0;
     place += sizeof head;
-    int later = take_back_from(records, place + head.overwritten, fd);
     char *old = malloc(head.overwritten + 1);
-    if (later < 0 || old == NULL
-        || pread64(records, old, head.overwritten, place) != head.overwritten
-        || syscall(SYS_pwrite64, fd, old, head.overwritten, head.at) != head.overwritten
-        || syscall(SYS_ftruncate, fd, head.size))
-        later = -2;
+    int done = -1;
+    if (old && pread64(records, old, head.overwritten, place) != head.overwritten)
+        done = 0; /* A kill cut the record off, so the write was not made. */
+    else if (old) {
+        int later = take_back_from(records, place + head.overwritten, fd);
+        if (later >= 0
+            && syscall(SYS_pwrite64, fd, old, head.overwritten, head.at) == head.overwritten
+            && syscall(SYS_ftruncate, fd, head.size) == 0)
+            done = later + 1;
+    }
     free(old);
-    return later + 1;
+    return done;
 }
 
 /* Undo what was written to a file, and not synced; return how many writes, or -1. */
@@ -158,7 +162,7 @@ int take_back(const char *path)
         return 0;
     int fd = open(path, O_RDWR | O_CLOEXEC);
     int writes = take_back_from(records, 0, fd);
-    if (syscall(SYS_ftruncate, records, 0))
+    if (writes >= 0 && syscall(SYS_ftruncate, records, 0))
         writes = -1;
     close(fd);
     close(records);

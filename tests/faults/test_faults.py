@@ -6,6 +6,7 @@ import pytest
 
 from ..kit import postgres
 from .__main__ import ARRANGEMENTS, WRONG, main
+from .runs import NO_DISK
 
 
 def columns(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
@@ -28,7 +29,7 @@ def test_nothing_is_lost_or_doubled(capsys: pytest.CaptureFixture[str], tmp_path
     assert is_well(column)
 
 
-@pytest.mark.ci
+@pytest.mark.needs_program(NO_DISK)
 def test_a_loss_is_seen(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main("--minutes=0.1", "--control", f"--folder={tmp_path}") == 1
     (column,) = columns(capsys).values()
@@ -46,6 +47,7 @@ def test_what_broke_off_is_no_result(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 @pytest.mark.nightly
+@pytest.mark.needs_program(NO_DISK)
 @pytest.mark.needs_program(postgres.MISSING)
 def test_no_arrangement_loses_or_doubles(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
