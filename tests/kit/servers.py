@@ -86,7 +86,9 @@ def bank_server(database: Path, **variables: str) -> Iterator[BankServer]:
 
 
 @contextmanager
-def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[HttpServer]:
+def http_server(
+    folder: Path, *arguments: str, grouped: bool = False, **variables: str
+) -> Iterator[HttpServer]:
     """Run `serve --http` on a free port until the end of the block."""
     port = free_port()
     chosen = {"BANKING_DATABASE": str(folder / "bank.db"), **variables}
@@ -95,15 +97,23 @@ def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[Htt
     database = chosen["BANKING_DATABASE"]
     settings = Settings(database=database, secret=secret, port=port, resource_url=None)
     serve = command("serve", "--http", "--port", str(port), *arguments)
-    with serving_process(serve, port, log, **chosen) as process:
+    with serving_process(serve, port, log, grouped=grouped, **chosen) as process:
         yield HttpServer(settings, port, log, process)
 
 
 @contextmanager
 def serving_process(
-    command: Sequence[str], port: int, log: Path | None = None, **variables: str
+    command: Sequence[str],
+    port: int,
+    log: Path | None = None,
+    *,
+    grouped: bool = False,
+    **variables: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block."""
+    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block.
+
+    If it is `grouped`, it and its processes are a group of their own, which can be killed.
+    """
     with open(log or os.devnull, "wb") as out:
         process = subprocess.Popen(
             command,
@@ -112,6 +122,7 @@ def serving_process(
             stderr=out,
             env=environment(**variables),
             preexec_fn=end_with_the_tests,
+            start_new_session=grouped,
         )
     try:
         wait_until_up(f"http://127.0.0.1:{port}/mcp", process)
