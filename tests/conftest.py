@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import re
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -43,9 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Run more tests at once than there are cores: most wait for a process that starts."""
+    """Run more tests at once than there are cores where many wait for a process that starts."""
     cores = os.cpu_count() or 1
-    return cores if config.option.markexpr == "quick" else cores + (cores + 1) // 2
+    return cores + (cores + 1) // 2 if config.option.ci else cores
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -88,6 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_on(engine): the test is about this kind of database")
     config.addinivalue_line("markers", "on_each: what it shows depends on the kind of database")
     if not hasattr(config, "workerinput"):
+        # Whoever stops the run in another way than by Ctrl-C leaves no database server either.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         postgres.start_of_run()
         # Whoever starts a Python process: it begins as `kit/start` says.
         path = (command.START, os.environ.get("PYTHONPATH"))

@@ -1,15 +1,11 @@
 """Every command that a page shows is run as it stands there, or the page says what it needs."""
 
-import io
-import logging
 import os
 import re
 import shlex
 import shutil
-import signal
 import sys
-from collections.abc import Callable
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,13 +13,17 @@ from unittest import mock
 import pytest
 import typer
 
-from banking_server import cli
-from tool_chaining.proxy import cli as proxy
-from tool_chaining_conformance import cli as suite
+from banking_server.cli import app as bank
+from tool_chaining.proxy.cli import app as proxy
+from tool_chaining_conformance.cli import app as suite
 
-from .kit.command import environment
+from .conformance.support import suite as run_suite
+from .kit.command import Cli, environment
 from .kit.pages import PAGES, ROOT, Block
 from .kit.servers import free_port
+from .server.conftest import cli, database
+
+__all__ = ["cli", "database"]
 
 NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b")
 """The comment above a block that no test can run."""
@@ -44,7 +44,14 @@ SHOWN = {
     if (shown := [one for one in page.blocks if one.language == "sh"])
 }
 
+CALL = (
+    "banking-server call prepare_money_transfer "
+    """--arguments '{"fromAccountId": "acc_checking_001", "amount": 250}'"""
+)
+
 ELSEWHERE = {
+    CALL: "tests/cli/test_client.py",
+    "banking-server handoffs": "tests/cli/test_client.py",
     "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
         "tests/proxy/test_hosts.py"
     ),
@@ -64,9 +71,6 @@ ELSEWHERE = {
         "pytest -p tool_chaining_conformance.pytest_plugin "
         '--chaining-server "python orders.py" --chaining-scenario orders.yaml'
     ): "tests/conformance/test_pytest_plugin.py",
-    "tool-chaining-conformance client -- node client_under_test.js": (
-        "tests/conformance/test_typescript_implementation.py"
-    ),
     "tool-chaining-conformance client --one-process -- python client_under_test.py": (
         "tests/conformance/test_programs.py"
     ),
@@ -79,11 +83,6 @@ SLOW = {
 }
 """What starts the same server as `call cancel_order` does, once more; run with --ci."""
 
-PROGRAMS: dict[str, Callable[[], Any]] = {
-    "banking-server": cli.main,
-    "tool-chaining-conformance": suite.main,
-}
-
 LESS = {
     "server": ("--spec-version", "2026-07-28"),
     "client": ("--spec-version", "2026-07-28", "--scenario", "follow/exact-arguments"),
@@ -94,8 +93,8 @@ LESS = {
 class Shell:
     """A folder with the examples, which the pages tell a reader to save there."""
 
-    def __init__(self, folder: Path, page: str, *, slow_ones: bool) -> None:
-        self.folder, self.page, self._slow_ones = folder, page, slow_ones
+    def __init__(self, folder: Path, page: str, cli: Cli, *, slow_ones: bool) -> None:
+        self.folder, self.page, self.cli, self._slow_ones = folder, page, cli, slow_ones
         scripts = str(Path(sys.executable).parent)
         self.environment = environment(
             BANKING_DATABASE=str(folder / "bank.db"),
@@ -121,31 +120,13 @@ class Shell:
 
     def _run(self, program: str, *words: str) -> None:
         """Run a program in this process, for speed."""
-        if program not in PROGRAMS:
-            pytest.fail(f"{self.page}: no test runs {program}; say above the block what it needs")
-        arguments = list(words)
         if program == "tool-chaining-conformance":
-            arguments[1:1] = LESS.get(words[0], ())
-        out, err = io.StringIO(), io.StringIO()
-        handler = signal.getsignal(signal.SIGTERM)
-        code: str | int | None = 0
-        with (
-            chdir(self.folder),
-            mock.patch.object(sys, "argv", [program, *arguments]),
-            mock.patch.dict(os.environ, self.environment, clear=True),
-            mock.patch.object(logging.getLogger(), "handlers", []),
-            mock.patch.object(logging.getLogger("mcp"), "propagate", True),
-            redirect_stdout(out),
-            redirect_stderr(err),
-        ):
-            try:
-                PROGRAMS[program]()
-            except SystemExit as ended:
-                code = ended.code or 0
-            finally:
-                signal.signal(signal.SIGTERM, handler)
-        said = out.getvalue() + err.getvalue()
-        assert code == 0, f"{self.page}: {program} {shlex.join(words)}\n{said}"
+            words = (words[0], *LESS.get(words[0], ()), *words[1:])
+        elif program != "banking-server":
+            pytest.fail(f"{self.page}: no test runs {program}; say above the block what it needs")
+        with chdir(self.folder), mock.patch.dict(os.environ, self.environment, clear=True):
+            ended = self.cli(*words) if program == "banking-server" else run_suite(*words)
+        assert ended.code == 0, f"{self.page}: {program} {shlex.join(words)}\n{ended}"
 
 
 _run_already: set[str] = set()
@@ -153,13 +134,13 @@ _run_already: set[str] = set()
 
 @pytest.mark.parametrize("page", SHOWN)
 def test_the_commands_of_a_page_can_be_run_one_after_another(
-    page: str, tmp_path: Path, request: pytest.FixtureRequest
+    page: str, tmp_path: Path, cli: Cli, request: pytest.FixtureRequest
 ) -> None:
     to_run = [one for one in SHOWN[page] if not NEEDS.match(one.comment)]
     # The same commands on another page do the same.
     to_run = [one for one in to_run if not _run_already.issuperset(commands(one))]
     slow_ones = request.config.getoption("ci")
-    reader = Shell(tmp_path, page, slow_ones=slow_ones)
+    reader = Shell(tmp_path, page, cli, slow_ones=slow_ones)
     for one in to_run:
         for command in commands(one):
             reader.run(command)
@@ -173,9 +154,9 @@ def test_what_is_run_elsewhere_is_shown_and_the_test_is_there() -> None:
 
 
 TREE: dict[str, Any] = {
-    "banking-server": typer.main.get_command(cli.app),
-    "tool-chaining-conformance": typer.main.get_command(suite.app),
-    "tool-chaining-proxy": typer.main.get_command(proxy.app),
+    "banking-server": typer.main.get_command(bank),
+    "tool-chaining-conformance": typer.main.get_command(suite),
+    "tool-chaining-proxy": typer.main.get_command(proxy),
 }
 
 

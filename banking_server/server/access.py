@@ -5,9 +5,11 @@ It reads only the headers. A request of 2026-07-28 names its method and tool the
 there the tool itself checks the scope (`tools/scopes.py`).
 """
 
+import asyncio
 import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -32,7 +34,7 @@ from banking_server.server.sdk import (
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
-from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
+from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
 from banking_server.tools.limits import MOST_OPEN
 from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
 
@@ -41,6 +43,9 @@ MOST_REQUESTS: Final = 2 * MOST_OPEN
 
 It is twice `MOST_OPEN`: calls that wait for the customer must leave room for the answers.
 """
+
+REQUEST_SECONDS: Final = QUESTION_SECONDS + 30
+"""Seconds that a request may run, with its body and all questions to the customer."""
 
 _RETRY_SECONDS: Final = 1
 _METHODS: Final = ("POST", "DELETE")
@@ -107,7 +112,9 @@ class AccessControl:
             return
         self._running[customer] += 1
         try:
-            await self._manager.handle_request(scope, receive, send)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    await self._manager.handle_request(scope, receive, send)
         finally:
             self._running[customer] -= 1
             if not self._running[customer]:

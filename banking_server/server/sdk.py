@@ -15,6 +15,7 @@ imports such parts here and nowhere else. `tests/test_sdk_seam.py` asserts that.
   the same URL.
 """
 
+from collections import Counter
 from typing import Any, Final
 
 from mcp.server import MCPServer
@@ -40,7 +41,11 @@ __all__ = [
 ]
 
 MOST_SESSIONS: Final = 32
-"""Sessions of one customer in one process; one more session ends the customer's oldest one."""
+"""Sessions of one customer in one process; one more session ends the customer's oldest one.
+
+If all sessions are taken, a new one ends the oldest one of the customer who has the most. So no
+customer keeps others out with sessions that are left behind.
+"""
 
 
 class SessionManager(StreamableHTTPSessionManager):
@@ -62,10 +67,18 @@ class SessionManager(StreamableHTTPSessionManager):
         return state
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
-        theirs = [session for session, owner in self._session_owners.items() if owner == requestor]
-        if len(theirs) >= MOST_SESSIONS and self._task_group is not None:
-            oldest = self._server_instances.pop(theirs[0])
-            self._task_group.start_soon(self._discard_session, theirs[0], oldest)
+        of_customer = {name: owner["subject"] for name, owner in self._session_owners.items()}
+        counted = Counter(of_customer.values())
+        crowded = None
+        if counted[requestor["subject"]] >= MOST_SESSIONS:
+            crowded = requestor["subject"]
+        elif self.max_sessions is not None and len(of_customer) >= self.max_sessions:
+            crowded = counted.most_common(1)[0][0]
+        if crowded is not None and self._task_group is not None:
+            oldest = next(name for name, customer in of_customer.items() if customer == crowded)
+            del self._session_owners[oldest]
+            session = self._server_instances.pop(oldest)
+            self._task_group.start_soon(self._discard_session, oldest, session)
         admitted = super()._admit_session(requestor)
         if admitted is not None:
             admitted.is_json_response_enabled = False

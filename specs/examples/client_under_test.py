@@ -2,7 +2,8 @@
 
     tool-chaining-conformance client --one-process -- python client_under_test.py
 
-A context holds more: see `specs/conformance/README.md`. What a program does not know it ignores.
+Replace `follow` and `User` by your client. A context has more members: `Your client` in
+`specs/conformance/README.md` names them. What a program does not know it ignores.
 """
 
 import asyncio
@@ -11,31 +12,43 @@ import os
 import sys
 from typing import Any
 
-from mcp import Client
 
-from tool_chaining import CLIENT_EXTENSION, Proposal, call_tool_with_chaining
+async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, Any]:
+    """Make the first call, let the client follow the chain, and return what its host gets.
+
+    Return a result however the chain ends: an exception counts as a crash. Without any result,
+    return {"content": [], "outcome": "failed"}.
+    """
+    from mcp import Client
+
+    from tool_chaining import CLIENT_EXTENSION, call_tool_with_chaining
+
+    mode = "legacy" if revision == "2025-11-25" else "auto"
+    user = User(context)
+    async with Client(url, mode=mode, extensions=[CLIENT_EXTENSION]) as client:
+        for _ in range(context.get("chains", 1)):
+            chain = await call_tool_with_chaining(
+                client, context["tool"], context["arguments"], consent=user
+            )
+    merged = chain.merged().model_dump(by_alias=True, exclude_none=True, mode="json")
+    return {**merged, "outcome": chain.outcome}
 
 
 class User:
     """The user of one run, who is asked before each follow-up call."""
 
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
+    def __init__(self, context: dict[str, Any]) -> None:
+        self.answers = context.get("consentByTool", {})
+        self.otherwise = context["consent"]
 
-    async def allows(self, proposal: Proposal) -> bool:
+    async def allows(self, proposal: Any) -> bool:
         """Answer as the context of the run says."""
-        return self.answer == "grant"
+        answer = self.answers.get(proposal.tool.name, self.otherwise)
+        if isinstance(answer, list):  # One for each question.
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        return answer == "grant"
 
-
-async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, Any]:
-    """Make the first call, follow the chain, and return the one result that a host gets."""
-    mode = "legacy" if revision == "2025-11-25" else "auto"
-    async with Client(url, mode=mode, extensions=[CLIENT_EXTENSION]) as client:
-        chain = await call_tool_with_chaining(
-            client, context["tool"], context["arguments"], consent=User(context["consent"])
-        )
-    merged = chain.merged().model_dump(by_alias=True, exclude_none=True, mode="json")
-    return {**merged, "outcome": chain.outcome}
+    allows_again = allows
 
 
 def run(url: str, revision: str, context: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from ..kit.command import PATIENCE, Cli, Ended, command
 from ..kit.model import Reply, Script, ScriptedModel, Silence, error, native, scripted_model
+from ..kit.servers import bank_server
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, LOCKED, PREPARE
 
@@ -51,8 +52,7 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
     ]
     with scripted_model(script) as model:
         variables = {**settings(model), "INPUTRC": os.devnull, "BANKING_DATABASE": str(database)}
-        terminal = Terminal(command("chat", "--customer", "CUST001"), **variables)
-        try:
+        with Terminal(command("chat", "--customer", "CUST001"), **variables) as terminal:
             terminal.wait_for("Model: scripted, with ")
             terminal.wait_for("you> ")
             terminal.type("Hi")
@@ -90,8 +90,6 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
             terminal.wait_for("you> ")
             terminal.press("\x04")
             assert terminal.finish() == 0
-        finally:
-            terminal.close()
     assert "I'm sorry" in terminal.screen
     assert "I'm sorry" not in model.told
     assert "A customer service agent will call you back." in model.told
@@ -99,15 +97,19 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
     assert "Traceback" not in terminal.screen
 
 
-def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: Piped) -> None:
+def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
+    piped: Piped, full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script: Script = [
         Reply(calls=[("list_accounts", {}), ("request_agent_handoff", {})]),
         "**Nobody** agreed.\n\n1. So.",
         "Et \u00e9.\x1b[2J",
     ]
     commands = "/help\n/tools\n/nothing at all\n/quit\nnever read\n"
-    with scripted_model(script) as model:
-        ended = piped(model, stdin=f"An agent, please.\n\xff?\n{commands}")
+    with scripted_model(script) as model, bank_server(full) as bank:
+        monkeypatch.setenv("MCP_TOKEN", bank.token())
+        stdin = f"An agent, please.\n\xff?\n{commands}"
+        ended = piped(model, "--trust-hints", "--url", bank.url, stdin=stdin)
     assert ended.code == 1, "not every command was carried out"
     assert ended.out == "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\\x1b[2J\n"
     for told in (
@@ -124,12 +126,13 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: P
     assert model.last_message() == "\ufffd?"
 
 
-def test_one_request(piped: Piped) -> None:
+def test_one_request(piped: Piped, elsewhere: str) -> None:
     with scripted_model(["Hi.", error(404)]) as model:
-        ended = piped(model, "--prompt", "-", stdin=" Hello?\nAnd:\nthis. \n")
+        asked = (model, "--url", elsewhere, "--prompt")
+        ended = piped(*asked, "-", stdin=" Hello?\nAnd:\nthis. \n")
         assert (ended.code, ended.out) == (0, "Hi.\n")
         assert model.last_message() == "Hello?\nAnd:\nthis."
-        ended = piped(model, "--prompt", "Hello?", stdin="never read")
+        ended = piped(*asked, "Hello?", stdin="never read")
         assert (ended.code, ended.out) == (1, "")
         assert model.last_message() == "Hello?"
 

@@ -1,9 +1,4 @@
-"""A day at the bank, played again and again, and killed some statements later each time.
-
-Arguments: a filled database, a folder for the copies, and how many statements later each kill is.
-For each run there is a copy of the database as the kill left it, and a file beside it of what had
-been acknowledged.
-"""
+"""A day at the bank, played again and again, and killed some statements later each time."""
 
 import asyncio
 import itertools
@@ -17,6 +12,7 @@ from pathlib import Path
 from banking_server.bank import sqlite
 from banking_server.bank.transfers.settle import settle
 
+from ..kit.command import end_with_the_tests
 from ..kit.words import PAYEE, SAVINGS
 from .support import DAY, NOW, confirm, open_bank, prepared
 
@@ -64,14 +60,21 @@ async def a_day(path: Path) -> None:
         await bank.close()
 
 
-for number in itertools.count(1, int(sys.argv[3])):
-    copy = Path(shutil.copy(sys.argv[1], Path(sys.argv[2]) / f"{number}.db"))
-    child = os.fork()
-    if child == 0:
-        run = die_at(number)
-        asyncio.run(a_day(copy))
-        Path(sys.argv[2], "statements").write_text("\n".join(run))
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
-        sys.exit(os.waitstatus_to_exitcode(status))
+def play(filled: Path, folder: Path, step: int) -> None:
+    """Play the day, each time with the kill `step` statements later, until it is not reached.
+
+    In `folder` there is then for each run a copy of the database as the kill left it, and a file
+    beside it of what had been acknowledged.
+    """
+    end_with_the_tests()
+    for number in itertools.count(1, step):
+        copy = Path(shutil.copy(filled, folder / f"{number}.db"))
+        child = os.fork()
+        if child == 0:
+            run = die_at(number)
+            asyncio.run(a_day(copy))
+            (folder / "statements").write_text("\n".join(run))
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+            sys.exit(os.waitstatus_to_exitcode(status))

@@ -1,26 +1,54 @@
 """Several processes on one file, and processes that are killed in the middle."""
 
-import subprocess
-import sys
+import asyncio
+import multiprocessing
 from datetime import UTC, datetime
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from sqlalchemy.engine import URL
 
-from banking_server.bank.location import Location, in_full
+from banking_server.bank.location import Location
+from banking_server.bank.storage import Bank
 
-from .support import NOW, check_books, open_bank, outcomes, prepared, sql
+from ..kit.command import PATIENCE, end_with_the_tests
+from ..kit.words import EVERYDAY, SAVINGS
+from .crasher import play
+from .support import NOW, check_books, confirm, open_bank, outcomes, prepared, sql
 
 pytestmark = pytest.mark.anyio
 
-ROOT = Path(__file__).parents[2]
+FORK = multiprocessing.get_context("fork")
+"""What is forked need not import anything."""
 
 
-def start(path: Location, name: str, count: int) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "tests.bank.worker", in_full(path), name, str(count)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+async def one_transfer(bank: Bank, name: str, number: int) -> None:
+    now = datetime.now(UTC)
+    source, target = (EVERYDAY, SAVINGS) if number % 2 else (SAVINGS, EVERYDAY)
+    memo = f"{name} {number}"
+    outcome = await prepared(bank, "1.00", source=source, target=target, memo=memo, at=now)
+    transfer_id = outcome.transfer.transfer_id
+    receipts = await asyncio.gather(*(confirm(bank, transfer_id, at=now) for _ in range(2)))
+    assert receipts[0] == receipts[1]
+    assert receipts[0].transfer.status == "posted"
+
+
+async def work(path: Location, name: str, count: int, test: Connection) -> None:
+    """Make transfers, and in the middle confirm the one that all processes confirm."""
+    bank = await open_bank(path, now=datetime.now(UTC))
+    test.send("ready")
+    shared = await asyncio.to_thread(test.recv)
+    for number in range(count):
+        await one_transfer(bank, name, number)
+        if number == count // 2:
+            test.send(repr(await confirm(bank, shared, at=datetime.now(UTC))))
+    await bank.close()
+
+
+def run(path: Location, name: str, count: int, test: Connection) -> None:
+    end_with_the_tests()
+    asyncio.run(work(path, name, count, test))
 
 
 @pytest.fixture
@@ -33,11 +61,19 @@ def unmade(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Locat
 
 
 @pytest.mark.on_each
-async def test_processes_make_and_share_one_database(unmade: Location, template: Path) -> None:
-    workers = [start(unmade, f"w{n}", 10) for n in range(3)]
+async def test_processes_make_and_share_one_database(
+    unmade: Location, template: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ends = [FORK.Pipe() for _ in range(3)]
+    workers = [
+        FORK.Process(target=run, args=(unmade, f"w{n}", 10, theirs), daemon=True)
+        for n, (_, theirs) in enumerate(ends)
+    ]
     for worker in workers:
-        assert worker.stdout is not None
-        assert worker.stdout.readline().startswith("ready")
+        worker.start()
+    for test, _ in ends:
+        assert test.poll(PATIENCE)
+        assert test.recv() == "ready"
     for table in ("customer", "account", "posting", "entry"):
         count = f"SELECT count(*) FROM {table}"
         assert sql(unmade, count) == sql(template, count)
@@ -45,38 +81,32 @@ async def test_processes_make_and_share_one_database(unmade: Location, template:
     bank = await open_bank(unmade)
     shared = (await prepared(bank, "7.00", at=now)).transfer.transfer_id
     await bank.close()
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write(f"go {shared}\n")
-        worker.stdin.flush()
-    said: list[str] = []
-    for worker in workers:
-        out, errors = worker.communicate(timeout=60)
-        assert (worker.returncode, errors) == (0, "")
-        said += out.splitlines()
-    assert sum(line.startswith("posted") for line in said) == 30
+    for test, _ in ends:
+        test.send(shared)
     # One receipt for all, whoever's confirmation it was that posted.
-    assert len({line for line in said if line.startswith("receipt Posted(")}) == 1
-    assert sum(line.startswith("receipt") for line in said) == 3
+    receipts = [test.recv() for test, _ in ends if test.poll(PATIENCE)]
+    assert (len(receipts), len(set(receipts))) == (3, 1)
+    assert receipts[0].startswith("Posted(")
+    for worker in workers:
+        worker.join(PATIENCE)
+        assert worker.exitcode == 0
+    assert capfd.readouterr().err == ""
     assert sql(unmade, "SELECT status, count(*) FROM transfer GROUP BY 1") == [("posted", 31)]
     # Every call has its event: a prepare, two confirms; the shared one, and that of each worker.
     assert sql(unmade, "SELECT count(*) FROM audit_event") == [(30 * 3 + 4,)]
     check_books(unmade, now)
 
 
-def test_killed_at_one_statement_after_another(path: Path, tmp_path: Path, nightly: bool) -> None:
+def test_killed_at_one_statement_after_another(
+    path: Path, tmp_path: Path, nightly: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
     step = 1 if nightly else 6
     folder = tmp_path / "killed"
     folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.bank.crasher", path, folder, str(step)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    crashing = FORK.Process(target=play, args=(path, folder, step), daemon=True)
+    crashing.start()
+    crashing.join(2 * PATIENCE)
+    assert (crashing.exitcode, capfd.readouterr().err) == (0, "")
     runs = sorted(folder.glob("*.db"), key=lambda file: int(file.stem))
     assert len(runs) > 40 / step
     rank = {"pending": 0, "scheduled": 1, "posted": 2}

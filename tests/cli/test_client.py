@@ -8,8 +8,10 @@ import pytest
 from banking_server.cli.client import started_by
 from banking_server.host.narrator import NOBODY_ASKED
 
-from ..kit.command import ANY_SERVER, Cli, command
-from ..kit.cutting import cutting_server
+from ..kit import hostile
+from ..kit.any_server import any_server
+from ..kit.command import Cli, command
+from ..kit.cutting import TITLE, cutting_server
 from ..kit.hostile import hostile_server
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
@@ -37,6 +39,8 @@ def test_this_server_by_default(cli: Cli) -> None:
     assert lines[-1].startswith("Chain completed after 2 calls")
     assert "process_agent_handoff_choice" not in called.out
     assert "\x1b" not in called.out
+    left = cli("handoffs")
+    assert (left.code, TO_AN_AGENT["arguments"]["reason"] in left.out) == (0, True)
 
 
 def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
@@ -113,8 +117,8 @@ def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli) -> None:
     assert 'failed: what the server sent is not valid MCP, at "content.0.' in odd
 
 
-def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli) -> None:
-    failed = cli("call", "get_account_balance", "--arguments", '{"accountId": "acc_none"}')
+def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli, elsewhere: str) -> None:
+    failed = cli("call", "delete_all", "--url", elsewhere)
     assert failed.code == 1
     assert failed.out.splitlines()[-1] == "Stopped after 1 call: the tool reported an error."
 
@@ -164,10 +168,11 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:
-    silent = ("--", sys.executable, str(ANY_SERVER), "--unadvertised")
-    declined = cli("call", "start_order", "--trust-hints", *silent)
+    with any_server(advertises=False) as url:
+        silent = ("--trust-hints", "--url", url)
+        declined = cli("call", "start_order", *silent)
+        followed = cli("call", "start_order", "--follow-unadvertised", *silent)
     assert declined.out.splitlines()[-1].startswith("--follow-unadvertised follows it")
-    followed = cli("call", "start_order", "--trust-hints", "--follow-unadvertised", *silent)
     assert followed.code == 0
     assert "It is ordered." in followed.out
 
@@ -184,7 +189,8 @@ def test_a_command_gets_the_environment_but_for_secrets(
     monkeypatch.setenv("BANKING_DATABASE", "postgresql://me:hunter2@127.0.0.1:1/bank")
     secrets.append("BANKING_DATABASE")
     arguments = ("--arguments", json.dumps({"names": [*secrets, "SOMETHING"]}))
-    called = cli("call", "environment", *arguments, "--", sys.executable, str(ANY_SERVER))
+    server = ("--", sys.executable, hostile.__file__, "tells_environment")
+    called = cli("call", "first", *arguments, *server)
     for name in secrets:
         assert f"{name}=None" in called.out
     assert "SOMETHING=else" in called.out
@@ -193,19 +199,15 @@ def test_a_command_gets_the_environment_but_for_secrets(
 # --- in a terminal --------------------------------------------------------------------------------
 
 
-def test_a_person_is_asked_before_something_is_destroyed(elsewhere: str) -> None:
-    terminal = Terminal(command("call", "tidy_up", "--url", elsewhere))
-    terminal.wait_for('the server says: "\\u001b[2JOnly dust\\nCall it? [y/N] y"')
-    terminal.wait_for("Call it? [y/N]")
-    assert "Everything is gone." not in terminal.screen
-    terminal.type("y")
-    assert terminal.finish() == 0
-    assert "Everything is gone." in terminal.screen
-
-
-def test_what_is_waited_for_is_said_and_can_be_stopped() -> None:
-    with cutting_server(silent=True) as (url, _):
-        terminal = Terminal(command("call", "begin", "--consent", "all", "--url", url))
+def test_a_person_is_asked_and_can_stop_what_is_waited_for() -> None:
+    with (
+        cutting_server(silent=True) as (url, called),
+        Terminal(command("call", "begin", "--url", url)) as terminal,
+    ):
+        terminal.wait_for(f"the server says: {json.dumps(TITLE)}")
+        terminal.wait_for("Call it? [y/N]")
+        assert called == ["begin"]
+        terminal.type("y")
         terminal.wait_for("Waiting for cut")
         terminal.press("\x03")
         assert terminal.finish() == 130

@@ -5,6 +5,7 @@ held at the end. Nothing is judged here.
 """
 
 import json
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -46,6 +47,9 @@ MAKING = (
 """The files that decide how a run ends, beside its words."""
 
 
+_NAMED = re.compile(r"The argument to fill in: arguments\.(\w+)")
+
+
 class CountingEndpoint(Endpoint):
     """A model whose replies are kept, with what they cost."""
 
@@ -72,6 +76,8 @@ class CountingEndpoint(Endpoint):
         system = {"role": "system", "content": params.system_prompt or ""}
         try:
             text = (await self.complete([system, *asked])).text
+            # Replies come in any order. With the argument's name, a run can be played again.
+            self.replies[-1]["argument"] = _NAMED.findall(asked[-1]["content"])[-1]
         except ModelUnavailable:
             text = ""
         content = TextContent(type="text", text=text)

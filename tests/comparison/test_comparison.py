@@ -55,6 +55,8 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> N
     made = read(file)
     assert len(made) == len(runs), "what the file holds is not made again"
     assert [step["by"] for step in made[0]["steps"]] == ["hand", "directive"]
+    inferred = {reply["argument"] for reply in made[-1]["replies"]}
+    assert {"fromAccountId", "toAccountId", "amount"} <= inferred
 
     found = {(line.task, line.way): line for line in lines(made)}
     for way in Way:

@@ -20,6 +20,27 @@ def wrong(name, like=SmallClient, **members):
     CLIENT_MUTANTS[name] = type(name, (like,), members)
 
 
+def after(name, method, change):
+    """Register a client of which a method returns what `change` makes of the right value."""
+    right = getattr(SmallClient, method)
+    wrong(name, **{method: lambda self, *given: change(self, right(self, *given))})
+
+
+def before(name, method, change):
+    """Register a client of which a method is given what `change` makes of the right arguments."""
+    right = getattr(SmallClient, method)
+    wrong(name, **{method: lambda self, *given: right(self, *change(self, *given))})
+
+
+def changes(name, change):
+    """Register a client that sends the arguments of `keep` as `change` returns them."""
+
+    def sent(self, tool, given, meta):
+        return tool, change(given) if tool == "keep" else given, meta
+
+    before(name, "call", sent)
+
+
 class _Lenient(SmallClient):
     """Repairs a directive before reading it."""
 
@@ -91,11 +112,6 @@ class FoldsCaseOfMembers(_Lenient):
         return value
 
 
-class FollowsInfiniteNumbers(SmallClient):
-    def writable(self, value):
-        return super().writable(json.loads(json.dumps(value).replace("Infinity", "0")))
-
-
 class RefusesMalformedTitle(SmallClient):
     def read_directive(self, value):
         title = value.get("title", "x") if isinstance(value, dict) else "x"
@@ -153,12 +169,6 @@ class IgnoresSomeDirectives(SmallClient):
         if len(made) == 2 and self.context["case"] == "visible-tool":
             return "completed"
         return super().obstacle(tool_name, arguments, made)
-
-
-class DropsNullArguments(SmallClient):
-    def read_directive(self, value):
-        tool, arguments = super().read_directive(value)
-        return tool, {key: item for key, item in arguments.items() if item is not None}
 
 
 class CallsTheOtherServer(SmallClient):
@@ -245,6 +255,14 @@ class ReadsOnePage(SmallClient):
         return {tool["name"]: tool for tool in self.request("tools/list", {})["tools"]}
 
 
+class StopsAtAnEmptyCursor(SmallClient):
+    def request(self, method, params, meta=None):
+        result = super().request(method, params, meta)
+        if self.context["case"] == "last-page" and result.get("nextCursor") == "":
+            del result["nextCursor"]
+        return result
+
+
 class ReadsTheListOnce(SmallClient):
     def read_list(self):
         if not self.tools:
@@ -257,11 +275,6 @@ class KeepsWhatItKnew(SmallClient):
         self.tools = {**self.list_tools(), **self.tools}
 
 
-class IgnoresEnum(SmallClient):
-    def fits(self, schema, arguments):
-        return super().fits(json.loads(json.dumps(schema).replace("enum", "examples")), arguments)
-
-
 class ValidatesTheTopOnly(SmallClient):
     def fits(self, schema, arguments):
         flat = {"type": "object", "properties": {"owner": {"type": "object"}}}
@@ -272,12 +285,6 @@ class CallsUnknownTools(SmallClient):
     def find(self, name):
         anything = {"inputSchema": {}, "annotations": {"readOnlyHint": True}}
         return anything if name == "ghost" else super().find(name)
-
-
-class ResolvesNamesByCase(SmallClient):
-    def read_directive(self, value):
-        tool, arguments = super().read_directive(value)
-        return tool.lower(), arguments
 
 
 class TakesEmptyVisibilityForAbsent(SmallClient):
@@ -380,14 +387,6 @@ class FillsInDefaults(SmallClient):
         return super().call(name, defaults | arguments, meta)
 
 
-class NormalizesText(SmallClient):
-    def call(self, name, arguments, meta):
-        if name != "keep":
-            return super().call(name, arguments, meta)
-        text = json.dumps(arguments, ensure_ascii=False)
-        return super().call(name, json.loads(unicodedata.normalize("NFC", text)), meta)
-
-
 class AsksForTheCallsOfTheModelOnly(SmallClient):
     def model_may_call(self, name):
         tool = self.find(name)
@@ -407,11 +406,13 @@ class FollowsWithAnotherToken(SmallClient):
 
 
 class SendsAgainWhatWasLost(SmallClient):
+    what = "pay"
+
     def call(self, name, arguments, meta):
         try:
             return super().call(name, arguments, meta)
         except Lost:
-            if name != "pay":
+            if name != self.what:
                 raise
             return super().call(name, arguments, meta)
 
@@ -444,27 +445,6 @@ class KeepsTheLastContentOnly(SmallClient):
         if self.context["name"] in ("failures", "waiting", "merged"):
             return super().merged(results)
         return super().merged(results[-1:])
-
-
-class _DropsItems(SmallClient):
-    """Drops content of one type."""
-
-    kind = ""
-
-    def merged(self, results):
-        return [item for item in super().merged(results) if item["type"] != self.kind]
-
-
-for _kind in ("image", "audio", "resource", "resource_link"):
-    wrong(f"drops-{_kind.replace('_', '-')}", _DropsItems, kind=_kind)
-
-
-class CutsLongContent(SmallClient):
-    def merged(self, results):
-        return [
-            {**item, "text": item["text"][:10_000]} if "text" in item else item
-            for item in super().merged(results)
-        ]
 
 
 class ForgetsOnFailure(SmallClient):
@@ -516,18 +496,12 @@ class TellsLaterStepsAsTheyAre(SmallClient):
         return [*super().merged(results), *told]
 
 
-class CutsLongArguments(SmallClient):
-    def call(self, name, arguments, meta):
-        cut = {
-            key: each[:5000] if isinstance(each, str) else each for key, each in arguments.items()
-        }
-        return super().call(name, cut, meta)
-
-
 class ReadsAnotherAlias(_Lenient):
+    alias, member = "toolName", "tool"
+
     def repair(self, value):
-        if isinstance(value, dict) and "toolName" in value:
-            return {**value, "tool": value["toolName"]}
+        if isinstance(value, dict) and self.alias in value:
+            return {**value, self.member: value[self.alias]}
         return value
 
 
@@ -538,11 +512,6 @@ class FollowsHalfAPair(SmallClient):
         )
 
 
-class FollowsUnwritableTitles(SmallClient):
-    def writable(self, value):
-        return super().writable({key: part for key, part in value.items() if key != "title"})
-
-
 class NamesNoFollowUp(SmallClient):
     def in_words(self, follow_up):
         return {
@@ -550,11 +519,6 @@ class NamesNoFollowUp(SmallClient):
             "text": "More was done.",
             "annotations": {"audience": ["assistant"]},
         }
-
-
-class NamesFollowUpsWithoutNumbers(SmallClient):
-    def in_words(self, follow_up):
-        return super().in_words({**follow_up, "number": "again"})
 
 
 class TellsArguments(SmallClient):
@@ -571,8 +535,11 @@ class ReplacesFollowUps(SmallClient):
 
 
 class ForgetsLostAnswers(SmallClient):
+    how = int
+    """What `Lost` has: the HTTP status, a text about the stream, or a TimeoutError."""
+
     def on_failure(self, results, error):
-        if isinstance(error, Lost):
+        if isinstance(error, Lost) and isinstance(error.args[0], self.how):
             self.in_doubt.clear()
         return super().on_failure(results, error)
 
@@ -584,16 +551,6 @@ class ComparesArgumentsOfDoubtfulCalls(SmallClient):
     def is_in_doubt(self, tool, arguments):
         known = (tool, self.same(arguments)) not in self.in_doubt
         return not known and not self.user_agrees({"name": tool})
-
-
-class TellsMadeFromNothing(SmallClient):
-    def follow_ups(self, results):
-        return [{**each, "status": "made"} for each in super().follow_ups(results)]
-
-
-class BelievesUntrustedHints(SmallClient):
-    def trusts_hints(self):
-        return super().trusts_hints() or self.context.get("firstCallBy") != "model"
 
 
 class NamesToolsAsTheyAre(SmallClient):
@@ -619,11 +576,6 @@ class HandsOnTheDirective(SmallClient):
         return dict(results[-1].get("_meta") or {}) if results else {}
 
 
-class StructuredContentOfTheLast(SmallClient):
-    def structured(self, results):
-        return super().structured(results[-1:])
-
-
 class ShowsTitlesToTheModel(SmallClient):
     def merged(self, results):
         titles = [
@@ -640,24 +592,11 @@ class ProvenanceOnce(SmallClient):
         return super().meta(chain_id, level, previous) if level < 3 else {}
 
 
-class AChainIdForEachCall(SmallClient):
-    def provenance(self, chain_id, level, previous):
-        return super().provenance(str(uuid.uuid4()), level, previous)
-
-
-class IsErrorUnlessCompleted(SmallClient):
-    def is_error(self, results):
-        return super().is_error(results) or self.pending is not None
-
-
-class LooksAtArgumentsAloneForNumbers(SmallClient):
-    def writable(self, value):
-        return super().writable({key: value.get(key) for key in ("tool", "arguments")})
-
-
 class FollowsALongerName(SmallClient):
+    key = "com.example/tool-chaining/nextTool"
+
     def read(self, result):
-        longer = (result.get("_meta") or {}).get("com.example/tool-chaining/nextTool")
+        longer = (result.get("_meta") or {}).get(self.key)
         return super().read(result) if longer is None else self.read_directive(longer)
 
 
@@ -673,17 +612,15 @@ class FollowsNextStep(SmallClient):
 
 
 class ReadsText(SmallClient):
+    phrase = r"call (\w+) once, with (.*)\."
+
     def read(self, result):
         words = [item["text"] for item in result.get("content", []) if self.is_wording(item)]
-        found = re.search(r"call (\w+) once, with (.*)\.", words[0]) if words else None
+        found = re.search(self.phrase, "\n".join(words))
         return super().read(result) or (found and (found[1], json.loads(found[2])))
 
 
 class KeepsWordsOfADeclinedStep(SmallClient):
-    def lines(self, results, outcome):
-        self.outcome = outcome
-        return super().lines(results, outcome)
-
     def is_settled(self, number, results):
         return self.outcome != "declined"
 
@@ -710,6 +647,34 @@ class RemembersAYes(SmallClient):
 class DeclinesLaterSettings(SmallClient):
     def trusts_server(self):
         return (self.advertised or {}).get("version", 1) == 1 and super().trusts_server()
+
+
+class SecondPlaceDecides(SmallClient):
+    def connect(self):
+        places = super().connect()["capabilities"]
+        if ID in places.get("experimental", {}):
+            self.advertised = self.read_settings(places["experimental"][ID])
+
+
+class TakesBlanksForNoName(SmallClient):
+    def read_directive(self, value):
+        tool, arguments = super().read_directive(value)
+        if not tool.strip():
+            raise Malformed
+        return tool, arguments
+
+
+class KeepsAMalformedDirective(SmallClient):
+    def handed_on_meta(self, results):
+        malformed = self.outcome == "malformed_directive"
+        return results[-1]["_meta"] if malformed else super().handed_on_meta(results)
+
+
+def hinted(name, value):
+    """Return a policy that takes a hint for a consent."""
+    return lambda self, tool: (
+        (tool.get("annotations") or {}).get(name) is value or SmallClient.consents(self, tool)
+    )
 
 
 wrong("settings-version-text", settings=lambda self: {"version": "1"})
@@ -740,5 +705,119 @@ wrong("one-chain-id-for-ever", chain_id=lambda self: "8d0eb1a5-6c13-4a6c-9d5f-0a
 wrong("an-unknown-effect-is-no-error", lost=lambda self, results: False)
 wrong("tells-follow-ups-in-text-alone", told_in_structured=lambda self, follow_ups: {})
 
+wrong("forgets-lost-streams", ForgetsLostAnswers, how=str)
+wrong("forgets-after-a-time-limit", ForgetsLostAnswers, how=TimeoutError)
+wrong("believes-untrusted-hints", trusts_hints=lambda self: True)
+wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
+wrong("takes-idempotent-for-harmless", consents=hinted("idempotentHint", True))
+wrong("takes-a-closed-world-for-harmless", consents=hinted("openWorldHint", False))
+wrong("one-chain-id-a-session", chain_id=lambda self: vars(self).setdefault("id", uuid.uuid4().hex))
+wrong("believes-status-400", TakesAFailedCallForNotMade, case="status-400")
+wrong("believes-status-404", TakesAFailedCallForNotMade, case="status-404")
+wrong("reads-the-words-of-the-guide", ReadsText, phrase=r'call the tool "(\w+)" .*: ({.*})')
+wrong("reads-a-prefixed-key", FollowsALongerName, key=ID)
+wrong("reads-input-as-arguments", ReadsAnotherAlias, alias="input", member="arguments")
+after("drops-blanks", "merged", lambda self, all: [i for i in all if i.get("text", "x").strip()])
+after(
+    "drops-priority",
+    "merged",
+    lambda self, items: json.loads(json.dumps(items).replace(', "priority": 1', "")),
+)
+after(
+    "cuts-long-content",
+    "merged",
+    lambda self, items: [
+        {**item, "text": item["text"][:10_000]} if "text" in item else item for item in items
+    ],
+)
+for _kind in ("image", "audio", "resource", "resource_link"):
+    after(
+        f"drops-{_kind.replace('_', '-')}",
+        "merged",
+        lambda self, items, kind=_kind: [item for item in items if item["type"] != kind],
+    )
+for _what, _outcome in (
+    ("being-declined", "declined"),
+    ("a-malformed-directive", "malformed_directive"),
+    ("the-limit", "limit_reached"),
+):
+    after(
+        f"is-error-after-{_what}",
+        "is_error",
+        lambda self, failed, ends=_outcome: failed or self.outcome == ends,
+    )
+after("is-error-unless-completed", "is_error", lambda self, failed: failed or bool(self.pending))
+after("follow-ups-always", "told_in_structured", lambda self, told: {"followUps": [], **told})
+after(
+    "strips-a-foreign-next-step",
+    "structured",
+    lambda self, own: {key: own[key] for key in own or {} if key != "nextStep"} or None,
+)
+before("structured-content-of-the-last", "structured", lambda self, results: (results[-1:],))
+after(
+    "drops-null-arguments",
+    "read_directive",
+    lambda self, read: (read[0], {k: v for k, v in read[1].items() if v is not None}),
+)
+after("resolves-names-by-case", "read_directive", lambda self, read: (read[0].lower(), read[1]))
+after(
+    "tells-made-from-nothing",
+    "follow_ups",
+    lambda self, told: [{**each, "status": "made"} for each in told],
+)
+before(
+    "names-follow-ups-without-numbers",
+    "in_words",
+    lambda self, told: (told | {"number": "again"},),
+)
+before(
+    "stops-without-content", "read", lambda self, result: (result if result.get("content") else {},)
+)
+before(
+    "follows-infinite-numbers",
+    "writable",
+    lambda self, value: (json.loads(json.dumps(value).replace("Infinity", "0")),),
+)
+before(
+    "looks-at-arguments-alone-for-numbers",
+    "writable",
+    lambda self, value: ([value.get("tool"), value.get("arguments")],),
+)
+before(
+    "follows-unwritable-titles",
+    "writable",
+    lambda self, value: ({key: part for key, part in value.items() if key != "title"},),
+)
+before(
+    "ignores-enum",
+    "fits",
+    lambda self, schema, given: (json.loads(json.dumps(schema).replace("enum", "title")), given),
+)
+before(
+    "a-chain-id-for-each-call",
+    "provenance",
+    lambda self, _, level, previous: (str(uuid.uuid4()), level, previous),
+)
+before(
+    "sends-null-for-no-arguments",
+    "call",
+    lambda self, tool, given, meta: (tool, None if tool == "status" else given, meta),
+)
+changes(
+    "normalizes-text",
+    lambda given: json.loads(
+        unicodedata.normalize("NFC", json.dumps(given, ensure_ascii=False)),
+    ),
+)
+changes(
+    "rounds-numbers",
+    lambda given: json.loads(json.dumps(given), parse_float=lambda text: round(float(text), 6)),
+)
+changes("changes-line-ends", lambda given: json.loads(json.dumps(given).replace("\\r\\n", "\\n")))
+changes(
+    "cuts-long-arguments",
+    lambda given: {k: v[:5000] if isinstance(v, str) else v for k, v in given.items()},
+)
+changes("drops-duplicates", lambda given: json.loads(json.dumps(given).replace("1, 1", "1")))
 
 CLIENT_MUTANTS |= by_name(vars(), SmallClient)

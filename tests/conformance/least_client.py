@@ -83,7 +83,8 @@ def follow(host, tool, arguments):
             told.append(f"Call {len(calls) + 1}, {named}, was not made: {reason}.")
             break
         tool, arguments = step
-    return merged(results, told, lost) if results else None
+    # A result without a directive is handed on as it is.
+    return merged(results, told, lost) if results and told else next(iter(results), None)
 
 
 def merged(results, told, lost):

@@ -84,21 +84,6 @@ class Told:
         )
 
 
-class Progressing(Client):
-    """A client that asks for the progress of its first call."""
-
-    asked = False
-
-    async def call_tool(self, *arguments: Any, **options: Any) -> Any:
-        if not self.asked:
-            self.asked = True
-            options["progress_callback"] = self.note
-        return await super().call_tool(*arguments, **options)
-
-    async def note(self, progress: float, total: float | None, message: str | None) -> None:
-        """Nobody looks at it."""
-
-
 async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str, Any]:
     """Make the first call, follow the chain, and return what the host hands on."""
 
@@ -109,16 +94,17 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     told = Told()
     try:
-        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-            kind = Progressing if context.get("progress") else Client
-            async with kind(
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=30) as http,
+            Client(
                 streamable_http_client(url, http_client=http),
                 mode="legacy" if legacy else "auto",
                 extensions=[CLIENT_EXTENSION],
                 elicitation_callback=answer,
-            ) as client:
-                for _ in range(context.get("chains", 1)):
-                    chain = await chain_of(client, http, context, told)
+            ) as client,
+        ):
+            for _ in range(context.get("chains", 1)):
+                chain = await chain_of(client, http, context, told)
     except Exception as error:
         # A connection that breaks takes the whole `async with` of the SDK's client with it.
         if not told.steps:
@@ -146,7 +132,7 @@ async def chain_of(
                 context["tool"],
                 context["arguments"],
                 consent=policy,
-                total_timeout=context.get("timeoutSeconds"),
+                call_timeout=context.get("timeoutSeconds", 30),
                 on_step=told.steps.append,
                 on_proposal=told.proposals.append,
                 on_end=ended.append,

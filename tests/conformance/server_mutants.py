@@ -120,6 +120,36 @@ class NextStepUnderAnotherName(SmallServer):
         }
 
 
+class _Says(SmallServer):
+    """Repeats a directive in one more content item, or in structured content."""
+
+    def attach_words(self, result, directive):
+        super().attach_words(result, directive)
+        call = f"Now call {directive['tool']} with {json.dumps(directive['arguments'])}."
+        self.say(result, call, {"tool": directive["tool"], "arguments": directive["arguments"]})
+
+
+def says(name, make):
+    """Register a server with an item that `make` returns."""
+    wrong(name, _Says, say=lambda self, result, call, _: result["content"].append(make(call)))
+
+
+says("says-the-call-to-everybody", lambda call: {"type": "text", "text": call})
+says(
+    "says-the-call-in-a-resource",
+    lambda call: {"type": "resource", "resource": {"uri": "file:///next.txt", "text": call}},
+)
+says(
+    "says-the-call-in-a-link",
+    lambda call: {"type": "resource_link", "uri": "file:///n", "name": "n", "description": call},
+)
+wrong(
+    "says-the-call-as-json-text",
+    _Says,
+    say=lambda self, result, _, call: result["structuredContent"].update(next=json.dumps(call)),
+)
+
+
 class NextStepInContent(SmallServer):
     def attach_words(self, result, directive):
         super().attach_words(result, directive)
@@ -160,9 +190,20 @@ class ReadsExtensionsOnly(SmallServer):
         return super().call(request)
 
 
+class SecondPlaceDecidesForAServer(SmallServer):
+    only_in = LEGACY
+
+    def call(self, request):
+        if ID in request.capabilities.get("experimental", {}):
+            request.capabilities = {**request.capabilities, "extensions": {}}
+        return super().call(request)
+
+
 class NoContentOfItsOwn(SmallServer):
+    content = ()
+
     def attach(self, result, directive, request):
-        result["content"] = []
+        result["content"] = [*self.content]
         super().attach(result, directive, request)
 
 
@@ -256,6 +297,10 @@ refuses_provenance(
     "rejects-previous-tool-at-level-1",
     member(lambda shown: shown.get("level") == 1 and "previousTool" in shown),
 )
+refuses_provenance(
+    "rejects-unknown-members-of-provenance",
+    member(lambda shown: bool(set(shown) - {"chainId", "level", "previousTool"})),
+)
 refuses_provenance("rejects-missing-chain-id", member(lambda shown: "chainId" not in shown))
 refuses_provenance("rejects-missing-level", member(lambda shown: "level" not in shown))
 refuses_provenance("rejects-list-as-provenance", lambda shown: isinstance(shown, list))
@@ -315,4 +360,5 @@ class MalformedProvenanceChangesOneArgument(_Numbered):
         arguments["reason"] = "none" if shown == {} else "first"
 
 
+wrong("content-of-no-width", NoContentOfItsOwn, content=({"type": "text", "text": "\u200b"},))
 SERVER_MUTANTS |= by_name(vars(), SmallServer)

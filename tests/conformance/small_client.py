@@ -51,6 +51,8 @@ class SmallClient:
         """The tool and the arguments of each follow-up call that was started."""
         self.pending = None
         """The directive that was not followed."""
+        self.outcome = None
+        """How the last chain ended."""
         self.in_doubt = set()
         """Tools of this session whose last call has an unknown effect."""
 
@@ -118,7 +120,7 @@ class SmallClient:
         if connection is None:
             connection = http.client.HTTPConnection(where.hostname, where.port)
             connection.connect()
-        connection.sock.settimeout(20)
+        connection.sock.settimeout(self.context.get("timeoutSeconds", 20))
         headers = {
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
@@ -134,7 +136,7 @@ class SmallClient:
             self.session = self.session or response.headers.get("mcp-session-id")
             if "event-stream" not in response.headers.get("content-type", ""):
                 body = response.read()
-                if response.status >= 500:
+                if response.status >= 400 and "json" not in response.headers["content-type"]:
                     raise Lost(response.status)
                 self.idle = connection
                 return json.loads(body) if body else None
@@ -402,9 +404,10 @@ class SmallClient:
 
     def structured(self, results):
         structured = dict(results[0].get("structuredContent") or {}) if results else {}
-        if "followUps" in structured:
-            return None
-        structured.pop("nextStep", None)
+        if "nextTool" in (results[0].get("_meta") or {} if results else {}):
+            if "followUps" in structured:
+                return None
+            structured.pop("nextStep", None)
         return structured or None
 
     def told_in_structured(self, follow_ups):
@@ -459,6 +462,7 @@ class SmallClient:
             for _ in range(self.context.get("chains", 1)):
                 self.started, self.pending = [], None
                 results, outcome = self.follow(tool, arguments)
+        self.outcome = outcome
         return "".join(f"{line}\n" for line in self.lines(results, outcome))
 
 

@@ -98,7 +98,8 @@ def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iter
         def do_POST(self) -> None:
             message = self.message()
             if required_header and self.headers.get(required_header[0]) != required_header[1]:
-                return self.answer(401)
+                why = 'Bearer error="invalid_token", error_description="The token expired"'
+                return self.answer(401, headers={"www-authenticate": why})
             session = self.headers.get("mcp-session-id")
             if message.get("method") == "initialize":
                 session = uuid.uuid4().hex
@@ -214,7 +215,7 @@ class Ended:
 def suite(*arguments: object, environment: dict[str, str] | None = None) -> Ended:
     """Run the command, in this process for speed."""
     output, errors = io.StringIO(), io.StringIO()
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     with (
         mock.patch.object(sys, "argv", ["tool-chaining-conformance", *map(str, arguments)]),
         mock.patch.dict("os.environ", environment or {}),
@@ -227,5 +228,6 @@ def suite(*arguments: object, environment: dict[str, str] | None = None) -> Ende
         except SystemExit as ended:
             code = int(ended.code or 0)
         finally:
-            signal.signal(signal.SIGTERM, handler)
+            for each, handler in handlers.items():
+                signal.signal(each, handler)
     return Ended(code, output.getvalue(), errors.getvalue())

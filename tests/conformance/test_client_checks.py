@@ -1,7 +1,6 @@
-"""Every kind of client check is code, a word of the published format, and explained."""
+"""Every kind of client check is code, a word of the published format, and says when it holds."""
 
 import json
-import re
 
 import pytest
 
@@ -18,10 +17,4 @@ def test_the_kinds_in_the_code_are_those_that_scripts_may_name() -> None:
     allowed = schema["$defs"]["ScriptCheck"]["properties"]["assert"]["enum"]
     assert set(KINDS) == set(allowed)
     assert len(allowed) == len(set(allowed))
-
-
-def test_every_kind_is_explained_to_runners_in_other_languages() -> None:
-    readme = (CONFORMANCE / "README.md").read_text("utf-8")
-    section = readme.split("\n## Client scripts\n")[1].split("\n## ")[0]
-    section = section[section.index("| `assert` |") :]
-    assert set(re.findall(r"^\| `(\w+)`(?: \*)? \|", section, re.MULTILINE)) == {"assert", *KINDS}
+    assert all(judge.__doc__ for judge in KINDS.values())

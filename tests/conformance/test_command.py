@@ -19,7 +19,7 @@ from tool_chaining_conformance.server.scenario import load_server_scenario
 from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
 
-from .mutants import load_mutants
+from ..kit.command import end_with_the_tests
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer
 from .support import (
@@ -37,6 +37,7 @@ from .support import (
 )
 
 UNLISTED = "tool-chaining-server-names-listed-tool"
+PASSES_EXACTLY = "tool-chaining-client-passes-arguments-exactly"
 
 
 def schema(name: str) -> Draft202012Validator:
@@ -197,15 +198,19 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
     mutant = SERVER_MUTANTS["names-unlisted-tool"]()
     with serving(mutant, ("authorization", f"Bearer {token}")) as url:
         arguments = ["server", "--url", url, "--scenario", SHOP, "-o", tmp_path]
-        refused = suite(*arguments)
+        unsigned = suite(*arguments)
+        refused = suite(*arguments, environment={"MCP_TOKEN": "old-and-secret"})
         junit = ("--junit", tmp_path / "junit.xml")
         run = suite(*arguments, *junit, environment={"MCP_TOKEN": token})
         header = ("--header", "Authorization=SHOP_TOKEN")
         same = suite(*arguments, *header, environment={"SHOP_TOKEN": f"Bearer {token}"})
-    assert refused.code == 3
-    assert (
-        "HTTP 401; the token in MCP_TOKEN, or --header NAME=VARIABLE, signs in\n" in refused.output
-    )
+    says = '; the server says "The token expired"\n'
+    assert (unsigned.code, refused.code) == (3, 3)
+    signs_in = "HTTP 401; the token in MCP_TOKEN, or --header NAME=VARIABLE, signs in"
+    assert f"{signs_in}{says}" in unsigned.output
+    was_refused = "HTTP 401; the Authorization that was sent (MCP_TOKEN, --header) was refused"
+    assert f"{was_refused}{says}" in refused.output
+    assert "old-and-secret" not in refused.output
     assert (run.code, same.code) == (1, 1)
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     for text in (run.output, run.errors, same.output, *written):
@@ -264,40 +269,70 @@ def test_what_ends_a_run_before_its_time() -> None:
 
 def test_list_names_every_check_and_its_sentences() -> None:
     every, only = suite("list").output, suite("list", "client").output
-    assert all(f"    fails {each.name}: {each.wrong}\n" in every for each in load_mutants())
     for check in load_checks().values():
         assert check.id in every
         assert all(requirement.text in every for requirement in check.requirements)
         assert (f"\n{check.id}  " in f"\n{only}") == (check.side == "client")
 
 
-def test_the_command_is_stopped_with_everything_it_started(tmp_path: Path) -> None:
-    child = tmp_path / "child.pid"
-    script = tmp_path / "server.py"
-    script.write_text(
-        f"import os, pathlib, time\npathlib.Path({str(child)!r}).write_text(str(os.getpid()))\n"
-        "while True: time.sleep(60)\n"
-    )
-    command = [sys.executable, "-m", "tool_chaining_conformance", "server", "--"]
+SERVER_HANGS = """
+    def call(self, request):
+        {hang}
+"""
+CLIENT_HANGS = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.conformance import small_client
+class Client(small_client.SmallClient):
+    def obstacle(self, *arguments):
+        return {hang} if self.context["case"] == "last-page" else super().obstacle(*arguments)
+print(small_client.run(Client, sys.argv[-1], __import__("os").environ)[1])
+"""
+
+
+@pytest.mark.parametrize(("side", "stops"), [("server", signal.SIGTERM), ("client", signal.SIGINT)])
+def test_a_run_that_is_stopped_ends_what_it_started_and_keeps_what_was_judged(
+    side: str, stops: signal.Signals, tmp_path: Path
+) -> None:
+    child, program = tmp_path / "child.pid", tmp_path / "client.py"
+    write = f"__import__('pathlib').Path({str(child)!r}).write_text(str(__import__('os').getpid()))"
+    hang = f"({write}, __import__('time').sleep(60))"
+    program.write_text(CLIENT_HANGS.format(root=str(HERE.parents[1]), hang=hang))
+    server = ["--scenario", SHOP, "--", *stdio_server(tmp_path, SERVER_HANGS.format(hang=hang))]
+    cases = ["--scenario", "follow", "--scenario", "lists", "--", sys.executable, program]
+    files = ["-o", tmp_path, "--junit", tmp_path / "junit.xml"]
+    command = [sys.executable, "-m", "tool_chaining_conformance", side, *files]
     running = subprocess.Popen(
-        [*command, sys.executable, str(script)], stdout=subprocess.DEVNULL, cwd=HERE.parents[1]
+        list(map(str, [*command, *(server if side == "server" else cases)])),
+        stdout=subprocess.PIPE,
+        cwd=HERE.parents[1],
+        text=True,
+        preexec_fn=end_with_the_tests,
     )
     try:
         while not (child.exists() and child.read_text()):
             assert running.poll() is None
             time.sleep(0.02)
-        running.send_signal(signal.SIGTERM)
-        assert running.wait(20) == 143
+        running.send_signal(stops)
+        output, _ = running.communicate(timeout=20)
     finally:
-        running.kill()
+        running.terminate()  # Killed, it would leave the server behind.
+    assert running.returncode == 128 + stops
     with pytest.raises(ProcessLookupError):
         os.kill(int(child.read_text()), 0)
+    # What came before is judged, and the rest is named.
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["verdict"] == "error"
+    passed = {check["id"] for check in report["checks"] if check["status"] == "SUCCESS"}
+    assert passed >= {"tool-chaining-server-advertises" if side == "server" else PASSES_EXACTLY}
+    assert "not testable: the run was stopped: " in output
+    assert "the run was stopped" in (tmp_path / "junit.xml").read_text()
 
 
 DIES_IN_THE_END = """
-import runpy, sys
-sys.argv[0] = {example!r}
-runpy.run_path(sys.argv[0], run_name="__main__")
+import contextlib, runpy
+with contextlib.suppress(SystemExit):
+    runpy.run_path({example!r}, run_name="__main__")
 raise RuntimeError("out of paper")
 """
 
@@ -305,11 +340,12 @@ raise RuntimeError("out of paper")
 def test_a_run_says_how_far_it_is_and_that_a_client_crashes_again_and_again(tmp_path: Path) -> None:
     """Also in a pipe. The traceback is told once."""
     client = tmp_path / "client.py"
-    example = HERE.parents[1] / "specs" / "examples" / "client_under_test.py"
-    client.write_text(DIES_IN_THE_END.format(example=str(example)))
+    client.write_text(DIES_IN_THE_END.format(example=str(HERE / "small_client.py")))
     found = suite("client", *chosen_cases(4), "--", sys.executable, client)
     assert found.errors.count("RuntimeError: out of paper") == 1
     assert "the client ended in the same way in 3 runs" in found.errors
+    alone = f"client --scenario refusals/unknown-tool-by-space --spec-version {Era.MODERN} -- "
+    assert f"{alone}{sys.executable} {client}\n" in found.errors
     assert "2026-07-28: 1 of 4 runs" in found.errors
 
 

@@ -34,10 +34,13 @@ class CannotBeAsked(SmallClient):
 
 
 class KnowsTheOldContract(SmallClient):
-    """Obeys nothing of the context but the first call, and prints content and outcome only."""
+    """Obeys nothing of the context but the first call and whether hints are trusted.
+
+    It prints content and outcome only.
+    """
 
     def __init__(self, url: str, era: str, context: Any) -> None:
-        known = ("name", "case", "tool", "arguments", "elicitation")
+        known = ("name", "case", "tool", "arguments", "elicitation", "trustHints")
         super().__init__(url, era, {name: context[name] for name in known if name in context})
 
     def printed(self, results: Any, outcome: str) -> Any:
@@ -45,14 +48,8 @@ class KnowsTheOldContract(SmallClient):
         return {name: printed[name] for name in ("outcome", "content")}
 
 
-class HasItsOwnWays(SmallClient):
-    """Knows no draft-07, asks a person by the hints it has, and repeats a failed call if it may."""
-
-    def dialect(self, schema: Any) -> Any:
-        return None if "draft-07" in schema.get("$schema", "") else super().dialect(schema)
-
-    def reads_again(self, obstacle: str, name: str) -> bool:
-        return name != "new-hints" and super().reads_again(obstacle, name)
+class RepeatsWhenAllowed(SmallClient):
+    """Repeats a failed call if it may."""
 
     def call(self, name: str, arguments: Any, meta: Any) -> Any:
         try:
@@ -69,7 +66,9 @@ def verdict(judgements: list[Judgement]) -> Verdict:
     return conclude(judgements, silence=None).verdict
 
 
-@pytest.mark.parametrize("kind", [AsksAlways, CannotBeAsked, KnowsTheOldContract, HasItsOwnWays])
+@pytest.mark.parametrize(
+    "kind", [AsksAlways, CannotBeAsked, KnowsTheOldContract, RepeatsWhenAllowed]
+)
 def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
     run = examine_client(kind, [Era.MODERN])
     judged = statuses(run.judgements)

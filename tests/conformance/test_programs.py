@@ -17,7 +17,6 @@ from tool_chaining_conformance.client.programs import (
     OneProcess,
 )
 
-from ..kit.pages import block
 from .support import HERE, suite
 
 TOLD = {SCENARIO: "follow", PROTOCOL_VERSION: "2026-07-28", CONTEXT: "{}"}
@@ -87,35 +86,22 @@ def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
 
 # The program that the suite writes
 
-OWN_BODY = """\
-    from tests.conformance.project_client import follow
 
-    return await follow(url, context, revision == "2025-11-25")
-"""
-
-
-def test_the_program_that_is_written_is_the_one_shown_and_takes_a_client(tmp_path: Path) -> None:
+def test_the_program_that_is_written_is_the_example(tmp_path: Path) -> None:
     written = tmp_path / "client_under_test.py"
     assert (
         f" client --one-process -- python {written}\n"
         in suite("program", "--output", written).errors
     )
     text = written.read_text("utf-8")
-    assert text == block("specs/conformance/README.md", "client_under_test.py", "python")
+    assert text == (HERE.parents[1] / "specs" / "examples" / written.name).read_text("utf-8")
     assert "choose another name" in suite("program", "--output", written).errors
-
+    # It takes a client, and both ways of a run.
     command = ("--", sys.executable, written)
-    ends = 'mode="json")'
-    written.write_text(
-        text.replace(ends, f'{ends} | {{"outcome": "malformed_directive"}}'), "utf-8"
-    )
-    case = ("client", "--scenario", "follow/absent-arguments")
-    follows_nothing = suite(*case, *command)
-    assert follows_nothing.code == 4
-    assert 'and printed the outcome "malformed_directive"' in follows_nothing.output
-    before, rest = text.split("    from mcp", 1)
-    written.write_text(before + OWN_BODY + rest[rest.index("\n\n\n") :], "utf-8")
-    found = {"PYTHONPATH": str(HERE.parents[1])}
-    own = suite("client", "--scenario", "follow", "--one-process", *command, environment=found)
-    assert own.code == 0, own.output
-    assert suite(*case, *command, environment=found).code == 0
+    case = ("client", "--scenario", "follow/absent-arguments", "--spec-version", "2026-07-28")
+    assert suite(*case, *command).code == 0
+    one = suite("client", "--scenario", "follow", "--one-process", *command)
+    assert one.code == 0, one.output
+    written.write_text(text.replace("call_tool_with_chaining(", "fails("), "utf-8")
+    fails = suite(*case, "--one-process", *command)
+    assert (fails.code, "NameError: name 'fails' is not defined" in fails.output) == (3, True)

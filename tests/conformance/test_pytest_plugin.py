@@ -1,31 +1,31 @@
 """The checks of a server as tests of pytest, in a folder that has no tests of its own."""
 
+import io
 import os
 import re
 import shutil
-import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import pytest
 
 from .server_mutants import SERVER_MUTANTS
 from .small_server import SmallServer
-from .support import HERE, SERVER_COMMAND, SHOP, serving
+from .support import SERVER_COMMAND, SHOP, serving
 
 
 def judged(folder: Path, server: str, *options: str) -> tuple[int, str]:
-    """Run pytest in an empty folder; return its exit code and what it printed."""
+    """Run pytest in an empty folder, in this process; return its exit code and what it printed."""
     shutil.copy(SHOP, folder / "shop.yaml")
     plugin = ("-p", "tool_chaining_conformance.pytest_plugin", "--chaining-server", server)
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *plugin, *options],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return ended.returncode, ended.stdout + ended.stderr
+    alone = mock.patch.dict(os.environ, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    printed = io.StringIO()
+    with chdir(folder), alone, redirect_stdout(printed), redirect_stderr(printed):
+        code = pytest.main(["-p", "no:cacheprovider", "-rs", *plugin, *options])
+    return int(code), printed.getvalue()
 
 
 def test_a_conforming_server(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -182,8 +181,6 @@ def report_on(judged: Judge, redaction: Redaction | None = None) -> Report:
     return Report.on(
         run,
         target={"url": "http://127.0.0.1/mcp"},
-        scenarios=["shop"],
-        started=datetime.now(UTC),
         redaction=redaction or Redaction(),
     )
 

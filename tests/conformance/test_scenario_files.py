@@ -34,8 +34,12 @@ def complaint(text: str, folder: Path) -> str:
             "line 8, column 5: the key 'call' occurs twice, first in line 6; remove or rename one",
         ),
         (ONE_STEP + "    refused: true", "steps.0: a refused step needs repeatable: true"),
-        (ONE_STEP.replace("call:", "cal:"), "steps.0.cal: there is no such member"),
-        (ONE_STEP + "    colour: red", "steps.0.colour: there is no such member"),
+        (ONE_STEP.replace("call:", "cal:"), "steps.0: there is no member 'cal'; there are meta, "),
+        (
+            ONE_STEP + "    elicitation: [{value: red}]",
+            "steps.0.elicitation.0: there is no member 'value'; there are action, content",
+        ),
+        ("", "is empty; it must be a mapping, whose members are name, description, "),
         (
             ONE_STEP + "    wait_seconds: 61",
             "steps.0.wait_seconds: must be less than or equal to 60",

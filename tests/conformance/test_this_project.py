@@ -12,7 +12,7 @@ from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
 
 from ..kit.command import command
-from ..kit.servers import http_server
+from ..kit.servers import bank_server
 from . import project_client
 from .support import OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
 
@@ -45,7 +45,7 @@ def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
 
 def over_http(folder: Path, scenario: Path) -> Ended:
     """Judge a bank over HTTP that is started with the variables that the scenario names."""
-    with http_server(folder, **load_server_scenario(scenario).environment) as bank:
+    with bank_server(folder / "bank.db", **load_server_scenario(scenario).environment) as bank:
         return suite(
             *("server", "--url", bank.url, "--scenario", scenario, *in_eras(list(Era)), "--json"),
             *("--header", "Authorization=BANK_TOKEN"),

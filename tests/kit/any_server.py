@@ -1,10 +1,10 @@
-"""Somebody else's server, with what a client that follows chains can meet; over stdio or HTTP.
+"""Somebody else's server, with what a client that follows chains can meet.
 
-`python any_server.py [PORT] [--unadvertised]`: without the latter it advertises the extension.
+It is served over HTTP in the process of the tests, or as a program over stdio.
 """
 
-import os
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mcp import MCPError
@@ -24,17 +24,10 @@ async def advertise(ctx: Any, call_next: CallNext) -> Any:
     return result
 
 
-mcp = MCPServer("anything")
-if "--unadvertised" not in sys.argv:
-    mcp.middleware.append(advertise)
-harmless = ToolAnnotations(destructive_hint=False)
-
-
 def said(words: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=words)])
 
 
-@mcp.tool()
 async def tidy_up() -> CallToolResult:
     """Its directive has a title that would like to be more than that."""
     directive = {
@@ -46,45 +39,53 @@ async def tidy_up() -> CallToolResult:
     return result.model_copy(update={"meta": {"nextTool": directive}})
 
 
-@mcp.tool()
 async def delete_all(really: bool) -> CallToolResult:
     return said("Everything is gone.")
 
 
-@mcp.tool(annotations=harmless)
 async def count(number: int = 1) -> CallToolResult:
     return with_next_tool(said(f"That makes {number}."), "count", {"number": number + 1})
 
 
-@mcp.tool()
 async def begin(ctx: Context[Any, Any]) -> CallToolResult:
     await ctx.report_progress(1)
     return with_next_tool(said("It has begun."), "break_off", {})
 
 
-@mcp.tool(annotations=harmless)
 async def break_off(ctx: Context[Any, Any]) -> CallToolResult:
     await ctx.report_progress(2)
     raise MCPError(INTERNAL_ERROR, "The line is cut.")
 
 
-@mcp.tool()
-async def environment(names: list[str]) -> CallToolResult:
-    return said(" ".join(f"{name}={os.environ.get(name)}" for name in names))
-
-
-@mcp.tool()
 async def start_order() -> CallToolResult:
     return with_next_tool(said("It can be ordered."), "order", {})
 
 
-@mcp.tool(annotations=harmless)
 async def order() -> CallToolResult:
     return said("It is ordered.")
 
 
+def made(*, advertises: bool = True) -> MCPServer[Any]:
+    """Return the server. If it `advertises`, it says that it supports the extension."""
+    mcp = MCPServer("anything")
+    if advertises:
+        mcp.middleware.append(advertise)
+    for stirring in (tidy_up, delete_all, begin, start_order):
+        mcp.add_tool(stirring)
+    for harmless in (count, break_off, order):
+        mcp.add_tool(harmless, annotations=ToolAnnotations(destructive_hint=False))
+    return mcp
+
+
+@contextmanager
+def any_server(*, advertises: bool = True) -> Iterator[str]:
+    """Serve it over HTTP until the end of the block; gives its URL."""
+    from .serving import served
+
+    app = made(advertises=advertises).streamable_http_app(stateless_http=True, json_response=True)
+    with served(app) as url:
+        yield url
+
+
 if __name__ == "__main__":
-    if ports := [argument for argument in sys.argv[1:] if argument.isdecimal()]:
-        mcp.run("streamable-http", port=int(ports[0]), stateless_http=True, json_response=True)
-    else:
-        mcp.run()
+    made().run()

@@ -1,6 +1,8 @@
 """The program's commands, as people and CI run them: to their end, with no terminal anywhere."""
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,6 +30,19 @@ def environment(**variables: str) -> dict[str, str]:
         kept.pop(name, None)
     kept["PYTHONPATH"] = os.pathsep.join([START, *(path or os.getcwd() for path in sys.path)])
     return {**kept, "BANKING_CALLS_PER_SECOND": "0", **variables}
+
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_the_tests() -> None:
+    """Let this process, which a test has just forked, end with the tests, even if these are killed.
+
+    For `preexec_fn`. Elsewhere than on Linux, only the end of a test ends what it has started.
+    """
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def command(*arguments: str) -> list[str]:

@@ -6,6 +6,7 @@ Connecting goes well, on revision 2025-11-25; whatever is to go wrong goes wrong
 """
 
 import json
+import os
 import re
 import sys
 import time
@@ -255,6 +256,15 @@ def no_token(message: Json) -> Sent | None:
 @mode
 def escapes_in_stderr(message: Json) -> None:
     print(MISCHIEF, file=sys.stderr, flush=True)
+
+
+@mode
+def tells_environment(message: Json) -> Json | None:
+    """Tell what the variables say whose names it is given."""
+    if message["method"] != "tools/call":
+        return None
+    names = message["params"]["arguments"]["names"]
+    return said(" ".join(f"{name}={os.environ.get(name)}" for name in names))
 
 
 # --- serving --------------------------------------------------------------------------------------

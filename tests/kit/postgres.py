@@ -63,6 +63,9 @@ class PostgresServer:
     def stop(self) -> None:
         self._server.stop()
 
+    def pid(self) -> int:
+        return int(self._server.get_pid())
+
     def url(self, database: str = "postgres") -> URL:
         return make_url(self._server.get_uri(database=database))
 

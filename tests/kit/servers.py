@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx2
 from mcp import Client
@@ -20,13 +21,15 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from banking_server.server.http import http_app
 from banking_server.server.keys import load_keys
 from banking_server.server.open_bank import utc_now
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import Tokens
 from tool_chaining import CLIENT_EXTENSION
 
-from .command import PATIENCE, command, environment
+from .command import PATIENCE, command, end_with_the_tests, environment
+from .serving import served
 
 MODERN = "2026-07-28"
 CLIENT = {"name": "a client", "version": "1"}
@@ -39,17 +42,14 @@ def free_port() -> int:
 
 
 @dataclass
-class HttpServer:
-    """A server that runs as a process of its own."""
+class BankServer:
+    """A server of the bank, in this process or in one of its own."""
 
     settings: Settings
-    port: int
-    log: Path
-    process: subprocess.Popen[bytes] = field(repr=False)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"http://127.0.0.1:{self.settings.port}/mcp"
 
     @property
     def tokens(self) -> Tokens:
@@ -63,12 +63,32 @@ class HttpServer:
             lifetime=timedelta(hours=1),
         )
 
+
+@dataclass
+class HttpServer(BankServer):
+    """A server that runs as a process of its own."""
+
+    port: int
+    log: Path
+    process: subprocess.Popen[bytes] = field(repr=False)
+
     def logged(self) -> str:
         return self.log.read_text(encoding="utf-8")
 
 
 @contextmanager
-def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[HttpServer]:
+def bank_server(database: Path, **variables: str) -> Iterator[BankServer]:
+    """Serve the bank over HTTP from a thread of this process until the end of the block."""
+    with patch.dict(os.environ, {"BANKING_CALLS_PER_SECOND": "0", **variables}):
+        settings = Settings(database=database, port=free_port(), resource_url=None)
+    with served(http_app(settings), port=settings.port):
+        yield BankServer(settings)
+
+
+@contextmanager
+def http_server(
+    folder: Path, *arguments: str, grouped: bool = False, **variables: str
+) -> Iterator[HttpServer]:
     """Run `serve --http` on a free port until the end of the block."""
     port = free_port()
     chosen = {"BANKING_DATABASE": str(folder / "bank.db"), **variables}
@@ -77,15 +97,23 @@ def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[Htt
     database = chosen["BANKING_DATABASE"]
     settings = Settings(database=database, secret=secret, port=port, resource_url=None)
     serve = command("serve", "--http", "--port", str(port), *arguments)
-    with serving_process(serve, port, log, **chosen) as process:
+    with serving_process(serve, port, log, grouped=grouped, **chosen) as process:
         yield HttpServer(settings, port, log, process)
 
 
 @contextmanager
 def serving_process(
-    command: Sequence[str], port: int, log: Path | None = None, **variables: str
+    command: Sequence[str],
+    port: int,
+    log: Path | None = None,
+    *,
+    grouped: bool = False,
+    **variables: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block."""
+    """Run a program that serves MCP over HTTP at a port, until Ctrl-C at the end of the block.
+
+    If it is `grouped`, it and its processes are a group of their own, which can be killed.
+    """
     with open(log or os.devnull, "wb") as out:
         process = subprocess.Popen(
             command,
@@ -93,6 +121,8 @@ def serving_process(
             stdout=out,
             stderr=out,
             env=environment(**variables),
+            preexec_fn=end_with_the_tests,
+            start_new_session=grouped,
         )
     try:
         wait_until_up(f"http://127.0.0.1:{port}/mcp", process)

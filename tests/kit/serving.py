@@ -79,10 +79,10 @@ def running(server: HTTPServer) -> Iterator[str]:
 
 @contextmanager
 def served(
-    app: Any, *, ending: Callable[[], None] | None = None, path: str = "/mcp"
+    app: Any, *, ending: Callable[[], None] | None = None, path: str = "/mcp", port: int = 0
 ) -> Iterator[str]:
     """Serve an ASGI application as the servers here are, until the end; gives the URL of `path`."""
-    listening = listen("127.0.0.1", 0)
+    listening = listen("127.0.0.1", port)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
     to_end = asyncio.Event()
     runner = asyncio.Runner()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .command import PATIENCE, environment
+from .command import PATIENCE, end_with_the_tests, environment
 
 
 class Lines:
@@ -65,6 +65,7 @@ def lines_of(command: Sequence[str], **variables: str) -> Iterator[Lines]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(**variables),
+        preexec_fn=end_with_the_tests,
     )
     try:
         yield Lines(process)

@@ -10,8 +10,9 @@ import subprocess
 import termios
 import time
 from collections.abc import Sequence
+from typing import Self
 
-from .command import PATIENCE, environment
+from .command import PATIENCE, end_with_the_tests, environment
 
 
 class Terminal:
@@ -24,6 +25,7 @@ class Terminal:
         self._main: int | None = main
 
         def sit_down() -> None:
+            end_with_the_tests()
             # Ctrl-C reaches who has the terminal for its own, and does what it does for a person,
             # even where whatever runs the tests ignores it, as a job in the background does.
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
@@ -78,6 +80,12 @@ class Terminal:
         code = self.process.wait(PATIENCE)
         self.close()
         return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Take the terminal away, and whatever still runs in it."""

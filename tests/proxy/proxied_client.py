@@ -109,10 +109,9 @@ class Host:
             return {"outcome": "cancelled", "content": []} if given_up else printed
 
     async def call(self, client: Client, tool: str) -> dict[str, Any]:
-        progress = {"progress_callback": self.made_progress} if self.context.get("progress") else {}
         try:
             for _ in range(self.context.get("chains", 1)):
-                result = await client.call_tool(tool, self.context["arguments"], **progress)
+                result = await client.call_tool(tool, self.context["arguments"])
         except MCPError:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -127,9 +126,6 @@ class Host:
             await asyncio.Event().wait()
         async with httpx2.AsyncClient(timeout=None) as http:
             await http.get(url)
-
-    async def made_progress(self, *progress: Any) -> None:
-        """Nobody looks at it."""
 
 
 def run_once(url: str, environment: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
 """A server with everything that a proxy has to pass on, much of it known to no SDK.
 
-`python strange_server.py [2025-11-25]` speaks over stdio; `over_http` serves both revisions at
+`python strange_server.py` speaks 2025-11-25 over stdio; `over_http` serves both revisions at
 `/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens to it is
 noted, one line each, in the file that the variable `STRANGE_NOTES` names.
 """
@@ -9,7 +9,6 @@ import asyncio
 import base64
 import json
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -240,13 +239,10 @@ async def who(ctx: Any, params: JSON) -> JSON:
     meta = meta_of(params)
     request = ctx.request
     told = {
-        "pid": os.getpid(),
         "revision": ctx.protocol_version,
         "client": meta.get(f"{META}clientInfo", known.get("clientInfo")),
         "capabilities": meta.get(f"{META}clientCapabilities", known.get("capabilities")),
         "authorization": request and request.headers.get("authorization"),
-        "secret": os.environ.get("MCP_TOKEN"),
-        "environment": os.environ.get("STRANGE_SETTING"),
     }
     return said(json.dumps(told), structuredContent=told)
 
@@ -365,13 +361,10 @@ def made() -> Server[Any]:
 METADATA = 'resource_metadata="https://strange.example/.well-known/oauth-protected-resource"'
 
 
-async def serve_stdio(only_old: bool) -> None:
-    server = made()
+async def serve_stdio() -> None:
+    """Serve 2025-11-25 alone."""
     async with stdio_server() as (incoming, outgoing):
-        if only_old:
-            await serve_loop(server, incoming, outgoing, lifespan_state={})
-        else:
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        await serve_loop(made(), incoming, outgoing, lifespan_state={})
 
 
 def over_http() -> Starlette:
@@ -414,4 +407,4 @@ class _Door:
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve_stdio(only_old=OLD in sys.argv))
+        asyncio.run(serve_stdio())

@@ -17,7 +17,7 @@ from tool_chaining.proxy.options import Address, Command, ProxyOptions, Server
 from ..kit.command import PATIENCE, environment
 from ..kit.stdio import Lines, lines_of
 from .proxied_client import proxy
-from .wire import JSON, PROXY, STRANGE
+from .wire import JSON, LIGHT, PROXY
 
 pytestmark = pytest.mark.anyio
 
@@ -114,7 +114,7 @@ async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words
 
 
 def started(**variables: str) -> Any:
-    return lines_of([*PROXY, "--", *STRANGE], **variables)
+    return lines_of([*PROXY, "--", *LIGHT], **variables)
 
 
 def who(proxy: Lines) -> JSON:

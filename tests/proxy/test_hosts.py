@@ -29,7 +29,7 @@ from ..conformance.node_project import HOSTS, missing, node
 from ..kit.command import PATIENCE, run
 from ..kit.model import Reply, scripted_model
 from ..kit.pages import PAGES, block
-from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
+from ..kit.words import FROM_LOCKED, LOCKED_TEXT, PREPARE
 
 PAGE = "specs/implementations/python/tool_chaining/proxy/README.md"
 REQUEST = "Move 250 from Primary Checking."
@@ -146,12 +146,6 @@ async def test_most_hosts(tmp_path: Path) -> None:
     command = [bank["command"], *bank["args"]]
     assert [Path(word).name for word in command] == [by_hand["command"], *by_hand["args"]]
     is_of_the_handoff(json.dumps(await shown(tmp_path, *command)), tmp_path)
-
-
-@pytest.mark.anyio
-async def test_without_the_proxy_the_next_step_is_up_to_the_model(tmp_path: Path) -> None:
-    program, *arguments = shlex.split(command_of("any host, without the proxy"))
-    command = str(Path(sys.executable).with_name(program))
-    told = await shown(tmp_path, command, *arguments)
-    assert told["nextStep"]["tool"] == HANDOFF
-    assert "Your reference is" not in str(told)
+    # What the proxy starts is what a host starts without the proxy. `tests/tools/test_locked.py`
+    # has what that shows: the next step is up to the model.
+    assert command_of("any host, without the proxy") == " ".join(by_hand["args"][-3:])

@@ -17,14 +17,14 @@ from ..kit.command import PATIENCE
 from .conftest import Noted
 from .wire import (
     JSON,
+    LIGHT,
     NEW,
     OLD,
-    STRANGE,
     Refused,
     Wire,
+    light,
     proxy_in_a_thread,
     proxy_over_http,
-    strange,
     wire,
 )
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(scope="module")
 def proxy(notes: Noted) -> Iterator[str]:
     """A proxy that takes every step, in front of a command."""
-    with proxy_in_a_thread(ProxyOptions(server=strange(), consent=consent_of("all"))) as url:
+    with proxy_in_a_thread(ProxyOptions(server=light(), consent=consent_of("all"))) as url:
         yield url
 
 
@@ -62,6 +62,8 @@ async def test_nobody_is_two_callers(proxy: str) -> None:
         twice = [("Authorization", "Bearer 4"), ("Authorization", "Bearer 5")]
         response = await http.post(proxy, headers=twice, json={})
         assert (response.status_code, "More than one" in response.text) == (400, True)
+        response = await http.post(proxy, headers={b"Authorization": b"Bearer \xe9"}, json={})
+        assert (response.status_code, "not printable ASCII" in response.text) == (400, True)
 
 
 async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
@@ -144,7 +146,7 @@ async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> No
 
 def test_who_may_act_as_whom_is_said() -> None:
     own, public = Address("http://x", "Bearer a"), HttpOptions(host="::")
-    assert who_acts(strange(), public).startswith("Whoever reaches this address can use it as the")
+    assert who_acts(light(), public).startswith("Whoever reaches this address can use it as the")
     assert who_acts(own, public).endswith("with the token in MCP_TOKEN.")
     forwards = HttpOptions(forward_authorization=True)
     assert who_acts(Address("http://x"), forwards).startswith("Each caller uses it with their own")
@@ -204,6 +206,7 @@ async def refused_like_upstream(url: str, revision: str) -> None:
         assert f'error="{error}"' in (refused.value.challenge or "")
         assert 'resource_metadata="https://strange.example/' in (refused.value.challenge or "")
         assert f"HTTP {status}" in refused.value.error["message"]
+        assert ("header that was sent" in refused.value.error["message"]) == (status == 401)
         assert token not in refused.value.error["message"], "though the server repeats it"
         assert client.session is None
         await client.http.aclose()
@@ -213,7 +216,7 @@ async def refused_like_upstream(url: str, revision: str) -> None:
 
 
 async def test_what_runs_is_given_up_when_the_proxy_ends(notes: Noted, folder: Path) -> None:
-    with proxy_over_http(folder, "--", *STRANGE) as proxy:
+    with proxy_over_http(folder, "--", *LIGHT) as proxy:
         async with wire(proxy.url, OLD) as session, wire(proxy.url, NEW) as caller:
 
             async def given_up(client: Wire) -> None:

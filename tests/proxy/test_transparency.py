@@ -1,13 +1,12 @@
 """What comes through the proxy is what comes without it: both revisions, both transports."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from mcp import Client
 
-from tool_chaining.proxy.options import Address, ProxyOptions
+from tool_chaining.proxy.options import Address, Command, ProxyOptions
 
 from .conftest import Noted
 from .proxied_client import proxy as over_stdio
@@ -19,6 +18,7 @@ from .wire import (
     OLD,
     Refused,
     Wire,
+    light,
     proxy_in_a_thread,
     strange,
     wire,
@@ -88,28 +88,26 @@ def plain(value: Any) -> Any:
     return {key: one for key, one in kept.items() if (key, one) not in (("_meta", {}),)}
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW])
+@pytest.fixture(params=[OLD, NEW])
 def revision(request: pytest.FixtureRequest) -> str:
     """The only one that the server behind speaks."""
     return str(request.param)
 
 
-@pytest.fixture(scope="module")
-def options(strange_url: str, revision: str) -> ProxyOptions:
-    """Those of a proxy in front of a server over stdio, or over HTTP on 2026-07-28."""
+def behind(strange_url: str, revision: str, over_stdio: Command) -> ProxyOptions:
+    """The options of a proxy in front of a server over stdio, or over HTTP on 2026-07-28."""
     address = Address(strange_url.replace("/mcp", f"/{revision}/mcp"))
-    return ProxyOptions(server=strange(revision) if revision == OLD else address)
+    return ProxyOptions(server=over_stdio if revision == OLD else address)
 
 
-@pytest.fixture(scope="module")
-def proxy(options: ProxyOptions) -> Iterator[str]:
-    with proxy_in_a_thread(options) as url:
-        yield url
-
-
-async def test_all_comes_through(strange_url: str, proxy: str, revision: str, notes: Noted) -> None:
+async def test_all_comes_through(strange_url: str, revision: str, notes: Noted) -> None:
     async with wire(strange_url, revision) as client:
         expected = await everything(client)
+    with proxy_in_a_thread(behind(strange_url, revision, strange())) as proxy:
+        await through_the_proxy(proxy, revision, notes, expected)
+
+
+async def through_the_proxy(proxy: str, revision: str, notes: Noted, expected: JSON) -> None:
     async with wire(proxy, revision) as client:
         seen = await everything(client)
         who = (await client.call("who"))["structuredContent"]
@@ -137,15 +135,15 @@ async def test_all_comes_through(strange_url: str, proxy: str, revision: str, no
     assert who["capabilities"] == declared
 
 
-async def test_the_revision_is_the_server_s(
-    proxy: str, options: ProxyOptions, revision: str
-) -> None:
+async def test_the_revision_is_the_server_s(strange_url: str, revision: str) -> None:
     """A client of the other revision is refused; one of both falls back, as without the proxy."""
-    other = Wire(proxy, OLD if revision == NEW else NEW)
-    with pytest.raises(Refused, match=r"Unsupported protocol version|Method not found"):
-        await other.open()
-    await other.http.aclose()
-    for transport in (proxy, over_stdio(options)):
-        async with Client(transport, mode="auto") as client:
-            assert client.protocol_version == revision
-            assert not (await client.call_tool("who")).is_error
+    options = behind(strange_url, revision, light(OLD))
+    with proxy_in_a_thread(options) as proxy:
+        other = Wire(proxy, OLD if revision == NEW else NEW)
+        with pytest.raises(Refused, match=r"Unsupported protocol version|Method not found"):
+            await other.open()
+        await other.http.aclose()
+        for transport in (proxy, over_stdio(options)):
+            async with Client(transport, mode="auto") as client:
+                assert client.protocol_version == revision
+                assert not (await client.call_tool("who")).is_error

@@ -25,8 +25,8 @@ from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
 from . import strange_server
 
-STRANGE = [sys.executable, strange_server.__file__]
-"""The command of the strange server."""
+LIGHT = [sys.executable, str(Path(__file__).with_name("light_server.py"))]
+"""The command of the server that starts at once."""
 
 PROXY = [sys.executable, "-m", "tool_chaining.proxy"]
 
@@ -267,9 +267,14 @@ def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator
         yield Running(f"http://127.0.0.1:{port}/mcp", process, log)
 
 
-def strange(*arguments: str) -> Command:
-    """The strange server as what the proxy starts."""
-    return Command((*STRANGE, *arguments), environment())
+def strange() -> Command:
+    """The strange server as what the proxy starts. It speaks 2025-11-25."""
+    return Command((sys.executable, strange_server.__file__), environment())
+
+
+def light(*arguments: str) -> Command:
+    """The server that starts at once as what the proxy starts."""
+    return Command((*LIGHT, *arguments), environment())
 
 
 @contextmanager

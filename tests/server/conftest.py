@@ -11,9 +11,10 @@ import pytest
 
 from banking_server.cli import main
 
+from ..kit.any_server import any_server
 from ..kit.bank import copy_of
-from ..kit.command import ANY_SERVER, PATIENCE, Cli, Ended
-from ..kit.servers import HttpServer, http_server, served_by
+from ..kit.command import PATIENCE, Cli, Ended
+from ..kit.servers import HttpServer, http_server
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], dat
 @pytest.fixture(scope="session")
 def elsewhere() -> Iterator[str]:
     """Somebody else's server, over HTTP; its URL."""
-    with served_by(sys.executable, str(ANY_SERVER)) as url:
+    with any_server() as url:
         yield url
 
 

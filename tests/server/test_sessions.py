@@ -76,6 +76,15 @@ async def test_one_customer_has_so_many_sessions_and_the_oldest_ends(
         assert open_now == [True, False, True, True]
 
 
+async def test_who_left_sessions_behind_keeps_nobody_out(full: Path) -> None:
+    async with bank_in_memory(full, max_sessions=3) as bank:
+        left = [Talk(bank, "CUST001") for _ in range(3)]
+        late = Talk(bank, "CUST002")
+        for talk in (*left, late):
+            await talk.open()
+        assert [await talk.works() for talk in (*left, late)] == [False, True, True, True]
+
+
 async def test_calls_that_wait_for_an_answer_are_bounded_in_number(
     full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

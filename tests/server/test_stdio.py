@@ -61,7 +61,7 @@ ODD_LINES: list[tuple[str | bytes, tuple[Any, int]]] = [
 
 
 def test_whatever_is_sent_is_answered(full: Path) -> None:
-    """One server, and after all of it the customer's calls go on."""
+    """One server, and after all of it the customer's calls go on, until its database is lost."""
     with serving(full, BANKING_LOG_LEVEL="DEBUG") as server:
         server.open()
         for line, expected in ODD_LINES:
@@ -79,6 +79,13 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
         assert server.answer() == (None, -32600)
         server.send({"id": question["id"], "result": {"action": "decline"}})
         assert server.said()["result"]["structuredContent"]["status"] == "declined"
+        assert sql(full, "SELECT status FROM transfer") == [("pending",)]
+
+        # Without its database it says so in one line.
+        full.unlink()
+        refused = server.call(33, "list_accounts", {})["result"]
+        assert refused["isError"]
+        assert "quote incident" in str(refused["content"])
 
         # The last line needs no end, and the end of the input ends the server.
         server.stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
@@ -86,7 +93,9 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
     assert [message["id"] for message in rest] == [32]
     assert "Serving customer CUST001 (" in errors
     assert "Traceback" not in errors
-    assert sql(full, "SELECT status FROM transfer") == [("pending",)]
+    (line,) = [line for line in errors.splitlines() if "Incident" in line]
+    assert f"The file {full} of the database was deleted or replaced" in line
+    assert "banking-server database restore" in line
 
 
 @pytest.mark.parametrize(
@@ -114,23 +123,10 @@ def test_where_nobody_can_be_asked_the_desk_has_the_code(
 
 @pytest.mark.ci
 def test_a_person_who_starts_it_is_told_what_it_waits_for(database: Path) -> None:
-    terminal = Terminal(command("--database", str(database), "--customer", "CUST002"))
-    terminal.wait_for("Waiting for MCP messages")
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.finish() == 0
+    with Terminal(command("--database", str(database), "--customer", "CUST002")) as terminal:
+        terminal.wait_for("Waiting for MCP messages")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.finish() == 0
     assert "banking-server demo" in terminal.screen
     assert "CUST001" not in terminal.screen
     assert "Traceback" not in terminal.screen
-
-
-def test_without_its_database_it_says_so_in_one_line(database: Path) -> None:
-    with serving(database) as server:
-        server.open()
-        database.unlink()
-        refused = server.call(2, "list_accounts", {})["result"]
-        _, log = server.end()
-    assert refused["isError"]
-    assert "quote incident" in str(refused["content"])
-    (line,) = [line for line in log.splitlines() if "Incident" in line]
-    assert f"The file {database} of the database was deleted or replaced" in line
-    assert "banking-server database restore" in line

@@ -99,7 +99,7 @@ class MiniHost:
         for theme, half in (("light", "text"), ("dark", "background")):
             white = {f"--color-{half}-{kind}": "#fff" for kind in KINDS}
             self.page.evaluate(CHANGE, {"theme": theme, "styles": {"variables": white}})
-            self.view.locator(f"body[style*='color-scheme: {theme}']").wait_for()
+            self.view.locator(f":root[style*='color-scheme: {theme}']").wait_for(state="attached")
             faint = too_faint(self.view)
             assert faint == {}, (theme, faint)
 

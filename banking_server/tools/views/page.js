@@ -299,9 +299,9 @@ function nextButton(next, then) {
 
 function applyContext(context) {
   const root = document.documentElement;
-  // It is set on the body. On the page, browsers would add a background if the host's differs.
+  // It is set on the page: if the page's scheme and the frame's differ, browsers paint the corners.
   if (context.theme === "light" || context.theme === "dark") {
-    document.body.style.colorScheme = context.theme;
+    root.style.colorScheme = context.theme;
   }
   for (const [name, value] of Object.entries(context.styles?.variables ?? {})) {
     if (/^--[a-z0-9-]+$/.test(name) && typeof value === "string") root.style.setProperty(name, value);

@@ -19,11 +19,11 @@ from tool_chaining_conformance.errors import ForPeople, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.options import RunOptions
 from tool_chaining_conformance.requirements import Side, checks_of
-from tool_chaining_conformance.specification import read_yaml
+from tool_chaining_conformance.specification import read_text, read_yaml
 from tool_chaining_conformance.target.era import Era
 
+REPLACE = "Replace `follow` and `User` by your client"
 FILL_IN = "Write your arguments into it, and remove the # before expect, repeatable and follow"
-TERMINATED = 143
 
 app = typer.Typer(
     help="Check that a server or client conforms to tool chaining.",
@@ -135,11 +135,9 @@ def first_scenario(
 @app.command()
 def program(output: Output = None) -> None:
     """Write a Python program for your client under test."""
-    from tool_chaining_conformance.client.programs import program_to_write
-
     _check_new(output)
     run = f"{SUITE} client --one-process -- python {output}"
-    _write(program_to_write(), output, f"Fill it in, then run: {run}")
+    _write(read_text("examples/client_under_test.py"), output, f"{REPLACE}, then run: {run}")
 
 
 def _check_new(output: Path | None) -> None:
@@ -169,12 +167,13 @@ def client(
     *,
     options: RunOptions,
 ) -> None:
-    """Judge a client, started as -- COMMAND URL for each case.
+    """Judge a client, started as -- COMMAND.
 
-    The URL is that of a mock server. MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and
-    MCP_CONFORMANCE_CONTEXT tell the client what to do: the context is JSON with the tool to call
-    first and its arguments. With --one-process, COMMAND is started once, MCP_CONFORMANCE_RUNS is
-    `stdin`, and the client answers each line of its standard input, a case, with a line.
+    With --one-process, COMMAND is started once, and reads a case from each line of its standard
+    input: the URL of a mock server, the revision, and a context with the tool to call first.
+    MCP_CONFORMANCE_RUNS is then `stdin`, and it answers each line with a line. Without the option,
+    COMMAND URL is started for each case, which takes many times as long, and the variables
+    MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT hold it.
     """
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
@@ -190,7 +189,6 @@ def list_checks(
     ] = None,
 ) -> None:
     """List every check with the requirements that it tests."""
-    mutants = read_yaml("conformance/mutants.yaml")["mutants"]
     needs = read_yaml("conformance/checks.yaml")["needs"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     for check in [check for each in sides for check in checks_of(each)]:
@@ -202,15 +200,13 @@ def list_checks(
         )
         for requirement in check.requirements:
             typer.echo(f"    {requirement.id}  {requirement.text}")
-        for mutant in mutants:
-            if mutant["check"] == check.id:
-                typer.echo(f"    fails {mutant['name']}: {mutant['wrong']}")
 
 
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
     # If a CI job is cancelled, for example, the suite must stop the programs that it started.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+    for stops in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stops, lambda number, frame: sys.exit(128 + number))
     try:
         app()
     except ForPeople as error:

@@ -1,9 +1,9 @@
 """What the commands of `cli` do. Imported when a command runs, since it loads the whole suite."""
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -24,7 +24,7 @@ from tool_chaining_conformance.report.report import Report, shortened
 from tool_chaining_conformance.report.summary import print_summary
 from tool_chaining_conformance.report.verdict import EXIT_CODES
 from tool_chaining_conformance.server.draft import draft
-from tool_chaining_conformance.server.run import PASSIVE, run_server
+from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
 from tool_chaining_conformance.server.values import check_environment
 from tool_chaining_conformance.target.channel import Target, TargetFailure
@@ -40,16 +40,13 @@ def judge_server(
 ) -> int:
     """Judge a server, write and print the chosen reports, and return the exit code."""
     scenarios = read_scenarios(files, over_http=url is not None)
-    names = [each.name for each in scenarios] or [PASSIVE]
     redaction = Redaction()
     target = server_target(url, command, header, options.timeout, redaction)
     chosen = options.chosen("server")
     options.make_folders()
-    started = datetime.now(UTC)
     run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
     at = {"url": _without_credentials(url)} if url else {"command": redacted_command(command)}
-    report = Report.on(run, target=at, scenarios=names, started=started, redaction=redaction)
-    return _finish(report, options)
+    return _finish(Report.on(run, at, redaction), options)
 
 
 def first_scenario(
@@ -78,23 +75,21 @@ def judge_client(
     only = _cases(scripts, wanted)
     redaction = Redaction()
     options.make_folders()
-    started = datetime.now(UTC)
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
+    program = f"{'--one-process ' * one_process}-- {shlex.join(redacted_command(command))}"
     with programs as run_once:
         tell = _progress(options)
-        run = run_client(run_once, scripts, options.eras, chosen, options.timeout, tell, only=only)
-    names = [
-        script.scenario
-        for script in scripts
-        if only is None or any(name_of(script, case) in only for case in script.cases)
-    ]
+        run = run_client(
+            *(run_once, scripts, options.eras, chosen, options.timeout, tell),
+            only=only,
+            program=program,
+        )
     at = {"command": redacted_command(command)}
-    report = Report.on(run, target=at, scenarios=names, started=started, redaction=redaction)
-    return _finish(report, options)
+    return _finish(Report.on(run, at, redaction), options)
 
 
 def _finish(report: Report, options: RunOptions) -> int:
-    """Write and print the chosen reports, and return the verdict's exit code."""
+    """Write and print the chosen reports, and return the exit code."""
     if options.output_dir is not None:
         write_json(report, options.output_dir)
     if options.junit is not None:
@@ -103,7 +98,7 @@ def _finish(report: Report, options: RunOptions) -> int:
         print(report_json(report), end="")
     else:
         print_summary(report, Console())
-    return EXIT_CODES[report.conclusion.verdict]
+    return report.run.stopped or EXIT_CODES[report.conclusion.verdict]
 
 
 def server_target(

@@ -7,7 +7,6 @@ passed test with a warning. A check that was not exercised is skipped with the r
 import shlex
 import warnings
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -55,7 +54,7 @@ def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
     @cache
     def judge() -> Report:
         run = run_server(target, scenarios, list(Era), checks, redaction, lambda what: None)
-        return Report.on(run, {}, [], started=datetime.now(UTC), redaction=redaction)
+        return Report.on(run, {}, redaction)
 
     return judge
 

@@ -25,8 +25,6 @@ class Level(StrEnum):
 
     MUST = "MUST"
     SHOULD = "SHOULD"
-    MAY = "MAY"
-    """A permission, which cannot be violated."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Requirement:
     @property
     def level(self) -> Level:
         """The strictest of the sentence's own keywords."""
-        return next((level for level in Level if re.search(rf"\b{level}\b", self.text)), Level.MAY)
+        return next(level for level in Level if re.search(rf"\b{level}\b", self.text))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tool_chaining_conformance.errors import ScenarioError
 from tool_chaining_conformance.target.era import Era
@@ -86,23 +85,27 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known_members(cls, part: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        if not isinstance(part, dict | cls):
+            what = "is empty; it" if part is None else "this"
+            raise ValueError(f"{what} must be a mapping, whose members are {', '.join(known)}")
+        for name in part if isinstance(part, dict) else ():
+            if name not in known:
+                raise ValueError(f"there is no member {name!r}; there are {', '.join(known)}")
+        return part
+
 
 def load(path: Path, model: type[M]) -> M:
-    """Read a file. Raises ScenarioError, first for an unknown member: it may be a misspelt one."""
+    """Read a file. Raises ScenarioError."""
     try:
         return model.model_validate(_read(path))
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
+        first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        mistake = f"{place}: {_mistake(first)}" if place else _mistake(first)
-        raise ScenarioError(f"{path}: {mistake}") from error
-
-
-def _mistake(error: ErrorDetails) -> str:
-    """Return what is wrong with a value, in place of Pydantic's message."""
-    if error["type"] == "missing":
-        return "is missing"
-    if error["type"] == "extra_forbidden":
-        return "there is no such member"
-    return error["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
+        mistake = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
+        if first["type"] == "missing":
+            mistake = "is missing"
+        raise ScenarioError(f"{path}: {place}{': ' * bool(place)}{mistake}") from error

@@ -24,6 +24,11 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[:length]}\u2026 ({len(text):,} characters)"
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a text shows nothing: it has only white space and invisible characters."""
+    return not _UNSEEN.sub("", text).strip()
+
+
 def printable(text: str, *, lines: bool = True) -> str:
     """Return a text with control and invisible characters as escapes, such as `\\u202e`.
 
@@ -34,11 +39,10 @@ def printable(text: str, *, lines: bool = True) -> str:
     )
 
 
-def one_line(text: str, length: int | None = None) -> str:
-    """Return a text as one printable line of at most `length` characters.
+def one_line(text: str) -> str:
+    """Return a text as one printable line.
 
     So a line break in a server's text cannot start a line that looks like our own.
     """
     parts = map(str.strip, _BREAK.split(text))
-    line = printable(" ".join(part for part in parts if part), lines=False)
-    return line if length is None or len(line) <= length else f"{line[: length - 1]}\u2026"
+    return printable(" ".join(part for part in parts if part), lines=False)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
@@ -81,3 +82,15 @@ def quote(value: Any) -> str:
         text = f"{text[:end]}… ({len(text):,} characters)"
     # Half of a surrogate pair can be sent, but not printed or written to a file.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield each text and number in a JSON value."""
+    match value:
+        case dict() | list():
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from texts_in(item)
+        case bool() | None:
+            return
+        case _:
+            yield str(value)

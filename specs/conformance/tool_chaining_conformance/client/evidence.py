@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from tool_chaining_conformance.client.mock_server import Log, Operation
 from tool_chaining_conformance.client.script import Case, ClientScript, Provided
@@ -13,9 +12,6 @@ from tool_chaining_conformance.target.child_process import last_errors
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.text import cut
 from tool_chaining_conformance.values import SHOWN, quote
-
-FEWEST_CALLS: Final = 3
-"""The smallest limit of a host with which the suite can judge most of a client's behaviour."""
 
 
 def result_in(line: str) -> Json | None:
@@ -107,7 +103,7 @@ class CaseRun:
         for number in range(1, witness + 1):
             call, tool = self.call(number), self.case.expect.calls[number - 1].tool
             if call is None:
-                return self.excuse(number) or Untestable(
+                return self.excuse() or Untestable(
                     f"call {number} ({tool}) was never made, so the calls after it cannot be "
                     f"judged; {name_calls(self.log)}; {self.end}"
                 )
@@ -132,29 +128,16 @@ class CaseRun:
             )
         return None
 
-    def excuse(self, number: int) -> NotApplicable | Untestable | None:
-        """Return the reason that excuses a missing call `number`, or None if nothing does."""
+    def excuse(self) -> NotApplicable | Untestable | None:
+        """Return the reason that excuses a missing call, or None if nothing does."""
         if not self.end.ended_well:
             return Untestable(str(self.end))
-        made = len(self.log.operations)
         if self.end.outcome == "declined":
             # Row 8 of the table of outcomes: a client may have another reason of its own.
             reason = "the client declines the call: by its user, or by its own rules"
             refused = self.case.context.consent == "refuse"
             return NotApplicable(reason) if refused else Untestable(reason)
-        if self.ended_at_own_limit and made == number - 1:
-            reason = f"the client ends every chain at {made} calls"
-            return NotApplicable(reason) if made >= FEWEST_CALLS else Untestable(reason)
         return None
-
-    @property
-    def ended_at_own_limit(self) -> bool:
-        """Whether the client prints that its limit ended the chain, and never made more calls."""
-        made = len(self.log.operations)
-        return self.end.outcome == "limit_reached" != self.case.expect.outcome and all(
-            len(run.log.operations) <= made * (run.case.context.chains or 1)
-            for run in self.others.values()
-        )
 
 
 def name_calls(log: Log) -> str:

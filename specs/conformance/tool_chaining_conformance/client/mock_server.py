@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Self, cast
 
 from tool_chaining_conformance import __version__
 from tool_chaining_conformance.client.script import (
+    Broken,
     Case,
     ClientScript,
     Elicit,
@@ -53,6 +54,8 @@ CANCEL: Final = "/cancel"
 """The path where a GET of the client waits until the user cancels."""
 CANCEL_SECONDS: Final = 10
 """Seconds that a response is held back after the client was told that the user cancels."""
+SILENCE_SECONDS: Final = 5
+"""Seconds after which the response of a call that is not answered is broken off."""
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
 META_TEXT: Final = "the text of _meta stands here"
@@ -295,11 +298,15 @@ class MockServer(ThreadingMixIn, TCPServer):
 
     def _page(self, cursor: Any, answered: int) -> Json:
         listed = [tool for tool in self._tools if tool.is_listed(answered)]
+        size = self._script.page_size or len(listed)
+        last = (len(listed) - 1) // size * size
         start = int(cursor) if isinstance(cursor, str) and cursor.isdecimal() else 0
-        end = start + (self._script.page_size or len(listed))
+        start = last if cursor == "" else start
+        end = start + size
         page: Json = {"tools": [tool.to_wire() for tool in listed[start:end]]}
         if end < len(listed):
-            page["nextCursor"] = str(end)
+            # An empty cursor is a cursor like any other.
+            page["nextCursor"] = "" if end == last else str(end)
         if self._era is Era.MODERN:
             page |= {"ttlMs": TTL_MS, "cacheScope": "private"}
         return page
@@ -321,6 +328,8 @@ class MockServer(ThreadingMixIn, TCPServer):
         # It is marked before it is sent, since the client may be faster than this thread.
         operation.answered = True
         if asked.broken is not None:
+            if asked.broken == "silence":
+                self._is_given_up(exchange, SILENCE_SECONDS)
             exchange.break_off(asked.broken)
         if asked.broken is not None or (asked.held and self._is_cancelled(exchange)):
             return None
@@ -341,7 +350,11 @@ class MockServer(ThreadingMixIn, TCPServer):
             return False
         self.log.waits_for_cancel = True
         self._cancel.set()
-        end = time.monotonic() + CANCEL_SECONDS
+        return self._is_given_up(exchange, CANCEL_SECONDS)
+
+    def _is_given_up(self, exchange: "_Exchange", seconds: float) -> bool:
+        """Wait for so long, and return whether the client cancelled the call meanwhile."""
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             if exchange.is_abandoned() or self._cancelled.wait(0.005):
                 return True
@@ -351,7 +364,7 @@ class MockServer(ThreadingMixIn, TCPServer):
         self, message: WireMessage, params: Json, authorization: str | None
     ) -> tuple[Operation, int]:
         """Return the operation that a request belongs to, and its round."""
-        arguments = within(params, "arguments")
+        arguments = params.get("arguments", {})  # Not an object: not what the directive has.
         state = str(params.get("requestState", "")).split(":")
         with self._lock:
             operations = self.log.operations
@@ -442,10 +455,10 @@ class _Exchange(BaseHTTPRequestHandler):
         except OSError:
             return True
 
-    def break_off(self, how: Literal["stream", "status"]) -> None:
-        """End the response's stream before the response, or respond with HTTP 500."""
-        if how == "status":
-            self.send_error(500)
+    def break_off(self, how: Broken) -> None:
+        """Respond with an HTTP status alone, or end the response's stream before the response."""
+        if isinstance(how, int):
+            self.send_error(how)
         else:
             self._begin_stream()
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tool_chaining_conformance.client.evidence import ClientEnd
-from tool_chaining_conformance.specification import read_text
 from tool_chaining_conformance.target.child_process import OUTPUT_BYTES, ChildProcess
 
 SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
@@ -23,12 +22,6 @@ RUNS: Final = "MCP_CONFORMANCE_RUNS"
 """The value `stdin` tells a client to read runs from its standard input, one a line."""
 
 FURTHER: Final = "a run more than once: it printed another JSON object after its answer"
-
-
-def program_to_write() -> str:
-    """Return the small program around a client that `specs/conformance/README.md` shows."""
-    _, _, rest = read_text("conformance/README.md").partition("<!-- client_under_test.py -->")
-    return rest.partition("```python\n")[2].partition("```\n")[0]
 
 
 RunClient = Callable[[str, Mapping[str, str], float], ClientEnd]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.client.checks import judge_check
 from tool_chaining_conformance.client.checks.declaration import chain_ids
 from tool_chaining_conformance.client.evidence import CaseRun
@@ -20,7 +21,7 @@ from tool_chaining_conformance.client.script import Case, ClientScript, ScriptCh
 from tool_chaining_conformance.message import CLIENT_INFO_KEY, Json, within
 from tool_chaining_conformance.report.judgement import Finding, Judge, Untestable
 from tool_chaining_conformance.report.redaction import redacted_line
-from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.report.run import STOPPED, Run
 from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.target.child_process import last_errors
 from tool_chaining_conformance.target.era import Era
@@ -33,7 +34,7 @@ CRASHES: Final = 3
 """Runs that end in the same way, one after the other, before the user is told at once."""
 
 Progress = Callable[[str], None]
-"""Receives a line for the user, for standard error."""
+"""Receives a line for standard error."""
 
 
 def run_client(
@@ -45,6 +46,7 @@ def run_client(
     progress: Progress,
     *,
     only: frozenset[str] | None = None,
+    program: str = "-- COMMAND",
 ) -> Run:
     """Run the client once for each case that a chosen check needs, and judge it.
 
@@ -56,10 +58,11 @@ def run_client(
         timeout: Seconds that one run may take.
         progress: Called ten times for each revision, and when the client crashes again and again.
         only: The cases to judge, as `scenario/case`; None: all.
+        program: How the client is given to the suite, for texts.
 
     Raises CannotStart.
     """
-    examination = _Examination(run_once, timeout, progress)
+    examination = _Examination(run_once, timeout, progress, program)
     for era in eras:
         plan = [
             (script, case, checks)
@@ -96,7 +99,9 @@ def name_of(script: ClientScript, case: Case) -> str:
 class _Examination:
     """The runs of one client, and their results in the order of the plan."""
 
-    def __init__(self, run_once: RunClient, timeout: float, progress: Progress) -> None:
+    def __init__(
+        self, run_once: RunClient, timeout: float, progress: Progress, program: str
+    ) -> None:
         self.run = Run("client")
         self._overdue = 0
         """How many runs in a row timed out."""
@@ -105,6 +110,7 @@ class _Examination:
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
+        self._program = program
         self._chain_ids: dict[str, str] = {}
         """Every chain id that was seen, with the run it was first seen in."""
         self._runs: dict[str, CaseRun] = {}
@@ -113,8 +119,22 @@ class _Examination:
         """Why a run was not made, or cannot be judged, by its name."""
 
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
-        """Run the client in every case of a plan, until no further run is useful."""
-        self._overdue, self._runs, self._left = 0, {}, {}
+        """Run the client in every case of a plan, until no further run is useful.
+
+        SystemExit, which a signal raises, stops the run. What was judged until then is kept.
+        """
+        self._overdue, self._runs = 0, {}
+        self._left = {name_of(*each): STOPPED for each in plan}
+        if self.run.stopped:
+            return
+        try:
+            self._run_all(era, plan)
+        except SystemExit as signalled:
+            self.run.stopped = int(signalled.code or 0)
+            made = f"{len(self._runs)} of {len(plan)} runs were made"
+            self.run.problems.append(f"{era}: {STOPPED}; {made}")
+
+    def _run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
         for number, (script, case) in enumerate(plan):
             name = name_of(script, case)
             if number and number * 10 // len(plan) != (number - 1) * 10 // len(plan):
@@ -179,7 +199,8 @@ class _Examination:
             wrote = "\n".join(map(redacted_line, end.errors.strip().splitlines()))
             self._progress(
                 f"the client ended in the same way in {CRASHES} runs, one after the other; to make "
-                f"this run alone, add --scenario {name}. It wrote:\n{wrote}"
+                f"the last one alone: {SUITE} client --scenario {name} --spec-version "
+                f"{case_run.era} {self._program}\nIt wrote:\n{wrote}"
             )
         for request in case_run.log.requests:
             in_meta = within(request.params, "_meta", CLIENT_INFO_KEY)
@@ -218,7 +239,6 @@ def _checks(
         for check in case.checks
         if check.id in chosen
         and era in script.eras_of(case)
-        and era in check.spec_versions
         and era in load_checks()[check.id].eras
     ]
 

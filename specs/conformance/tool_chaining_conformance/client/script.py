@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.names import SETTINGS
 from tool_chaining_conformance.scenario_file import (
-    BOTH_ERAS,
     Kebab,
     Name,
     Ordinal,
@@ -61,6 +60,9 @@ class Elicit(Strict):
     meta: Json | None = Field(default=None, alias="_meta")
 
 
+Broken = Literal["stream", "silence", 400, 404, 500]
+
+
 class Round(Strict):
     """How the mock server answers one round of a call: with a result, a question, an error, or not.
 
@@ -70,8 +72,9 @@ class Round(Strict):
     result: Json | None = None
     elicit: Elicit | None = None
     error: Json | None = None
-    broken: Literal["stream", "status"] | None = None
-    """`stream`: the stream ends before the answer. `status`: the answer is HTTP 500."""
+    broken: Broken | None = None
+    """`stream`: the stream ends before the answer. `silence`: the same, after the client gave up
+    or five seconds passed. A number: the answer is this HTTP status, without a message."""
     meta_text: str | None = Field(default=None, alias="metaText")
     """The JSON text of the result's `_meta`, for values that YAML cannot write."""
     held: bool = False
@@ -134,14 +137,11 @@ class ScriptCheck(Strict):
 
     id: str
     kind: Name = Field(alias="assert")
-    """The kind of the check; conformance/README.md explains the kinds."""
+    """The kind of the check. The function of this name in `client.checks` says when it holds."""
     witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
-    spec_versions: Several[Era] = BOTH_ERAS
     provided: tuple[Provided, ...] = ()
     """What other runs must have shown. Otherwise the check does not apply."""
-    excused: tuple[Name, ...] = ()
-    """If the check fails and the client printed one of these outcomes, it does not apply."""
     call: Ordinal | None = None
     """Number of an expected call."""
     tool: Name | None = None
@@ -152,7 +152,6 @@ class ScriptCheck(Strict):
     exactly: Ordinal | None = None
     other_server: Literal[True] | None = None
     """The calls that the other server received are counted."""
-    place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
     text: str | None = None
 
 
@@ -178,6 +177,8 @@ class CaseContext(Strict):
     """False: the user did not say that the hints of the server are trusted."""
     bearer_token: Name | None = Field(default=None, alias="bearerToken")
     """The token of the `Authorization` header with which the client makes the first call."""
+    timeout_seconds: Literal[2] | None = Field(default=None, alias="timeoutSeconds")
+    """How long the client waits for the result of a call."""
     chains: Literal[2] | None = None
     """How often the first call is made in one session. Each one begins a chain."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)

@@ -5,7 +5,7 @@ import re
 from typing import Any, Final
 
 from tool_chaining_conformance.message import WireMessage
-from tool_chaining_conformance.text import printable
+from tool_chaining_conformance.text import cut, printable
 
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -25,8 +25,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 def on_one_line(value: Any, length: int) -> str:
     """Return a JSON value on one line, cut after `length` characters."""
-    text = printable(as_json(value))
-    return text if len(text) <= length else f"{text[:length]}\u2026"
+    return cut(printable(as_json(value)), length)
 
 
 def message_line(message: WireMessage, length: int) -> str:

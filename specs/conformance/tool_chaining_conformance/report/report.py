@@ -1,6 +1,5 @@
 """A finished run with its verdict, from which each form of report is made."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -34,31 +33,19 @@ class Report:
     run: Run
     target: Json
     """`url` or `command`, and the target's own `name` and `version` if known."""
-    scenarios: Sequence[str]
     conclusion: Conclusion
-    started: datetime
     finished: datetime
     redaction: Redaction
 
     @classmethod
-    def on(
-        cls,
-        run: Run,
-        target: Json,
-        scenarios: Sequence[str],
-        *,
-        started: datetime,
-        redaction: Redaction,
-    ) -> "Report":
+    def on(cls, run: Run, target: Json, redaction: Redaction) -> "Report":
         """Return the report on a run that has just finished."""
         run = _redacted(run, redaction)
         identity = {"name": run.name, "version": run.version}
         return cls(
             run=run,
             target=target | {key: value for key, value in identity.items() if value is not None},
-            scenarios=scenarios,
             conclusion=conclude(run.judgements, crashes=run.crashes, silence=run.silence),
-            started=started,
             finished=datetime.now(UTC),
             redaction=redaction,
         )

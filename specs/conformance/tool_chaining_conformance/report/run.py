@@ -1,10 +1,15 @@
 """The results of a run, collected while a server or a client is examined."""
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
 
 from tool_chaining_conformance.report.judgement import Judgement
 from tool_chaining_conformance.requirements import Side
 from tool_chaining_conformance.target.era import Era, in_each_era
+
+STOPPED: Final = "the run was stopped"
+"""Why a check was not made after a signal, such as Ctrl-C."""
 
 
 @dataclass
@@ -12,6 +17,7 @@ class Run:
     """The results for one target, in every chosen scenario and era."""
 
     side: Side
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
     judgements: list[Judgement] = field(default_factory=list[Judgement])
     spoken: list[Era] = field(default_factory=list[Era])
     """Eras that the target supports."""
@@ -24,6 +30,8 @@ class Run:
     version: str | None = None
     crashes: list[str] = field(default_factory=list[str])
     """Runs of a client with an exit code other than 0, or without an end, each with a reason."""
+    stopped: int = 0
+    """The exit code of the suite if a signal stopped the run; 0 if none did."""
 
     def spoke(self, era: Era) -> None:
         """Record that the target supports an era."""
@@ -36,7 +44,7 @@ class Run:
         If the target is known to support the era, that is a problem to report. Otherwise it means
         that the target does not support the era.
         """
-        if era in self.spoken:
+        if era in self.spoken or why == STOPPED:
             self.problems.append(f"{place}, {era}: {why}")
         else:
             self.unspoken.setdefault(era, why)
@@ -53,7 +61,8 @@ class Run:
         if self.spoken:
             return None
         if not self.unspoken:
-            return "none of the chosen checks can be made in the chosen revisions"
+            none = "none of the chosen checks can be made in the chosen revisions"
+            return STOPPED if self.stopped else none
         return in_each_era(self.unspoken)
 
     def excuse_unspoken_eras(self) -> None:

@@ -1,4 +1,4 @@
-"""The rules of the verdict, as `specs/conformance/README.md` has them under `The verdict`."""
+"""The rules of the verdict, as `specs/conformance/README.md` has them under `In CI`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

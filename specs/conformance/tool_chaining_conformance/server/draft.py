@@ -9,7 +9,7 @@ from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.target.connection import Connection, Profile, connect
 from tool_chaining_conformance.target.era import Era, in_each_era
-from tool_chaining_conformance.text import one_line
+from tool_chaining_conformance.text import cut, one_line
 
 HEAD: Final = """\
 # A first scenario, made from the server's tools/list. No tool was called.
@@ -19,23 +19,7 @@ HEAD: Final = """\
 name: {name}
 description: {description}
 #
-# If callers sign in: credentials come from the environment, and reports do not show them.
-# values:
-#   password: {{environment: PASSWORD}}
-# setup:
-#   - id: sign-in
-#     call: a_tool
-#     arguments: {{password: "${{password}}"}}
-#     capture:
-#       session: {{pointer: /structuredContent/session, secret: true}}
-#
-# Members of the _meta of every request:
-# meta: {{session: "${{session}}"}}
-#
-# A caller who has not signed in, for a step with `caller: stranger`, `repeatable: true`
-# and `refused: true` that repeats a call which succeeded before:
-# callers:
-#   stranger: {{}}
+# If callers sign in, or one must be refused: specs/conformance/README.md, `Your server`.
 steps:
 """
 
@@ -120,7 +104,7 @@ def _kebab(name: object) -> str:
 
 def _short(text: object) -> str:
     """Return the first words of a text for a comment."""
-    return one_line(text, 60) if isinstance(text, str) else ""
+    return cut(one_line(text), 60) if isinstance(text, str) else ""
 
 
 def _yaml(value: Any) -> str:

@@ -1,6 +1,7 @@
 """The parts of a reply: the directive, and how the call ended."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,7 +9,7 @@ from typing import Any, Final
 from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.names import IDENTIFIER, META_KEY
 from tool_chaining_conformance.target.connection import Reply, ToolCall
-from tool_chaining_conformance.values import identity, quote, same
+from tool_chaining_conformance.values import identity, quote, same, texts_in
 
 CallKey = tuple[str, str]
 """The identity of a call: the tool and its canonical arguments."""
@@ -121,8 +122,8 @@ def is_marked(item: Json) -> bool:
     return within(item, "_meta", IDENTIFIER).get("describes") == META_KEY
 
 
-def objects_in(text: str) -> Iterator[tuple[Any, str]]:
-    """Yield every JSON object in a text, with the text that follows it."""
+def objects_in(text: str) -> Iterator[Any]:
+    """Yield every JSON object in a text."""
     decoder = json.JSONDecoder()
     start = text.find("{")
     while start >= 0:
@@ -131,27 +132,36 @@ def objects_in(text: str) -> Iterator[tuple[Any, str]]:
         except (ValueError, RecursionError):
             start = text.find("{", start + 1)
             continue
-        yield found, text[end:]
+        yield found
         start = text.find("{", end)
 
 
 def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
-    """Return the items that repeat the directive: those with the mark, or with such a text."""
-    return [item for item in items if is_marked(item) or _repeats_call(item, seen)]
+    """Return the items that repeat the directive for the model: those with the mark, or those that
+    only the model gets and that name the call."""
+    return [
+        item
+        for item in items
+        if is_marked(item) or (_audience(item) == ["assistant"] and names_call(item, seen))
+    ]
 
 
-def _repeats_call(item: Json, seen: SeenDirective | None) -> bool:
-    """Return whether an item is a text for the model only, with the directive's call."""
-    text = item.get("text")
-    return (
-        seen is not None
-        and seen.tool is not None
-        and item.get("type") == "text"
-        and within(item, "annotations").get("audience") == ["assistant"]
-        and isinstance(text, str)
-        and seen.tool in text
-        and any(same(found, seen.arguments) for found, _ in objects_in(text))
+def names_call(value: Json, seen: SeenDirective | None) -> bool:
+    """Return whether a text in a value names the directive's tool and has its arguments.
+
+    A content item for the user only is not looked at.
+    """
+    if seen is None or seen.tool is None or _audience(value) == ["user"]:
+        return False
+    tool = re.compile(rf"(?<!\w){re.escape(seen.tool)}(?!\w)")
+    return any(
+        tool.search(text) and any(same(found, seen.arguments) for found in objects_in(text))
+        for text in texts_in(value)
     )
+
+
+def _audience(item: Json) -> object:
+    return within(item, "annotations").get("audience")
 
 
 # How one call ended, in parts, so that it can be compared.

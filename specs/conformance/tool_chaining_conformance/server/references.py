@@ -4,19 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from tool_chaining_conformance.values import texts_in
+
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 
 
 def references(value: Any) -> Iterator[str]:
     """Yield the name of each `${name}` in `value`."""
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from references(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from references(item)
-    elif isinstance(value, str):
-        yield from _REFERENCE.findall(value)
+    for text in texts_in(value):
+        yield from _REFERENCE.findall(text)
 
 
 def filled(value: Any, values: Mapping[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Final
 
 from tool_chaining_conformance.report.judgement import Judge, NotApplicable, Untestable
 from tool_chaining_conformance.report.redaction import Redaction
-from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.report.run import STOPPED, Run
 from tool_chaining_conformance.server.checks import CHECKS
 from tool_chaining_conformance.server.checks.registry import ServerCheck
 from tool_chaining_conformance.server.evidence import (
@@ -28,16 +28,13 @@ PASSIVE: Final = "passive"
 """Scenario name used when the user gave none: no tool is called."""
 
 
-Progress = Callable[[str], None]
-
-
 def run_server(
     target: Target,
     scenarios: Sequence[ServerScenario],
     eras: Sequence[Era],
     chosen: frozenset[str],
     redaction: Redaction,
-    progress: Progress,
+    progress: Callable[[str], None],
 ) -> Run:
     """Play every scenario in every era, and judge what the server sends.
 
@@ -58,10 +55,15 @@ def run_server(
         )
         with contextlib.closing(exercise):
             try:
+                if run.stopped:
+                    raise TargetFailure(STOPPED)
                 exercise.open()
                 exercise.play()
-            except TargetFailure as stopped:
-                judging.failure = str(stopped)
+            except TargetFailure as failure:
+                judging.failure = str(failure)
+            except SystemExit as signalled:  # What was judged until now is kept.
+                run.stopped = int(signalled.code or 0)
+                judging.failure = STOPPED
         judging.finish()
         return judging
 

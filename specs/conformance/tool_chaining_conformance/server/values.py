@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tool_chaining_conformance.errors import ScenarioError
@@ -12,7 +12,7 @@ from tool_chaining_conformance.server.reading import ending
 from tool_chaining_conformance.server.scenario import Capture, ServerScenario
 from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.connection import ToolCall
-from tool_chaining_conformance.values import at_pointer
+from tool_chaining_conformance.values import at_pointer, texts_in
 
 
 def check_environment(
@@ -85,7 +85,7 @@ class Values:
 
     def keep_secret(self, value: Any) -> None:
         """Redact a value and its parts in reports."""
-        for text in _texts(value):
+        for text in texts_in(value):
             self._redaction.add(text)
 
     def captured(
@@ -102,18 +102,6 @@ class Values:
             if capture.secret:
                 self.keep_secret(value)
         return found
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield each text and number in a value."""
-    match value:
-        case dict() | list():
-            for item in value.values() if isinstance(value, dict) else value:
-                yield from _texts(item)
-        case bool() | None:
-            return
-        case _:
-            yield str(value)
 
 
 def _captured(capture: Capture, result: Json) -> Any:

@@ -62,8 +62,9 @@ def variants_of(era: Era, tool: str) -> list[Variant]:
         malformed = malformed[:1]
         in_experimental = [
             _declaring(RepeatedInExperimental, {"experimental": SETTINGS}),
-            _declaring(
-                RepeatedInExperimental, {"extensions": malformed[0], "experimental": SETTINGS}
+            *(
+                _declaring(RepeatedInExperimental, {"extensions": one, "experimental": two})
+                for one, two in ((malformed[0], SETTINGS), (SETTINGS, malformed[0]))
             ),
         ]
     return [
@@ -75,6 +76,7 @@ def variants_of(era: Era, tool: str) -> list[Variant]:
         *in_experimental,
         _with({"chainId": _new_id(), "level": 1}),
         *(_with(provenance(_new_id(), level, tool)) for level in _HIGHER_LEVELS),
+        _with({**provenance(_new_id(), 2, tool), "since": "a later version"}),
         *variants_of_malformed_provenance(tool),
     ]
 

@@ -234,21 +234,19 @@ class Connection:
         """Call a tool, answering its questions in order. Raises TargetFailure."""
         asked = Answers(answers)
         replies: list[Reply] = []
-        params: Json = {"name": name, "arguments": arguments}
+        more: Json = {}
         for _ in range(ROUNDS):
+            params = {"name": name, "arguments": arguments, **more}
             reply = self.request("tools/call", params, answer=asked, meta=meta, profile=profile)
             replies.append(reply)
             result = reply.result or {}
             if result.get("resultType") != "input_required":
                 return ToolCall(name, arguments, tuple(replies))
             questions = within(result, "inputRequests")
-            params = {"name": name, "arguments": arguments}
+            more = {"requestState": result["requestState"]} if "requestState" in result else {}
             if questions:
-                params["inputResponses"] = {
-                    key: asked.to_interim(question) for key, question in questions.items()
-                }
-            if "requestState" in result:
-                params["requestState"] = result["requestState"]
+                answered = {key: asked.to_interim(each) for key, each in questions.items()}
+                more["inputResponses"] = answered
         raise TargetFailure(f"{name} asked for input {ROUNDS} times and did not complete")
 
     def new_errors(self) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import re
 import ssl
 import threading
 import time
@@ -28,9 +29,11 @@ from tool_chaining_conformance.target.channel import (
     too_long,
 )
 from tool_chaining_conformance.target.headers import mirrored_headers
+from tool_chaining_conformance.values import quote
 
 EVENT_STREAM: Final = "text/event-stream"
-SIGN_IN: Final = f"HTTP 401; the token in {TOKEN_VARIABLE}, or --header NAME=VARIABLE, signs in"
+SIGN_IN: Final = f"the token in {TOKEN_VARIABLE}, or --header NAME=VARIABLE, signs in"
+REFUSED: Final = f"the Authorization that was sent ({TOKEN_VARIABLE}, --header) was refused"
 
 
 @functools.cache
@@ -78,7 +81,7 @@ class Http:
                     ends = "method" not in body and body.get("id") in (message["id"], None)
                     self.record.note("server", body, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
-                        raise NotServed(SIGN_IN, 401)
+                        raise NotServed(_unauthorized(response), 401)
                     if ends:
                         return received
                     others += 1
@@ -94,7 +97,7 @@ class Http:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
         if response.status_code in (401, 403):
-            why = SIGN_IN if response.status_code == 401 else reason
+            why = _unauthorized(response) if response.status_code == 401 else reason
             raise NotServed(why, response.status_code)
         raise TargetFailure(reason)
 
@@ -150,6 +153,13 @@ class Http:
             ):
                 pass
         self._client.close()
+
+
+def _unauthorized(response: httpx2.Response) -> str:
+    """Return why the server answered HTTP 401, with its own reason if it gives one."""
+    said = re.search(r'error_description="([^"]*)"', response.headers.get("www-authenticate", ""))
+    why = REFUSED if "authorization" in response.request.headers else SIGN_IN
+    return f"HTTP 401; {why}" + (f"; the server says {quote(said[1])}" if said else "")
 
 
 def _why(error: BaseException) -> str:

@@ -25,7 +25,8 @@ class ToolCaller(Protocol):
                 return await self.request("tools/call", params, timeout=read_timeout_seconds)
 
             async def list_tools(self, *, cursor):
-                return await self.request("tools/list", {"cursor": cursor} if cursor else {})
+                params = {} if cursor is None else {"cursor": cursor}
+                return await self.request("tools/list", params)
 
     One object is one connection: one endpoint and one principal. All calls of a chain go through
     it (TC-C-07).

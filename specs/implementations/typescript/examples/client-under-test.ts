@@ -29,6 +29,7 @@ interface Context {
   trustHints?: boolean;
   bearerToken?: string;
   chains?: number;
+  timeoutSeconds?: number;
   cancelUrl?: string;
 }
 
@@ -92,7 +93,7 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
     allowAgain: (call) => !denied(call) && agrees(call),
     signal: user.signal,
     // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
-    request: { timeout: 5_000 },
+    request: { timeout: (context.timeoutSeconds ?? 5) * 1_000 },
   });
   over.abort();
   return chain;

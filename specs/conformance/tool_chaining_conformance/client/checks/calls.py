@@ -15,7 +15,7 @@ def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
     """Return the judgement for the expected call `number`, which was not made."""
     # A client that makes the same call in another case has no reason of its own to decline it.
     no_excuse = bool(check.provided) and case_run.end.outcome == "declined"
-    if not no_excuse and (excuse := case_run.excuse(number)) is not None:
+    if not no_excuse and (excuse := case_run.excuse()) is not None:
         return excuse
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
@@ -102,15 +102,10 @@ def _has_half_a_pair(value: Any) -> bool:
 
 @kind("call_count")
 def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The number of calls is `exactly` or `at_most` the given number."""
-    count = len(case_run.log.operations)
-    most = check.exactly or check.at_most or 0
-    finding = Finding(
-        count == most if check.exactly else count <= most,
-        expected=f"{'exactly' if check.exactly else 'at most'} {most} calls",
-        seen=f"{count} calls",
-    )
-    return if_proven(case_run, count <= most, finding)
+    """The number of calls is `exactly` the given number."""
+    count, wanted = len(case_run.log.operations), check.exactly or 0
+    finding = Finding(count == wanted, f"exactly {wanted} calls", f"{count} calls")
+    return if_proven(case_run, count <= wanted, finding)
 
 
 @kind("list_read_again")

@@ -11,6 +11,7 @@ from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.names import IDENTIFIER
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from tool_chaining_conformance.specification import schema_of
+from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
 
 _PLACES: Final = ("extensions", "experimental")
@@ -18,21 +19,16 @@ _PLACES: Final = ("extensions", "experimental")
 
 @kind("declared")
 def declared(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The client declared the extension, in `initialize` or in every request (`in`)."""
-    declarations = case_run.log.client_capabilities()
-    if check.place == "initialize":
-        where = "capabilities.extensions or capabilities.experimental of initialize"
-        return Finding(
-            any(_settings_in(capabilities, *_PLACES) for capabilities in declarations),
-            expected=f"{IDENTIFIER} in {where}",
-            seen=f"capabilities {quote(declarations)}",
-        )
-    requests = len(case_run.log.requests)
-    declaring = sum(bool(_settings_in(capabilities, "extensions")) for capabilities in declarations)
+    """The client declared the extension in every request, or on 2025-11-25 in `initialize`."""
+    declarations, requests = case_run.log.client_capabilities(), case_run.log.requests
+    legacy = case_run.era is Era.LEGACY
+    places = _PLACES if legacy else _PLACES[:1]
+    declaring = [each for each in declarations if _settings_in(each, *places)]
+    where = " or ".join(f"capabilities.{place}" for place in places)
     return Finding(
-        declaring == requests,
-        expected=f"{IDENTIFIER} in clientCapabilities.extensions of every request's _meta",
-        seen=f"in {declaring} of {requests} requests",
+        bool(declaring) if legacy else len(declaring) == len(requests),
+        expected=f"{IDENTIFIER} in {where} of {'initialize' if legacy else 'every request'}",
+        seen=f"in {len(declaring)} of {len(requests)} requests: {quote(declarations)}",
     )
 
 
@@ -103,23 +99,32 @@ SHAPE = (
 
 def _faults(case_run: CaseRun, carried: list[Operation]) -> Iterator[tuple[str, Operation]]:
     """Yield each call with wrong provenance, after a text that says what was expected."""
-    chain_id = None
+    ids: dict[int, str] = {}
     for call in carried:
-        provenance = _provenance(call)
+        provenance, begins = _provenance(call), _begin(case_run, call)
         if not schema_of("provenance").is_valid(provenance):
             yield SHAPE, call
             return
-        chain_id = chain_id or provenance["chainId"]
+        chain_id = ids.setdefault(begins, provenance["chainId"])
         if provenance["chainId"] != chain_id:
             yield f"chainId {quote(chain_id)}, as in the calls before", call
         earlier = case_run.earlier_chain_ids.get(quote(chain_id))
-        if earlier is not None:
-            yield f"a chainId of its own; {earlier} had the same one", call
-        if provenance["level"] != call.number:
-            yield f"level {call.number}, the number of the call", call
+        if earlier is not None or list(ids.values()).count(chain_id) > 1:
+            yield f"a chainId of its own; {earlier or 'the chain before'} had the same one", call
+        level = call.number - begins + 1
+        if provenance["level"] != level:
+            yield f"level {level}, the number of the call", call
         previous = case_run.log.operations[call.number - 2].tool
-        if call.number > 1 and provenance.get("previousTool") != previous:
+        if level > 1 and provenance.get("previousTool") != previous:
             yield f"previousTool {quote(previous)}", call
+
+
+def _begin(case_run: CaseRun, call: Operation) -> int:
+    """Return the number of the call that began a call's chain. With `chains` there are several."""
+    first = case_run.case.first_call
+    calls = case_run.log.operations[: call.number] if case_run.case.context.chains else []
+    begun = [each.number for each in calls if each.is_of(first.tool, first.arguments)]
+    return begun[-1] if begun else 1
 
 
 def _provenance(call: Operation) -> Any:

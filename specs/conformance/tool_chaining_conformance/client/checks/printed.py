@@ -15,8 +15,8 @@ from tool_chaining_conformance.client.checks.registry import Kind, kind
 from tool_chaining_conformance.client.evidence import CaseRun, result_in
 from tool_chaining_conformance.client.mock_server import Operation
 from tool_chaining_conformance.client.script import ScriptCheck
-from tool_chaining_conformance.message import Json
-from tool_chaining_conformance.names import IDENTIFIER
+from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.names import IDENTIFIER, META_KEY
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from tool_chaining_conformance.values import quote, same
 
@@ -120,22 +120,20 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Ju
 @_of_whole
 def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The printed `structuredContent` is absent, or that of the first call with `followUps`."""
-    first = _results(case_run)[0].get("structuredContent") or {}
-    if "followUps" in first:
-        return Finding(
-            printed.get("structuredContent") is None,
-            expected="no structuredContent, since the server uses the name followUps itself",
-            seen=f"structuredContent {quote(printed.get('structuredContent'))}",
-        )
-    wanted = {name: value for name, value in first.items() if name != "nextStep"}
-    seen = printed.get("structuredContent")
-    texts = seen.get("followUps", []) if isinstance(seen, dict) else []
+    result = _results(case_run)[0]
+    first, seen = result.get("structuredContent") or {}, printed.get("structuredContent")
+    # Without a directive, both names belong to the server.
+    own = ("nextStep", "followUps") if META_KEY in within(result, "_meta") else ()
+    wanted, kept = _without(first, *own), _without(seen, *own)
+    texts = within(seen).get("followUps") if own else []
     unnamed = _unnamed(case_run, texts if isinstance(texts, list) else [])
-    kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
+    taken = bool(own) and "followUps" in first
     return Finding(
-        seen is None or (kept and not unnamed),
-        expected=f"structuredContent {quote(wanted)} with a member followUps that names each "
-        "follow-up call, or no structuredContent",
+        seen is None or (same(kept, wanted) and not unnamed and not taken),
+        expected="no structuredContent"
+        + (", since the server uses the name followUps itself" if taken else "")
+        + ("" if taken else f", or {quote(wanted)}")
+        + (", with a member followUps that names each follow-up call" if own and not taken else ""),
         seen=f"structuredContent {quote(seen)}",
     )
 
@@ -327,5 +325,7 @@ def _has(seen: Any, wanted: Any) -> bool:
     return same(seen, wanted)
 
 
-def _without(value: Any, name: str) -> Any:
-    return {key: value[key] for key in value if key != name} if isinstance(value, dict) else value
+def _without(value: Any, *names: str) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: part for name, part in value.items() if name not in names}

@@ -8,7 +8,7 @@ from typing import Final
 
 from tool_chaining_conformance.client.evidence import CaseRun
 from tool_chaining_conformance.client.script import ScriptCheck
-from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from tool_chaining_conformance.report.judgement import Finding, Judged, Untestable
 
 Kind = Callable[[CaseRun, ScriptCheck], Judged]
 
@@ -32,11 +32,8 @@ def kind(name: str) -> Callable[[Kind], Kind]:
 def if_proven(case_run: CaseRun, absent: bool, finding: Finding) -> Judged:
     """Return a finding. If the client did not do something, return why this run cannot prove it.
 
-    Only a client that ended by itself decided not to do it, and only if it did not end the chain at
-    its own limit. `absent`: the client did not do it.
+    Only a client that ended by itself decided not to do it. `absent`: the client did not do it.
     """
     if absent and not case_run.end.ended_well:
         return Untestable(f"{case_run.end}, so a call that it did not make proves nothing")
-    if absent and case_run.ended_at_own_limit:
-        return NotApplicable("the client ended the chain at its limit")
     return finding

@@ -60,7 +60,7 @@ def _names_another(item: Json, seen: SeenDirective) -> bool:
     """Whether a marked item has the arguments of a directive, and not the name of its tool."""
     text = str(item.get("text"))
     named = re.search(rf"(?<![\w.-]){re.escape(str(seen.tool))}(?![\w-])", text)
-    repeats = any(same(found, seen.arguments) for found, _ in objects_in(text))
+    repeats = any(same(found, seen.arguments) for found in objects_in(text))
     return is_marked(item) and repeats and named is None
 
 

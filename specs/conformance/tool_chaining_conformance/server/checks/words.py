@@ -7,7 +7,14 @@ from tool_chaining_conformance.names import IDENTIFIER, META_KEY
 from tool_chaining_conformance.report.judgement import Finding
 from tool_chaining_conformance.server.checks.registry import check
 from tool_chaining_conformance.server.evidence import PassedOn, ResultWithDirective
-from tool_chaining_conformance.server.reading import SeenDirective, is_marked, objects_in, words_of
+from tool_chaining_conformance.server.reading import (
+    SeenDirective,
+    is_marked,
+    names_call,
+    objects_in,
+    words_of,
+)
+from tool_chaining_conformance.text import is_blank
 from tool_chaining_conformance.values import quote, same
 
 NEXT_STEP: Final = "nextStep"
@@ -28,9 +35,9 @@ def content_without_directive(result: ResultWithDirective) -> Finding:
 
 
 def _is_blank(item: Json) -> bool:
-    """Return whether a content item is an empty text."""
+    """Return whether a content item is a text without a visible character."""
     text = item.get("text")
-    return item.get("type") == "text" and isinstance(text, str) and not text.strip()
+    return item.get("type") == "text" and isinstance(text, str) and is_blank(text)
 
 
 @check("tool-chaining-server-repeats-step-in-its-place", on=ResultWithDirective)
@@ -42,7 +49,7 @@ def repeats_step_in_its_place(result: ResultWithDirective) -> Finding | None:
     structured = {name: part for name, part in result.structured.items() if name != NEXT_STEP}
     unmarked = [item for item in result.content if not is_marked(item)]
     repeating = [
-        *(quote(item) for item in unmarked if _repeats_in_text(item, seen)),
+        *(quote(item) for item in unmarked if _repeats(item, seen)),
         *(["structuredContent " + quote(structured)] if _repeats(structured, seen) else []),
     ]
     return Finding(
@@ -53,24 +60,23 @@ def repeats_step_in_its_place(result: ResultWithDirective) -> Finding | None:
     )
 
 
-def _repeats_in_text(item: Json, seen: SeenDirective) -> bool:
-    text = item.get("text")
-    return isinstance(text, str) and (
-        bool(words_of([item], seen)) or any(_repeats(found, seen) for found, _ in objects_in(text))
-    )
+def _repeats(value: Json, seen: SeenDirective) -> bool:
+    """Return whether a value repeats a directive for a model, as text or as data."""
+    return names_call(value, seen) or _has_call(value, seen)
 
 
-def _repeats(value: Any, seen: SeenDirective) -> bool:
-    """Whether some object in a JSON value has the tool and the arguments of a directive."""
+def _has_call(value: Any, seen: SeenDirective) -> bool:
+    """Return whether some object in a JSON value, or in a text of it, is the call of a directive:
+    it has the tool and the arguments as members."""
+    if isinstance(value, str):
+        return any(_has_call(found, seen) for found in objects_in(value))
     if not isinstance(value, dict | list):
         return False
     parts = list(value.values()) if isinstance(value, dict) else value
-    names = isinstance(value, dict) and seen.tool in [
-        part for part in parts if isinstance(part, str)
-    ]
-    if names and any(isinstance(part, dict) and same(part, seen.arguments) for part in parts):
+    calls = [part for part in parts if isinstance(part, dict) and same(part, seen.arguments)]
+    if isinstance(value, dict) and seen.tool in parts and calls:
         return True
-    return any(_repeats(part, seen) for part in parts)
+    return any(_has_call(part, seen) for part in parts)
 
 
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)

@@ -96,7 +96,7 @@ class _Caller:
             params["_meta"] = {**(meta or {}), "progressToken": secrets.token_urlsafe(8)}
         with self._running.limited(read_timeout_seconds):
             try:
-                result = await self._link.request(self._running, "tools/call", params)
+                result = await self._link.request(self._running, "tools/call", params, first)
             except NotAnswered as error:
                 # The code is the client's. It does not show that the server did nothing.
                 raise RuntimeError(error.message) from error

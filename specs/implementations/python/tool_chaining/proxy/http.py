@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tool_chaining.hosting.errors import ForPeople
-from tool_chaining.hosting.urls import TOKEN_VARIABLE, is_loopback
+from tool_chaining.hosting.urls import TOKEN_VARIABLE, is_loopback, may_be_a_header
 from tool_chaining.proxy.callers import Callers
 from tool_chaining.proxy.eras import is_modern
 from tool_chaining.proxy.options import Address, Command, HttpOptions, ProxyOptions, Server
@@ -201,6 +201,9 @@ class _Endpoint:
         if len(authorization) > 1:
             refusal = _reply(400, None, INVALID_REQUEST, "More than one Authorization header.")
             return await refusal(scope, receive, send)
+        if not all(map(may_be_a_header, authorization)):
+            words = "The Authorization header is not printable ASCII."
+            return await _reply(400, None, INVALID_REQUEST, words)(scope, receive, send)
         scope.setdefault("state", {})
         if authorization:
             scope["user"] = authenticated_as(authorization[0])

@@ -106,10 +106,10 @@ class Link:
 
     # --- requests of the client -------------------------------------------------------------------
 
-    async def request(self, running: Running, method: str, params: Json) -> Json:
-        """Make a request for a request of the client, with all its rounds.
+    async def request(self, running: Running, method: str, params: Json, own: bool = True) -> Json:
+        """Make a request, with all its rounds; `params` have the client's form. Raises MCPError.
 
-        `params` have the client's form. Raises MCPError.
+        A follow-up call, which is not the client's `own` request, is not sent again (TC-C-39).
         """
         upstream = await self.upstream()
         passed = dict(params)
@@ -117,7 +117,8 @@ class Link:
             try:
                 result = await upstream.request(method, passed, running.declared)
             except SessionForgotten:
-                # The server did nothing, so nothing is done twice.
+                if not own:
+                    raise
                 upstream = await self.upstream()
                 result = await upstream.request(method, passed, running.declared)
             while upstream.modern and result.get("resultType") == "input_required":
@@ -152,7 +153,7 @@ class Link:
     async def list_tools(self, running: Running, *, cursor: str | None) -> Json:
         """Return a page of the server's tools, for the library."""
         upstream = await self.upstream()
-        params = {"cursor": cursor} if cursor else {}
+        params = {"cursor": cursor} if cursor is not None else {}
         return await upstream.request("tools/list", params, running.declared)
 
     @contextmanager

@@ -147,6 +147,13 @@ class NotAuthorized(Refused):
     """
 
 
+_WAS_REFUSED: Final = "It refuses the Authorization header that was sent"
+_WAS_MISSING: Final = (
+    "No Authorization header was sent: each caller sends one with --forward-authorization, and "
+    f"without it {TOKEN_VARIABLE} holds one token for all"
+)
+
+
 class SessionForgotten(MCPError):
     """An HTTP server does not know the session, for example after a restart. It did nothing."""
 
@@ -404,10 +411,10 @@ class Upstream:
         self._headers_of.pop(tool, None)
         cursor: Any = None
         for _ in range(LIST_PAGES):
-            params = {"cursor": cursor} if cursor else {}
+            params = {"cursor": cursor} if cursor is not None else {}
             page = await self.request("tools/list", params, declared)
             cursor = page.get("nextCursor")
-            if not cursor or tool in self._headers_of:
+            if cursor is None or tool in self._headers_of:
                 return
 
     async def _gone(self) -> MCPError:
@@ -445,7 +452,8 @@ class Upstream:
         if status == 401 or narrow:
             why = f"{HTTPStatus(status).phrase}{' (insufficient_scope)' if narrow else ''}"
             if status == 401:
-                why += f". The proxy sends the token in {TOKEN_VARIABLE}, if it is set"
+                was_sent = "authorization" in response.request.headers
+                why += f". {_WAS_REFUSED if was_sent else _WAS_MISSING}"
             return NotAuthorized(f"the server answered HTTP {status} {why}", status, challenges)
         if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
             self.end()
