@@ -140,9 +140,9 @@ def call(
 ) -> None:
     """Call a tool of any MCP server and follow its chain.
 
-    It asks before each follow-up call, unless --consent or --trust-hints says otherwise. Without a
-    terminal nobody can be asked, so no such call is made. Ctrl-C stops the chain and shows what was
-    done. Exit codes: 0 if the chain completed without an error, 130 after Ctrl-C, else 1 or 2.
+    It asks before each follow-up call that neither --consent nor trusted hints decide. If nobody
+    can be asked, without a terminal, such a call is not made. Ctrl-C stops the chain and shows what
+    was done. Exit codes: 0 if the chain completed without an error, 130 after Ctrl-C, else 1 or 2.
     """
     import anyio
 
