@@ -138,7 +138,7 @@ class _Handler(Handler):
                 case Reply() if request.get("stream"):
                     self._stream(request, action)
                 case Reply():
-                    self._send(Raw(json.dumps(_completion(action))))
+                    self._send(Raw(json.dumps(_completion(request, action))))
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
@@ -156,7 +156,7 @@ class _Handler(Handler):
         text = reply.text or ""
         for at in range(0, len(text), 5):
             self._event(_chunk({"content": text[at : at + 5]}))
-        for index, called in enumerate(_calls(reply)):
+        for index, called in enumerate(_calls(request, reply)):
             written = called["function"].pop("arguments")
             self._event(_chunk({"tool_calls": [{"index": index, **called}]}))
             for at in range(0, len(written), 5):
@@ -182,18 +182,22 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     }
 
 
-def _calls(reply: Reply) -> list[dict[str, Any]]:
-    functions = [{"name": name, "arguments": json.dumps(given)} for name, given in reply.calls]
+def _calls(request: dict[str, Any], reply: Reply) -> list[dict[str, Any]]:
+    tools = request.get("tools", [])
+    functions = [
+        {"name": name, "arguments": json.dumps(given), **_offered(tools, name)}
+        for name, given in reply.calls
+    ]
     return [
         {"id": f"id-{index}", "type": "function", "function": function}
         for index, function in enumerate(functions)
     ]
 
 
-def _completion(reply: Reply) -> dict[str, Any]:
+def _completion(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text}
     if reply.calls:
-        message["tool_calls"] = _calls(reply)
+        message["tool_calls"] = _calls(request, reply)
     return {
         "id": "reply",
         "object": "chat.completion",
@@ -207,8 +211,9 @@ def _completion(reply: Reply) -> dict[str, Any]:
 def _offered(tools: list[dict[str, Any]], name: str) -> dict[str, str]:
     """Return how the request names the tool: hosts put their servers' names before it."""
     for tool in tools:
-        if tool.get("name", "").endswith(name):
-            return {"name": tool["name"]}
+        named = tool.get("function", tool).get("name", "")
+        if named.endswith(name):
+            return {"name": named}
         if inner := _offered(tool.get("tools", []), name):
             return {**inner, "namespace": tool["name"]}
     return {}

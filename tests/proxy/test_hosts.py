@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -27,7 +28,7 @@ from mcp import Client, StdioServerParameters
 
 from ..conformance.node_project import HOSTS, missing, node
 from ..kit.command import PATIENCE, run
-from ..kit.model import Reply, scripted_model
+from ..kit.model import Reply, Script, scripted_model
 from ..kit.pages import PAGES, block
 from ..kit.words import FROM_LOCKED, LOCKED_TEXT, PREPARE
 
@@ -37,6 +38,8 @@ PROGRAMS = Path(__file__).with_name("in_frameworks.py")
 PYTHON = os.environ.get("FRAMEWORKS_PYTHON")
 NO_FRAMEWORKS = None if PYTHON else f"FRAMEWORKS_PYTHON is not set: see {Path(__file__).name}"
 CLAUDE, CODEX = "@anthropic-ai/claude-code", "@openai/codex"
+QWEN, OPENCODE = "@qwen-code/qwen-code", "opencode-ai"
+IN_NODE = ("vercel", "mastra")
 
 
 def command_of(row: str) -> str:
@@ -103,6 +106,55 @@ def framework(name: str, home: Path, url: str) -> None:
     execute(home, str(PYTHON), str(PROGRAMS), name, url, of_the_row, **quiet)
 
 
+def in_node(name: str, home: Path, url: str) -> None:
+    """Run the framework's program with the command that its row names."""
+    (home / "node_modules").symlink_to(HOSTS / "node_modules")
+    program = shutil.copy(PROGRAMS.with_name("in_node.mjs"), home)
+    execute(home, str(node()), program, name, url, command_of("Google ADK, LlamaIndex"))
+
+
+def qwen_code(home: Path, url: str) -> None:
+    command, *arguments = command_of("Google ADK, LlamaIndex").split()
+    bank = {"command": command, "args": arguments, "trust": True}
+    (home / ".qwen").mkdir()
+    (home / ".qwen" / "settings.json").write_text(json.dumps({"mcpServers": {"bank": bank}}))
+    script = HOSTS / "node_modules" / QWEN / "cli.js"
+    model = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": url, "OPENAI_MODEL": "scripted"}
+    execute(home, str(node()), str(script), "-p", REQUEST, "--yolo", **model)
+
+
+def open_code(home: Path, url: str) -> None:
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": url, "apiKey": "none"},
+        "models": {"scripted": {"name": "scripted", "tool_call": True}},
+    }
+    command = command_of("Google ADK, LlamaIndex").split()
+    configuration = {
+        "model": "scripted/scripted",
+        "provider": {"scripted": provider},
+        "mcp": {"bank": {"type": "local", "command": command, "timeout": 1000 * PATIENCE}},
+    }
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.json").write_text(json.dumps(configuration))
+    [program] = (HOSTS / "node_modules").glob("opencode-linux-*64/bin/opencode")
+    execute(home, str(program), "run", REQUEST, OPENCODE_DISABLE_MODELS_FETCH="1")
+
+
+def story(tool: str) -> Script:
+    """Return a model that makes one call of a tool, however the host calls it, and ends."""
+    called: list[str] = []
+
+    def reply(request: dict[str, Any]) -> Reply:
+        if called or not request.get("tools"):  # Some hosts ask for a title, too.
+            return Reply("Done.")
+        called.append(tool)
+        return Reply(calls=[(tool, FROM_LOCKED)])
+
+    return reply
+
+
 def nightly(play: Any, name: str, lacking: str | None) -> Any:
     marks = [pytest.mark.nightly, pytest.mark.needs_program(lacking)]
     return pytest.param(play, marks=marks, id=name)
@@ -123,6 +175,9 @@ def is_of_the_handoff(told: str, home: Path) -> None:
     [
         nightly(claude_code, "Claude Code", missing(CLAUDE, HOSTS)),
         nightly(codex, "Codex", missing(CODEX, HOSTS)),
+        nightly(qwen_code, "Qwen Code", missing(QWEN, HOSTS)),
+        nightly(open_code, "OpenCode", missing(OPENCODE, HOSTS)),
+        *[nightly(partial(in_node, name), name, missing("ai", HOSTS)) for name in IN_NODE],
         *[
             nightly(partial(framework, name), name, NO_FRAMEWORKS)
             for name in ("agent_framework", "google_adk", "llama_index")
@@ -130,9 +185,11 @@ def is_of_the_handoff(told: str, home: Path) -> None:
     ],
 )
 def test_the_model_is_told_of_the_handoff(play: Any, tmp_path: Path) -> None:
-    with scripted_model([Reply(calls=[(PREPARE, FROM_LOCKED)]), Reply("Done.")]) as model:
+    # Qwen Code does not list the tools of servers, and finds them by their whole names.
+    tool = f"mcp__bank__{PREPARE}" if play is qwen_code else PREPARE
+    with scripted_model(story(tool)) as model:
         play(tmp_path, model.url)
-    assert len(model.requests) == 2
+    assert len([request for request in model.requests if request.get("tools")]) == 2
     is_of_the_handoff(model.told, tmp_path)
 
 
