@@ -210,6 +210,8 @@ def _completion(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
 
 def _offered(tools: list[dict[str, Any]], name: str) -> dict[str, str]:
     """Return how the request names the tool: hosts put their servers' names before it."""
+    if name in [tool.get("function", tool).get("name") for tool in tools]:
+        return {"name": name}
     for tool in tools:
         named = tool.get("function", tool).get("name", "")
         if named.endswith(name):
