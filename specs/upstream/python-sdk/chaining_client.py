@@ -1,0 +1,86 @@
+"""A client extension on the hook: `Client.call_tool` follows the chain.
+
+    python chaining_client.py
+
+It cancels an order of `specs/examples/orders.py`, and prints the texts of the one result.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+from mcp.client import ClientExtension, ToolCallContext, ToolCallNext
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+
+from tool_chaining import (
+    IDENTIFIER,
+    SETTINGS,
+    CallsInDoubt,
+    FollowNonDestructive,
+    call_tool_with_chaining,
+)
+
+ORDERS = str(Path(__file__).parents[2] / "examples" / "orders.py")
+
+
+class ToolChaining(ClientExtension):
+    """Follows the chains of one client's calls. Each call has one result."""
+
+    identifier = IDENTIFIER
+
+    def __init__(self) -> None:
+        self._in_doubt = CallsInDoubt()
+
+    def settings(self) -> dict[str, Any]:
+        """Declare the extension (TC-C-01)."""
+        return SETTINGS
+
+    async def intercept_tool_call(
+        self, params: CallToolRequestParams, ctx: ToolCallContext, call_next: ToolCallNext
+    ) -> CallToolResult:
+        """Make the call, and each call that the results name."""
+        chain = await call_tool_with_chaining(
+            _Connection(ctx, call_next),
+            params.name,
+            params.arguments,
+            consent=FollowNonDestructive(),
+            meta=params.meta,
+            in_doubt=self._in_doubt,
+        )
+        if not chain.steps:
+            chain.raise_for_failure()
+        return chain.merged()
+
+
+class _Connection:
+    """The client below the hook, as the library wants it."""
+
+    def __init__(self, ctx: ToolCallContext, call_next: ToolCallNext) -> None:
+        self._session, self._call = ctx.session, call_next
+        self.protocol_version = ctx.session.protocol_version
+        self.server_capabilities = ctx.session.server_capabilities
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], /, *, read_timeout_seconds: Any, meta: Any
+    ) -> CallToolResult:
+        # The hook takes no time limit: the caller's holds for each call.
+        return await self._call(CallToolRequestParams(name=name, arguments=arguments, _meta=meta))
+
+    async def list_tools(self, *, cursor: str | None) -> ListToolsResult:
+        return await self._session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+
+
+async def main() -> None:
+    """Cancel an order with one call."""
+    server = StdioServerParameters(command=sys.executable, args=[ORDERS])
+    async with Client(server, extensions=[ToolChaining()]) as client:
+        result = await client.call_tool("cancel_order", {"order": "A-17"})
+    for block in result.content:
+        if block.type == "text":
+            print(block.text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
