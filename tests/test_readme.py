@@ -19,7 +19,7 @@ from .server.conftest import _nobodys_settings, cli, database
 __all__ = ["_nobodys_settings", "cli", "database"]
 
 README = "README.md"
-LIBRARY = "specs/implementations/python/README.md"
+LIBRARY = "specs/python/README.md"
 COMMANDS = "banking_server/cli/README.md"
 CODE = "banking_server/README.md"
 EXAMPLES = ROOT / "specs" / "examples"
@@ -94,7 +94,7 @@ def test_files_that_are_named_are_there(page: str) -> None:
     """A path in backticks is one of the repository, of the package, or of its tests."""
     named = set(re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|json))`", PAGES[page].text))
     bank, specs = ROOT / "banking_server", ROOT / "specs"
-    roots = (ROOT, bank, bank / "bank", specs / "implementations" / "python", specs / "conformance")
+    roots = (ROOT, bank, bank / "bank", specs / "python", specs / "proxy", specs / "conformance")
     missing = [name for name in named if not any((root / name).exists() for root in roots)]
     assert missing == []
 

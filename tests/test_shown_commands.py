@@ -14,8 +14,8 @@ import pytest
 import typer
 
 from banking_server.cli import app as bank
-from tool_chaining.proxy.cli import app as proxy
 from tool_chaining_conformance.cli import app as suite
+from tool_chaining_proxy.cli import app as proxy
 
 from .conformance.support import suite as run_suite
 from .kit.command import Cli, environment

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tool_chaining.hosting.text import cut, one_line, printable, quoted
+from tool_chaining.text import cut, one_line, printable, quoted
 
 pytestmark = pytest.mark.quick
 

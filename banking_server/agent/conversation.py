@@ -27,7 +27,7 @@ from banking_server.host.questions import TerminalQuestions
 from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
 from tool_chaining import DEFAULT_CALL_TIMEOUT, Proposal
-from tool_chaining.hosting.text import cut, one_line
+from tool_chaining.text import cut, one_line
 
 COMMANDS: Final = {
     "/help": "show this",

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from banking_server.agent.settings import ModelSettings
-from tool_chaining.hosting.text import one_line
-from tool_chaining.hosting.untrusted import ResilientHttpClient
+from tool_chaining.text import one_line
+from tool_chaining_proxy.hosting.untrusted import ResilientHttpClient
 
 Message = dict[str, Any]
 """A message of the conversation, as JSON."""

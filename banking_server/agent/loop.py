@@ -41,7 +41,7 @@ from tool_chaining import (
 )
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.catalog import memory_of
-from tool_chaining.hosting.text import cut
+from tool_chaining.text import cut
 from tool_chaining.values import canonical
 
 IDS_TOLD: Final = 20

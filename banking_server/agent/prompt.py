@@ -11,7 +11,7 @@ from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from tool_chaining import ChainResult, Outcome
 from tool_chaining.content import for_user_alone, in_text, on_the_wire
-from tool_chaining.hosting.text import cut
+from tool_chaining.text import cut
 
 MAX_RESULT: Final = 20_000
 """Characters of one result that the model is told."""

@@ -22,7 +22,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from banking_server.agent.endpoint import Completion, Message
-from tool_chaining.hosting.text import is_json
+from tool_chaining.text import is_json
 
 REPLY_TO_USER: Final = "reply_to_user"
 """The tool that is none: calling it is the prompt form's way to say that the task is done."""

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from tool_chaining.hosting.errors import ForPeople
-from tool_chaining.hosting.text import one_line
-from tool_chaining.hosting.urls import http_url, may_be_a_header, stays_private
+from tool_chaining.errors import ForPeople
+from tool_chaining.text import one_line
+from tool_chaining_proxy.hosting.urls import http_url, may_be_a_header, stays_private
 
 PREFIX: Final = "BANKING_MODEL_"
 _BOTH: Final = f"{PREFIX}URL (`http://localhost:11434/v1`, say) and {PREFIX}NAME"

@@ -15,8 +15,8 @@ from mcp.types import Tool
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.host.names import stem
 from tool_chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
-from tool_chaining.hosting.errors import ForPeople
-from tool_chaining.hosting.text import one_line
+from tool_chaining.errors import ForPeople
+from tool_chaining.text import one_line
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""

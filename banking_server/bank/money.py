@@ -6,7 +6,7 @@ comes in from the wire or goes out to it. Every currency held here has two decim
 
 from decimal import Context, Decimal
 
-from tool_chaining.hosting.text import one_line
+from tool_chaining.text import one_line
 
 MAX_MINOR = 99_999_999_999
 """The largest amount of one transfer, in minor units: 999,999,999.99."""

@@ -23,7 +23,7 @@ from banking_server.bank.models import (
     TransferStatus,
 )
 from banking_server.bank.money import InvalidAmount, format_money, to_decimal, to_minor
-from tool_chaining.hosting.text import CONTROL, printable
+from tool_chaining.text import CONTROL, printable
 
 CodeDelivery = Literal["result", "asked", "desk"]
 """Where a customer gets the code that confirms a transfer."""

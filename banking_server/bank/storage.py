@@ -17,7 +17,7 @@ from banking_server.bank.location import Location
 from banking_server.bank.models import Account, Approval, Handoff, Transfer, is_id
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
-from tool_chaining.hosting.errors import ForPeople
+from tool_chaining.errors import ForPeople
 
 _T = TypeVar("_T")
 _Record = TypeVar("_Record", bound=SQLModel)

@@ -5,7 +5,7 @@ import sys
 from typing import Any, NoReturn
 
 from banking_server.cli.messages import CommandFailed
-from tool_chaining.hosting.text import one_line
+from tool_chaining.text import one_line
 
 
 def read_arguments(given: str) -> dict[str, Any]:

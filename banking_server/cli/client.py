@@ -16,7 +16,7 @@ import typer
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
-from tool_chaining.hosting.urls import TOKEN_VARIABLE
+from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -205,7 +205,7 @@ def connecting(
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
     from banking_server.host.connect import connected
-    from tool_chaining.hosting.urls import token_of_environment
+    from tool_chaining_proxy.hosting.urls import token_of_environment
 
     try:
         token = token_of_environment()

@@ -30,7 +30,7 @@ def doctor(ctx: typer.Context) -> None:
     """
     from banking_server.host.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError
-    from tool_chaining.hosting.text import one_line
+    from tool_chaining.text import one_line
 
     out = console(sys.stdout)
     problems = False

@@ -4,8 +4,8 @@ import errno
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tool_chaining.hosting.errors import ForPeople
-from tool_chaining.hosting.text import one_line
+from tool_chaining.errors import ForPeople
+from tool_chaining.text import one_line
 
 if TYPE_CHECKING:
     from banking_server.bank.rules import Rules

@@ -10,8 +10,8 @@ import typer
 
 from banking_server.cli.client import connecting, started_by
 from banking_server.host.connect import ConnectionFailed
-from tool_chaining.hosting.text import one_line
-from tool_chaining.hosting.urls import TOKEN_VARIABLE
+from tool_chaining.text import one_line
+from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client

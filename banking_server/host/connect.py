@@ -20,12 +20,12 @@ from banking_server import __version__
 from banking_server.host.plain import LINE
 from banking_server.host.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
-from tool_chaining.hosting.call_timer import CallTimer
-from tool_chaining.hosting.errors import ForPeople
-from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
-from tool_chaining.hosting.text import one_line, printable
-from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
-from tool_chaining.hosting.urls import checked_url
+from tool_chaining.errors import ForPeople
+from tool_chaining.text import one_line, printable
+from tool_chaining_proxy.hosting.call_timer import CallTimer
+from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
+from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
+from tool_chaining_proxy.hosting.urls import checked_url
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
 

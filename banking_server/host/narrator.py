@@ -20,7 +20,7 @@ from tool_chaining import (
     Step,
 )
 from tool_chaining.content import for_user, in_text, on_the_wire
-from tool_chaining.hosting.text import cut, one_line
+from tool_chaining.text import cut, one_line
 
 NOBODY_ASKED: Final = (
     "Nobody could be asked, because this is not a terminal. --trust-hints makes the calls that the "

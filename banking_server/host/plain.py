@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tool_chaining.hosting.text import quoted
+from tool_chaining.text import quoted
 
 LINE: Final = 400
 """Characters of such a text in one line of our own."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from tool_chaining.hosting.text import printable
+from tool_chaining.text import printable
 
 Hidden = Callable[[], AbstractContextManager[object]]
 """Hides the status line while something is printed: `StatusLine.hidden`."""

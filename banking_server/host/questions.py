@@ -18,7 +18,7 @@ from banking_server.host.printing import Hidden, compact, say
 from banking_server.host.tool_list import ANYTHING, may_do
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.content import on_the_wire
-from tool_chaining.hosting.text import cut, one_line, printable
+from tool_chaining.text import cut, one_line, printable
 
 if sys.platform != "win32":
     import termios

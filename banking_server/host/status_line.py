@@ -20,7 +20,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from banking_server.host.plain import LINE
-from tool_chaining.hosting.text import one_line
+from tool_chaining.text import one_line
 
 _A_SECOND: Final = 8
 """How often the line is drawn each second."""

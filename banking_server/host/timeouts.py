@@ -10,7 +10,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
 
 from tool_chaining import DEFAULT_CALL_TIMEOUT
-from tool_chaining.hosting.call_timer import CallTimer
+from tool_chaining_proxy.hosting.call_timer import CallTimer
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from banking_server.host.printing import compact, say, say_in_parts
 from tool_chaining.catalog import list_all_tools
 from tool_chaining.consent import MOVES_MONEY
 from tool_chaining.content import has_next_step, on_the_wire
-from tool_chaining.hosting.text import one_line
 from tool_chaining.negotiation import has_declared
+from tool_chaining.text import one_line
 
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?= +[^a-z])")
 """The first sentence of a description, if another one follows; `--json` has the rest."""

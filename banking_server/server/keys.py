@@ -12,7 +12,7 @@ from typing import Self
 
 from banking_server.bank.new_file import draft_of, publish
 from banking_server.server.settings import MIN_SECRET_LENGTH, Settings, secrets_in
-from tool_chaining.hosting.errors import ForPeople
+from tool_chaining.errors import ForPeople
 
 
 class SecretUnavailable(ForPeople):

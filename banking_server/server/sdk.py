@@ -28,7 +28,7 @@ from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
 from pydantic import AnyHttpUrl
 
 from banking_server.tools import App
-from tool_chaining.hosting.stdio import client_on_stdio
+from tool_chaining_proxy.hosting.stdio import client_on_stdio
 
 __all__ = [
     "MCP_METHOD_HEADER",

@@ -28,7 +28,7 @@ from granian.server.embed import Server
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tool_chaining.hosting.errors import ForPeople
+from tool_chaining.errors import ForPeople
 
 try:
     import resource

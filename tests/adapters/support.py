@@ -13,7 +13,7 @@ from tool_chaining import FollowNonDestructive
 from ..kit.command import command, environment
 from ..kit.model import Reply, scripted_model
 
-PAGE = "specs/implementations/python/tool_chaining/adapters/README.md"
+PAGE = "specs/python/tool_chaining/adapters/README.md"
 
 Server = str | Path | tuple[str, ...]
 """A server's URL, the command that starts one over stdio, or the database of a bank for one."""

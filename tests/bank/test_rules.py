@@ -26,7 +26,7 @@ from banking_server.bank.rules import (
     may_be_asked_to_confirm,
     needs_approval,
 )
-from tool_chaining.hosting.text import printable
+from tool_chaining.text import printable
 
 pytestmark = pytest.mark.quick
 

@@ -217,7 +217,7 @@ async def starts(bench: Bench) -> Fell:
     bank = command("--customer", CUSTOMER)
     await millions(*bank, ask="list_accounts", says=LOCKED)  # It makes the database.
     bare_start = await millions(python, "-m", bare.__name__, ask=bare.TOOL, says=bare.SAYS)
-    through = [python, "-m", "tool_chaining.proxy", "--trust-hints", "--", *bank]
+    through = [python, "-m", "tool_chaining_proxy", "--trust-hints", "--", *bank]
     for what, bound, was, words, ask in (
         ("the bank, stdio, to its first answer", 1.45, 1.53, bank, "list_accounts"),
         ("proxy and bank, to the first answer", 2.24, 2.57, through, "list_accounts"),
@@ -324,9 +324,9 @@ async def at_scale(bench: Bench) -> Fell:
 async def proxy(bench: Bench) -> Fell:
     server = bench.bank()
     token, arguments = caller(server).token, ["--url", server.url, "--http", "--port"]
-    port = bench.start("tool_chaining.proxy", *arguments, MCP_TOKEN=token)
+    port = bench.start("tool_chaining_proxy", *arguments, MCP_TOKEN=token)
     database = bench.folder / "piped.db"
-    args = ["-m", "tool_chaining.proxy", "--", *command("--database", str(database))]
+    args = ["-m", "tool_chaining_proxy", "--", *command("--database", str(database))]
     through = StdioServerParameters(command=sys.executable, args=args, env=environment())
 
     async def balance(client: Client) -> None:

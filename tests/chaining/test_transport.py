@@ -21,7 +21,7 @@ from tool_chaining import (
     FollowUpStatus,
     Outcome,
 )
-from tool_chaining.hosting.untrusted import (
+from tool_chaining_proxy.hosting.untrusted import (
     BOUNDED_LINES,
     MESSAGE_BYTES,
     TOO_LARGE,

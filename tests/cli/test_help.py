@@ -9,10 +9,10 @@ import typer
 from banking_server import cli as bank
 from banking_server.agent.settings import ModelSettings
 from banking_server.server.settings import Settings
-from tool_chaining.hosting.urls import TOKEN_VARIABLE
-from tool_chaining.proxy import cli as proxy
 from tool_chaining_conformance import cli as suite
 from tool_chaining_conformance import names
+from tool_chaining_proxy import cli as proxy
+from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 PROGRAMS = {
     "banking-server": bank.app,

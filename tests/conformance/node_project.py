@@ -8,9 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(os.environ.get("MCP_NODE_PROJECT") or ROOT / "tests" / "node")
-TYPESCRIPT = Path(
-    os.environ.get("MCP_TYPESCRIPT_PROJECT") or ROOT / "specs" / "implementations" / "typescript"
-)
+TYPESCRIPT = Path(os.environ.get("MCP_TYPESCRIPT_PROJECT") or ROOT / "specs" / "typescript")
 HOSTS = Path(os.environ.get("MCP_HOSTS_PROJECT") or ROOT / "tests" / "node" / "hosts")
 VARIABLES = {
     FOLDER: "MCP_NODE_PROJECT",

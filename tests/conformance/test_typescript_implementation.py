@@ -14,7 +14,7 @@ from .node_project import TYPESCRIPT, missing, node
 from .support import Ended, suite
 
 SPECS = Path(__file__).parents[2] / "specs"
-SOURCE = SPECS / "implementations" / "typescript"
+SOURCE = SPECS / "typescript"
 
 needs_node = pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
 

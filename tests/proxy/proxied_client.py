@@ -20,10 +20,10 @@ from mcp import Client, MCPError
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.types import ElicitResult
 
-from tool_chaining.proxy.consent import MakePolicy, consent_of
-from tool_chaining.proxy.link import OneUser
-from tool_chaining.proxy.options import Address, ProxyOptions
-from tool_chaining.proxy.stdio import serve_one_user
+from tool_chaining_proxy.consent import MakePolicy, consent_of
+from tool_chaining_proxy.link import OneUser
+from tool_chaining_proxy.options import Address, ProxyOptions
+from tool_chaining_proxy.stdio import serve_one_user
 
 from ..conformance.project_client import agrees
 from .wire import CHAINING, OLD

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tool_chaining.proxy.consent import consent_of
-from tool_chaining.proxy.options import Address, ProxyOptions
+from tool_chaining_proxy.consent import consent_of
+from tool_chaining_proxy.options import Address, ProxyOptions
 
 from .conftest import Noted
 from .wire import CHAINING, JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, wire

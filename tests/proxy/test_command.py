@@ -11,8 +11,8 @@ import anyio
 import pytest
 from mcp import Client, MCPError
 
-from tool_chaining.proxy.__main__ import main
-from tool_chaining.proxy.options import Address, Command, ProxyOptions, Server
+from tool_chaining_proxy.__main__ import main
+from tool_chaining_proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
 from ..kit.stdio import Lines, lines_of

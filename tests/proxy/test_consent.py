@@ -8,7 +8,7 @@ from mcp import MCPError
 from mcp.types import Tool
 
 from tool_chaining import Proposal
-from tool_chaining.proxy.consent import ConsentUnreadable, consent_of
+from tool_chaining_proxy.consent import ConsentUnreadable, consent_of
 
 from .wire import JSON
 

@@ -32,7 +32,7 @@ from ..kit.model import Reply, Script, scripted_model
 from ..kit.pages import PAGES, block
 from ..kit.words import FROM_LOCKED, LOCKED_TEXT, PREPARE
 
-PAGE = "specs/implementations/python/tool_chaining/proxy/README.md"
+PAGE = "specs/proxy/README.md"
 REQUEST = "Move 250 from Primary Checking."
 PROGRAMS = Path(__file__).with_name("in_frameworks.py")
 PYTHON = os.environ.get("FRAMEWORKS_PYTHON")

@@ -9,9 +9,9 @@ import anyio
 import httpx2
 import pytest
 
-from tool_chaining.proxy.consent import consent_of
-from tool_chaining.proxy.http import who_acts
-from tool_chaining.proxy.options import Address, HttpOptions, ProxyOptions
+from tool_chaining_proxy.consent import consent_of
+from tool_chaining_proxy.http import who_acts
+from tool_chaining_proxy.options import Address, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE
 from .conftest import Noted

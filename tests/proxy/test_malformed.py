@@ -10,8 +10,8 @@ import anyio.lowlevel
 import pytest
 from mcp import Client, MCPError
 
-from tool_chaining.proxy.consent import consent_of
-from tool_chaining.proxy.options import Address, Command, ProxyOptions, Server
+from tool_chaining_proxy.consent import consent_of
+from tool_chaining_proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
 from ..kit.serving import Handler, serving

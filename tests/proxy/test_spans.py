@@ -20,8 +20,8 @@ from opentelemetry.trace import (
 )
 
 from tool_chaining import add_tool_chaining, with_next_tool
-from tool_chaining.proxy.consent import consent_of
-from tool_chaining.proxy.options import Address, ProxyOptions
+from tool_chaining_proxy.consent import consent_of
+from tool_chaining_proxy.options import Address, ProxyOptions
 
 from ..kit.serving import served
 from .proxied_client import proxy

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from tool_chaining.proxy.options import Address, Command, ProxyOptions
+from tool_chaining_proxy.options import Address, Command, ProxyOptions
 
 from .conftest import Noted
 from .proxied_client import proxy as over_stdio

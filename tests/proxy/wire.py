@@ -18,8 +18,8 @@ from typing import Any
 import anyio
 import httpx2
 
-from tool_chaining.proxy.http import HttpServer
-from tool_chaining.proxy.options import Command, HttpOptions, ProxyOptions
+from tool_chaining_proxy.http import HttpServer
+from tool_chaining_proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
@@ -28,7 +28,7 @@ from . import strange_server
 LIGHT = [sys.executable, str(Path(__file__).with_name("light_server.py"))]
 """The command of the server that starts at once."""
 
-PROXY = [sys.executable, "-m", "tool_chaining.proxy"]
+PROXY = [sys.executable, "-m", "tool_chaining_proxy"]
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 META = "io.modelcontextprotocol/"

@@ -53,7 +53,7 @@ def table() -> dict[tuple[str, str], str]:
 @asynccontextmanager
 async def connected(database: Path, codes: str, kind: str, *, proxy: bool) -> AsyncIterator[Client]:
     bank = command("--customer", "CUST001", "--database", str(database), "--codes", codes)
-    through = [bank[0], "-m", "tool_chaining.proxy", "--trust-hints", "--"] if proxy else []
+    through = [bank[0], "-m", "tool_chaining_proxy", "--trust-hints", "--"] if proxy else []
     words = [*through, *bank]
     server = StdioServerParameters(command=words[0], args=words[1:], env=environment())
     async with Client(server, **CLIENTS[kind]) as client:

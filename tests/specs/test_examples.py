@@ -9,7 +9,7 @@ from ..conformance.support import suite
 from ..kit.pages import ROOT, block
 
 EXAMPLES = ROOT / "specs" / "examples"
-LIBRARY = "specs/implementations/python/README.md"
+LIBRARY = "specs/python/README.md"
 SUITE = "specs/conformance/README.md"
 
 

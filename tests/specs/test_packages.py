@@ -18,7 +18,7 @@ from .files import SPECS, read_json, read_yaml
 
 ROOT = SPECS.parent
 PACKAGES = Path("specs", "upstream", "packages")
-NPM = Path("specs", "implementations", "typescript")
+NPM = Path("specs", "typescript")
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 """Before the tests take the certificates away, which the network needs."""
@@ -29,6 +29,7 @@ EDITED = {
     "Repository": "https://github.com/somebody/chains",
     "npm": "@somebody/chains",
     "library": "somebodys-chains",
+    "proxy": "somebodys-proxy",
     "suite": "somebodys-suite",
 }
 
@@ -120,7 +121,8 @@ def test_the_entry_of_the_registry_meets_its_schema() -> None:
 
 PARTS = {
     ".": ("other_bank", "banking_server/data/accounts.yaml"),
-    "specs/implementations/python": ("somebodys_chains", "tool_chaining/py.typed"),
+    "specs/python": ("somebodys_chains", "tool_chaining/py.typed"),
+    "specs/proxy": ("somebodys_proxy", "tool_chaining_proxy/py.typed"),
     "specs/conformance": (
         "somebodys_suite",
         "tool_chaining_conformance/specs/conformance/client/chain.yaml",
@@ -150,11 +152,11 @@ def test_each_distribution_has_its_data_and_nothing_of_npm(renamed: Path) -> Non
 @pytest.mark.quick
 def test_what_is_published_needs_the_other_parts_in_the_same_version(renamed: Path) -> None:
     names = runpy.run_path(str(renamed / PACKAGES / "names.py"))["made"]
-    needed = tomllib.loads(names(published=True)[renamed / "pyproject.toml"])["project"]
-    assert needed["dependencies"][:2] == [
-        "somebodys-chains[proxy]==7.8.9",
-        "somebodys-suite==7.8.9",
-    ]
+    files = names(published=True)
+    ours = [f"somebodys-{part}==7.8.9" for part in ("chains", "proxy", "suite")]
+    for folder, parts in (renamed, ours), (renamed / "specs" / "proxy", ours[:1]):
+        needed = tomllib.loads(files[folder / "pyproject.toml"])["project"]["dependencies"]
+        assert [one for one in needed if one.startswith("somebodys-")] == parts
 
 
 @pytest.mark.nightly

@@ -53,7 +53,7 @@ def branch(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", release]):
         run("git", *words, cwd=sdk)
     run("git", "am", *SOURCE.glob("*.patch"), cwd=sdk)
-    run(pip, "install", "--quiet", sdk, SPECS / "implementations" / "python", *NEEDED)
+    run(pip, "install", "--quiet", sdk, SPECS / "python", *NEEDED)
     return sdk
 
 

@@ -32,7 +32,7 @@ TOKEN = "known"
 def inspector(folder: Path) -> Iterator[str]:
     """Run the Inspector on the proxy and a bank in this folder, and return its address."""
     bank = command("--customer", "CUST001", "--database", str(folder / "bank.db"))
-    proxy = [sys.executable, "-m", "tool_chaining.proxy", "--trust-hints", "--"]
+    proxy = [sys.executable, "-m", "tool_chaining_proxy", "--trust-hints", "--"]
     program = MODULES / INSPECTOR / "clients" / "launcher" / "build" / "index.js"
     port = free_port()
     variables = {

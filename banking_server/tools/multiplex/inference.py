@@ -31,7 +31,7 @@ from banking_server.tools.multiplex.references import ArgumentNotFound
 from banking_server.tools.prompts import PROMPT_MARK, is_nearly_prompt, prompt_in
 from banking_server.tools.results import text
 from banking_server.tools.sdk import sample
-from tool_chaining.hosting.text import cut, is_json
+from tool_chaining.text import cut, is_json
 
 MAX_PROMPT: Final = 2_000
 """The most characters of one prompt."""

@@ -11,7 +11,7 @@ from banking_server.tools.multiplex.inference import MAX_PROMPT, prompt_problem,
 from banking_server.tools.multiplex.references import MAX_EXPRESSION, Reference, references
 from banking_server.tools.prompts import is_nearly_prompt
 from banking_server.tools.titles import READABLE
-from tool_chaining.hosting.text import is_json
+from tool_chaining.text import is_json
 
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10

@@ -3,8 +3,8 @@
     python specs/upstream/packages/names.py [--published]
 
 They stand in `pyproject.toml` alone: the version and the bank's name on PyPI in `[project]`, the
-owner in `[project.urls]`, the other names in `[tool.packages]`. With `--published`, the bank needs
-the two other parts in this version; without it, from the folders of the checkout.
+owner in `[project.urls]`, the other names in `[tool.packages]`. With `--published`, a part needs
+the other parts in this version; without it, from the folders of the checkout.
 """
 
 import json
@@ -16,8 +16,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[3]
 HERE = ROOT / "specs" / "upstream" / "packages"
-NPM = ROOT / "specs" / "implementations" / "typescript"
-LIBRARY = ROOT / "specs" / "implementations" / "python"
+NPM = ROOT / "specs" / "typescript"
+LIBRARY = ROOT / "specs" / "python"
+PROXY = ROOT / "specs" / "proxy"
 SUITE = ROOT / "specs" / "conformance"
 
 SCRIPTS = "[project.scripts]\n"
@@ -62,10 +63,13 @@ def with_value(text: str, key: str, value: str) -> str:
     return re.sub(f'(?m)^{key} = ".*"$', f'{key} = "{value}"', text, count=1)
 
 
-def requirement(part: str, extras: str, folder: Path, version: str | None) -> str:
-    """Return how the bank requires a part: from its folder, or in a published version."""
-    where = f" @ {{root:uri}}/{folder.relative_to(ROOT).as_posix()}"
-    return f"{part}{extras}{where if version is None else f'=={version}'}"
+def with_parts(pyproject: str, requirements: list[str]) -> str:
+    """Return `pyproject.toml` with these requirements as those of the other parts."""
+    return re.sub(
+        r'(?<=  # From this checkout\.)(.*\n)(?:    "[^"]+(?: @ |==)[^"]+",\n)+',
+        lambda found: found[1] + "".join(f'    "{line}",\n' for line in requirements),
+        pyproject,
+    )
 
 
 def made(*, published: bool = False) -> dict[Path, str]:
@@ -76,7 +80,7 @@ def made(*, published: bool = False) -> dict[Path, str]:
     pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
     about = tomllib.loads(pyproject)
     project, others = about["project"], about["tool"]["packages"]
-    npm, library, suite = others["npm"], others["library"], others["suite"]
+    npm, library, proxy, suite = (others[key] for key in ("npm", "library", "proxy", "suite"))
     name, version, license_ = project["name"], project["version"], project["license"]
     python, repository = project["requires-python"], project["urls"]["Repository"]
     found = re.fullmatch(r"https://github\.com/([^/]+)/[^/]+", repository)
@@ -88,33 +92,34 @@ def made(*, published: bool = False) -> dict[Path, str]:
     registered = f"io.github.{owner}/{name}"
     wheels = {
         part: f"{re.sub('[-_.]+', '_', part).lower()}-{version}-py3-none-any.whl"
-        for part in (name, library, suite)
+        for part in (name, library, proxy, suite)
     }
-    required = version if published else None
-    lines = [
-        requirement(library, "[proxy]", LIBRARY, required),
-        requirement(suite, "", SUITE, required),
-    ]
-    pyproject = re.sub(
-        r'(?<=  # From this checkout\.)(.*\n)    ".*",\n    ".*",\n',
-        lambda found: found[1] + "".join(f'    "{line}",\n' for line in lines),
+
+    def from_here(part: str, folder: str) -> str:
+        return f"{part}=={version}" if published else f"{part} @ {folder}"
+
+    pyproject = with_parts(
         pyproject,
+        [
+            from_here(library, "{root:uri}/specs/python"),
+            from_here(proxy, "{root:uri}/specs/proxy"),
+            from_here(suite, "{root:uri}/specs/conformance"),
+        ],
     )
     parts = {}
     for part, folder, package in (
         (library, LIBRARY, "tool_chaining"),
+        (proxy, PROXY, "tool_chaining_proxy"),
         (suite, SUITE, "tool_chaining_conformance"),
     ):
         text = (folder / "pyproject.toml").read_text("utf-8")
+        if folder == PROXY:
+            text = with_parts(text, [from_here(library, "{root:parent:uri}/python")])
         for key, value in (("name", part), ("version", version), ("Repository", repository)):
             text = with_value(text, key, value)
         parts[folder / "pyproject.toml"] = text
         init = folder / package / "__init__.py"
         parts[init] = with_value(init.read_text("utf-8"), "__version__", version)
-    command = LIBRARY / "tool_chaining" / "proxy" / "__main__.py"
-    parts[command] = re.sub(
-        r"(?<=pip install ')[^\[]+(?=\[proxy\])", library, command.read_text("utf-8")
-    )
 
     code = (ROOT / "banking_server" / "__init__.py").read_text("utf-8")
     readme = (ROOT / "README.md").read_text("utf-8")

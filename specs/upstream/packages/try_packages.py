@@ -59,7 +59,7 @@ def tried(folder: Path) -> None:
     shutil.copytree(HERE.parents[2], checkout, ignore=left_out)
     names = checkout / HERE.relative_to(HERE.parents[2]) / "names.py"
     run(sys.executable, names, "--published", cwd=checkout)
-    for part in (".", "specs/implementations/python", "specs/conformance"):
+    for part in (".", "specs/python", "specs/proxy", "specs/conformance"):
         run("uv", "build", "--wheel", "--out-dir", folder / "dist", checkout / part, cwd=folder)
     [package] = json.loads((HERE / "server.json").read_text("utf-8"))["packages"]
     # As `uvx` does it with the name alone, once the wheel is published.

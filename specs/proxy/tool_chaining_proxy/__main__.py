@@ -1,0 +1,21 @@
+"""The command `tool-chaining-proxy`; `python -m tool_chaining_proxy` is the same."""
+
+import sys
+
+from tool_chaining.errors import ForPeople
+from tool_chaining_proxy import NAME
+
+
+def main() -> None:
+    """Run the command; a mistake of the user is one line and exit code 2."""
+    try:
+        from tool_chaining_proxy.cli import app
+
+        app()
+    except ForPeople as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

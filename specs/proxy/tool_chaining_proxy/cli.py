@@ -1,0 +1,182 @@
+"""The command `tool-chaining-proxy`."""
+
+import logging
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tool_chaining.errors import ForPeople
+from tool_chaining_proxy import NAME, __version__
+from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    from tool_chaining_proxy.options import Server
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"{NAME} {__version__}")
+        raise typer.Exit
+
+
+# Options after COMMAND belong to COMMAND, also without `--` before it: some hosts leave `--` out.
+@app.command(context_settings={"allow_interspersed_args": False})
+def proxy(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="The command that starts the server."),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
+        ),
+    ] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
+    ] = False,
+    host: Annotated[str | None, typer.Option(help="HTTP address. Default: 127.0.0.1.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="HTTP port. Default: 9000.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:PORT]",
+            help="A host name under which clients reach the proxy. May be repeated.",
+        ),
+    ] = None,
+    forward_authorization: Annotated[
+        bool,
+        typer.Option(
+            "--forward-authorization",
+            help="Send each client's Authorization header to --url, and nowhere else.",
+        ),
+    ] = False,
+    anybody: Annotated[
+        bool,
+        typer.Option(
+            "--anybody",
+            help="Serve other computers without credentials: everybody who reaches --host uses "
+            "the server with the proxy's own rights.",
+        ),
+    ] = False,
+    consent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|all|ask|FILE",
+            help="Which next tools are called: none, all, those to which the user agrees (ask), or "
+            "as the rules in FILE say. Default: ask. If the user cannot be asked, the answer is "
+            "no. A rule is allow, ask or deny, and a pattern of tool names, such as 'deny *'. The "
+            "first rule that matches decides.",
+        ),
+    ] = None,
+    trust_hints: Annotated[
+        bool,
+        typer.Option(
+            "--trust-hints",
+            help="Do not ask before a next tool that the server marks as read-only or not "
+            "destructive. In place of --consent.",
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Calls in one chain, the first one included. Default: 5."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help="The time for one call, without the time for questions to the user, and for the "
+            "start of the server. Default: 300 for a call, 60 for the start.",
+        ),
+    ] = None,
+    follow_unadvertised: Annotated[
+        bool,
+        typer.Option(
+            "--follow-unadvertised",
+            help="Also follow a server that does not advertise tool chaining.",
+        ),
+    ] = False,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure",
+            help="Allow sending the token to another computer over unencrypted http.",
+        ),
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Follow the tool chains of any MCP server for any client."""
+    import anyio
+
+    from tool_chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT
+    from tool_chaining_proxy.consent import consent_of
+    from tool_chaining_proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
+    from tool_chaining_proxy.stdio import serve_stdio
+
+    options = ProxyOptions(
+        server=_server(url, command, insecure=insecure, forwards=forward_authorization),
+        consent=consent_of(consent, trust_hints=trust_hints),
+        limit=DEFAULT_LIMIT if limit is None else limit,
+        call_timeout=DEFAULT_CALL_TIMEOUT if timeout is None else timeout,
+        start_timeout=START_TIMEOUT if timeout is None else timeout,
+        follow_unadvertised=follow_unadvertised,
+    )
+    # The client gets each error, once. Standard error is for the server behind the proxy.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+    given: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "allow_hosts": allow_host and tuple(allow_host),
+        "forward_authorization": forward_authorization or None,
+        "anybody": anybody or None,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if http:
+        from tool_chaining_proxy.http import serve_http
+
+        serve_http(options, HttpOptions(**chosen))
+    elif chosen:
+        name = next(iter(chosen)).replace("_", "-").removesuffix("s")
+        raise ForPeople(f"--{name} needs --http.")
+    else:
+        if sys.stdin.isatty():
+            print(f"{NAME}: waiting for MCP messages on standard input.", file=sys.stderr)
+        anyio.run(serve_stdio, options)
+
+
+def _server(
+    url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
+) -> "Server":
+    """Return the server behind the proxy. Only a server at a URL gets the proxy's token."""
+    from tool_chaining_proxy.hosting.urls import checked_url, token_of_environment
+    from tool_chaining_proxy.options import Address, Command
+
+    if url and command:
+        raise ForPeople("Give either --url or a command, not both.")
+    if url:
+        try:
+            token = token_of_environment()
+            checked_url(url, has_secret=token is not None or forwards, insecure=insecure)
+        except ValueError as error:
+            raise ForPeople(str(error)) from None
+        return Address(url, f"Bearer {token}" if token else None)
+    if not command:
+        raise ForPeople(
+            "Say which MCP server to follow, by its command or by --url URL. For example:\n"
+            f"{NAME} --trust-hints -- banking-server --customer CUST001"
+        )
+    if shutil.which(command[0]) is None:
+        raise ForPeople(f"There is no command {command[0][:100]!r}, which is to start the server.")
+    kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    return Command(tuple(command), kept)

@@ -1,0 +1,175 @@
+"""Consent to follow-up calls: `--consent` and `--trust-hints` (TC-C-20, TC-C-21, TC-C-55).
+
+The client's user approved only the first call. So the user is asked about each follow-up call with
+a form, unless the operator chose something else. If the client cannot ask, the answer is no. The
+user is always asked about a tool whose last call has an unknown effect, unless the server's hints
+are trusted and say that it only reads.
+
+The proxy writes one line on standard error for each follow-up call: what it calls, and why.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from mcp import MCPError
+
+from tool_chaining import ConsentPolicy, FollowNonDestructive, Proposal
+from tool_chaining.errors import ForPeople
+from tool_chaining.text import quoted
+from tool_chaining_proxy import NAME
+
+Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Sends a question (method and params) to the client during the call, and returns the answer.
+
+Raises `MCPError` if the client refuses, or cannot be asked.
+"""
+
+MakePolicy = Callable[[Ask], ConsentPolicy]
+"""Returns the policy for one call. Its argument is the function that asks the user."""
+
+_VERDICTS: Final = ("allow", "ask", "deny")
+
+
+class ConsentUnreadable(ForPeople):
+    """The rules of `--consent` cannot be read; the message is one line for people."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    verdict: str
+    pattern: str
+
+
+class _Asking:
+    """Asks the client's user, and reports each allowed follow-up call to the operator."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def allows(self, proposal: Proposal) -> bool:
+        return _reported(proposal, await self._reason(proposal))
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        doubt = (
+            " Whether an earlier call of this tool took effect is not known: it may take effect a "
+            "second time."
+        )
+        return _reported(proposal, await self._agreed(proposal, doubt))
+
+    async def _reason(self, proposal: Proposal) -> str | None:
+        """Return why a follow-up call is allowed, or None if it is not."""
+        return await self._agreed(proposal)
+
+    async def _agreed(self, proposal: Proposal, doubt: str = "") -> str | None:
+        """Ask the user. Every answer but a yes is a no, also that nobody can be asked."""
+        reason = f" Its reason: {quoted(proposal.title)}." if proposal.title is not None else ""
+        question = {
+            "mode": "form",
+            "message": f"After {quoted(proposal.previous_tool)} the server asks for a further call."
+            f"{reason}{doubt} Call {quoted(proposal.tool.name)} with {quoted(proposal.arguments)}?",
+            "requestedSchema": {"type": "object", "properties": {}},
+        }
+        try:
+            answer = await self._ask("elicitation/create", question)
+        except MCPError:
+            return None
+        return "the user agreed" if answer.get("action") == "accept" else None
+
+
+def _reported(proposal: Proposal, reason: str | None) -> bool:
+    """Return whether a follow-up call is allowed. If it is, tell the operator why."""
+    if reason is not None:
+        tool, previous = quoted(proposal.tool.name), quoted(proposal.previous_tool)
+        step = f"calls {tool}, which the result of {previous} names as the next tool"
+        print(f"{NAME}: {step}. Why: {reason}.", file=sys.stderr, flush=True)
+    return reason is not None
+
+
+class _ByRules(_Asking):
+    """The first rule whose pattern matches the tool's name decides. Without one, it is a no."""
+
+    def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
+        super().__init__(ask)
+        self._rules = rules
+
+    def _verdict(self, name: str) -> str:
+        matching = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
+        return next(matching, "deny")
+
+    async def _reason(self, proposal: Proposal) -> str | None:
+        verdict = self._verdict(proposal.tool.name)
+        if verdict == "ask":
+            return await self._agreed(proposal)
+        return "--consent allows it" if verdict == "allow" else None
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        denied = self._verdict(proposal.tool.name) == "deny"
+        return not denied and await super().allows_again(proposal)
+
+
+class _ByHints(_Asking):
+    """The server's hints allow calls that they mark as harmless. The user decides the others."""
+
+    async def _reason(self, proposal: Proposal) -> str | None:
+        if await FollowNonDestructive().allows(proposal):
+            return "the server marks it as harmless, and --trust-hints is given"
+        return await self._agreed(proposal)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        if await FollowNonDestructive().allows_again(proposal):
+            return await self.allows(proposal)
+        return await super().allows_again(proposal)
+
+
+def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
+    """Return the policy for a value of `--consent`: None is `ask`, an unknown value is a file.
+
+    With `trust_hints` the server's hints decide first, and `choice` must be None. A file has one
+    rule on each line, `allow|ask|deny PATTERN`. A line that begins with `#` is a comment. Raises
+    `ConsentUnreadable`.
+    """
+    if trust_hints:
+        if choice is not None:
+            raise ConsentUnreadable("Give either --trust-hints or --consent, not both.")
+        return _ByHints
+    choice = "ask" if choice is None else choice
+    if not choice:
+        raise ConsentUnreadable("--consent takes none, all, ask, or a file with rules, not ''.")
+    everything = {"none": "deny", "all": "allow", "ask": "ask"}.get(choice)
+    rules = [_Rule(everything, "*")] if everything else _read(Path(choice))
+    return lambda ask: _ByRules(rules, ask)
+
+
+def _read(path: Path) -> list[_Rule]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise ConsentUnreadable(
+            f"Cannot read the rules of --consent in {str(path)!r}: {problem}. "
+            "It takes none, all, ask, or a file with rules."
+        ) from None
+    except ValueError:
+        raise ConsentUnreadable(
+            f"Cannot read the rules of --consent in {str(path)!r}: not UTF-8."
+        ) from None
+    return [
+        _rule(rule, f"{path}, line {number}")
+        for number, line in enumerate(lines, start=1)
+        if (rule := line.strip(" \t")) and not rule.startswith("#")
+    ]
+
+
+def _rule(rule: str, place: str) -> _Rule:
+    """Read a line. An ambiguous rule is an error, so that no `deny` is lost."""
+    verdict, *pattern = rule.split()
+    if verdict not in _VERDICTS or len(pattern) != 1:
+        raise ConsentUnreadable(
+            f"{place}: a rule is allow, ask or deny, followed by a pattern of tool names without "
+            f"spaces, not {quoted(rule[:60])}."
+        )
+    return _Rule(verdict, pattern[0])

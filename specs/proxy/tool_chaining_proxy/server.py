@@ -1,0 +1,130 @@
+"""The server half of the proxy: what is done with each message of the client."""
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from mcp import MCPError
+from mcp.server import Server
+from mcp.types import INVALID_PARAMS, INVALID_REQUEST
+from starlette.requests import Request
+
+from tool_chaining_proxy import NAME, __version__, chains, eras
+from tool_chaining_proxy.eras import Json
+from tool_chaining_proxy.link import Link, Links
+from tool_chaining_proxy.questions import Parked, Running, not_waiting
+from tool_chaining_proxy.sdk import (
+    CallNext,
+    Context,
+    HandlerResult,
+    RequestStateBoundary,
+    RequestStateSecurity,
+    connection_of,
+)
+from tool_chaining_proxy.upstream import REFUSAL, Refused
+
+
+def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:
+    """Return a server of the SDK that passes on every message of its clients.
+
+    It has no handlers: its middleware answers each message. `parked_for` is in seconds.
+    """
+    server: Server[Any] = Server(NAME, version=__version__)
+    security = RequestStateSecurity(
+        keys=[os.urandom(32)], ttl=parked_for, bind_principal=links.principal
+    )
+    server.middleware.append(_translate_error)
+    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
+    server.middleware.append(_Passing(links))
+    return server
+
+
+async def _translate_error(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Raise a helpful error for a state that is too old, or that another process made."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        reason = error.data.get("reason") if isinstance(error.data, dict) else None
+        if reason == "invalid_request_state" and "requestState" in (ctx.params or {}):
+            raise not_waiting() from None
+        raise
+
+
+class _Passing:
+    """The middleware that answers each message."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        try:
+            return await self._handled(ctx, call_next)
+        except Refused as refusal:
+            if isinstance(ctx.request, Request):
+                ctx.request.scope["state"][REFUSAL] = (ctx.request_id, refusal)
+            raise
+
+    async def _handled(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is None:
+            await self._notified(ctx, call_next)
+            return None
+        if not isinstance((ctx.params or {}).get("_meta", {}), Mapping | None):
+            raise MCPError(code=INVALID_PARAMS, message="The member _meta must be an object.")
+        connection = connection_of(ctx)
+        if ctx.method == "initialize":
+            await call_next(ctx)  # It checks the handshake. Its result is not used.
+        elif not connection.initialize_accepted:
+            if ctx.method == "ping":
+                return {}
+            raise MCPError(
+                code=INVALID_REQUEST, message="The first request of a connection is initialize."
+            )
+        link = await self._links.of(ctx)
+        try:
+            upstream = await link.upstream()
+        except MCPError as error:
+            # A client of both revisions then sends `initialize`, and gets the error there.
+            if ctx.method != "server/discover":
+                print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
+            raise
+        if ctx.method == ("server/discover" if upstream.modern else "initialize"):
+            return eras.greeting(upstream.greeting)
+        return await _answer(ctx, link)
+
+    async def _notified(self, ctx: Context, call_next: CallNext) -> None:
+        await call_next(ctx)
+        # The dispatcher has cancelled the request; the upstream connection sends its own message.
+        if ctx.method in ("notifications/cancelled", "notifications/initialized"):
+            return
+        with suppress(MCPError):  # Nobody waits for an answer.
+            link = await self._links.of(ctx)
+            await link.notify(ctx.method, dict(ctx.params or {}))
+
+
+async def _answer(ctx: Context, link: Link) -> Json:
+    params = dict(ctx.params or {})
+    declared = link.declared
+    if declared.modern:
+        declared = eras.declared_by(ctx.method, params, declared.revision)
+    if not (declared.modern and ctx.method in eras.ASKED_OF):
+        running = Running(ctx, declared)
+        with link.running(running):
+            return await _answered(link, running, params)
+    if params.get("requestState") is not None:
+        return await link.resumed(ctx, params["requestState"], params.get("inputResponses"))
+    parked = Parked(ctx, declared, parked_for=link.options.parked_for)
+    return await link.parked(parked, lambda: _answered(link, parked, params))
+
+
+async def _answered(link: Link, running: Running, params: Json) -> Json:
+    method = running.method
+    # A task of 2025-11-25 has its result later. Then the client handles it.
+    if method == "tools/call" and "task" not in params:
+        result = await chains.call(link, running, params)
+    else:
+        result = await link.answer(running, method, params)
+    if method == "tools/list":
+        return chains.without_output_schemas(result)
+    return result

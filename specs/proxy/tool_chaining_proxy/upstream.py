@@ -1,0 +1,554 @@
+"""One connection to the server behind the proxy, with raw JSON in both directions."""
+
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from http import HTTPStatus
+from typing import Any, Final, Self
+
+import anyio
+import anyio.lowlevel
+import httpx2
+from mcp import MCPError
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import (
+    CONNECTION_CLOSED,
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCResponse,
+)
+from mcp.types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+from pydantic import ValidationError
+
+from tool_chaining_proxy import NAME, __version__, malformed
+from tool_chaining_proxy.eras import Declared, Json
+from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
+from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, ResilientHttpClient
+from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
+from tool_chaining_proxy.options import START_TIMEOUT, Address, Command, Server
+from tool_chaining_proxy.sdk import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    CallOptions,
+    DispatchContext,
+    JSONRPCDispatcher,
+    SessionMessage,
+    encode_header_value,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+
+LIST_PAGES: Final = 100
+"""The most pages of the tool list that are read for the headers of one call."""
+
+logger = logging.getLogger(__name__)
+
+_TIMEOUT: Final = httpx2.Timeout(30, read=None)
+_NOT_KNOWN: Final = "Whether the request took effect is not known."
+_NOBODY: Final = {"name": NAME, "version": __version__}
+
+
+class _Exchange:
+    """What is known about one request besides its answer.
+
+    The SDK's transport makes errors of its own in place of answers. The proxy recognizes them by
+    the HTTP response, and not by their text.
+    """
+
+    def __init__(self) -> None:
+        self.answered = False
+        """Whether an answer arrived, from the server or from the transport."""
+        self.response: httpx2.Response | None = None
+        """The HTTP response to it."""
+        self.body: _Body | None = None
+        """The body in which its answer was expected last."""
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of an HTTP response, and how reading it ended."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.ended = False
+        """Whether it was read to its end. An event stream is left after the answer."""
+        self.failure: Exception | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._stream:
+                yield part
+            self.ended = True
+        except Exception as error:
+            self.failure = error
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+_EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
+"""The current request. The transport sends it in the context of its caller."""
+
+
+class _RecordingHttpClient(ResilientHttpClient):
+    """Records the HTTP response in the exchange of each request."""
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:
+        """Send a request, as `ResilientHttpClient` does."""
+        response = await super().send(request, stream=stream, **options)
+        exchange = _EXCHANGE.get(None)
+        if exchange is not None:
+            # The rest of an interrupted answer is fetched by GET: that is not the response itself.
+            if request.method == "POST":
+                exchange.response = response
+            if stream and response.is_success:
+                response.stream = exchange.body = _Body(response.stream)
+        return response
+
+
+REFUSAL: Final = "refusal"
+"""The key in the state of an HTTP request for its id and the `Refused` that answers it."""
+
+
+class Refused(MCPError):
+    """A refusal with an HTTP status, for a client over HTTP.
+
+    `challenges` are `WWW-Authenticate` headers.
+    """
+
+    def __init__(self, message: str, status: int, challenges: Sequence[bytes] = ()) -> None:
+        super().__init__(code=INTERNAL_ERROR, message=message)
+        self.status, self.challenges = status, challenges
+
+
+class NotAuthorized(Refused):
+    """An HTTP server requires another `Authorization`. The challenges are the server's own.
+
+    The message does not contain the server's text, which could quote the token.
+    """
+
+
+_WAS_REFUSED: Final = "It refuses the Authorization header that was sent"
+_WAS_MISSING: Final = (
+    "No Authorization header was sent: each caller sends one with --forward-authorization, and "
+    f"without it {TOKEN_VARIABLE} holds one token for all"
+)
+
+
+class SessionForgotten(MCPError):
+    """An HTTP server does not know the session, for example after a restart. It did nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(code=CONNECTION_CLOSED, message="The server does not know this session.")
+
+
+class _Messages:
+    """The messages of the server for the SDK's dispatcher, one after the other."""
+
+    def __init__(self, read: Any, on_message: Callable[[Any], Awaitable[None]]) -> None:
+        self._read, self._on_message = read, on_message
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._read.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = malformed.readable(await self._read.__anext__())
+        await self._on_message(message)
+        return message
+
+
+class Upstream:
+    """A connection to the server, in the revision of the client that needed it first."""
+
+    def __init__(
+        self,
+        server: Server,
+        declared: Declared,
+        *,
+        on_request: Callable[[str, Json], Awaitable[Json]],
+        on_notification: Callable[[str, Json | None], Awaitable[None]],
+        patience: float = START_TIMEOUT,
+    ) -> None:
+        """`on_request` answers a request of the server; `on_notification` passes one on."""
+        self._server = server
+        self._patience = patience
+        self._declared = declared
+        self._on_request = on_request
+        self._on_notification = on_notification
+        self._dispatcher: JSONRPCDispatcher[Any] | None = None
+        self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
+        self._exchanges: dict[str, _Exchange] = {}
+        self._last_id = 0
+        self._scope = anyio.CancelScope()
+        self._connected = anyio.Event()
+        self._ended = anyio.Event()
+        self._failure: MCPError | None = None
+        self._errors = ServerErrors(_pass_on) if isinstance(server, Command) else None
+        self.revision = ""
+        """The protocol revision that was agreed on."""
+        self.greeting: Json = {}
+        """The server's result of `initialize` or `server/discover`."""
+
+    @property
+    def modern(self) -> bool:
+        """Whether the connection uses 2026-07-28."""
+        return self.revision in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def capabilities(self) -> Json:
+        """The capabilities that the server declared."""
+        capabilities = self.greeting.get("capabilities")
+        return capabilities if isinstance(capabilities, dict) else {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection has ended, or is ending."""
+        return self._ended.is_set() or self._scope.cancel_called
+
+    async def connected(self) -> None:
+        """Wait until the server has answered. Raises MCPError with one line if it does not."""
+        await self._connected.wait()
+        if (failure := self._failure) is not None:
+            message = f"Cannot talk to {self._server.name}: {failure.message}"
+            if isinstance(failure, NotAuthorized):
+                raise NotAuthorized(message, failure.status, failure.challenges)
+            raise MCPError(code=failure.code, message=message, data=failure.error.data)
+
+    async def run(self) -> None:
+        """Keep the connection, until the server ends it or `end` is called. Never raises."""
+        try:
+            async with _streams(self._server, self._errors) as (read, write):
+                with self._scope:
+                    await self._talk(read, write)
+        except Exception as error:
+            self._failure = _as_mcp_error(error)
+        finally:
+            if not self._connected.is_set():
+                await self._note_end()
+            self._ended.set()
+            self._connected.set()
+
+    async def _note_end(self) -> None:
+        """Record that the server ended before it was connected, and what it wrote last."""
+        if self._failure is None or self._failure.code == CONNECTION_CLOSED:
+            message = server_ended(await self._last_line())
+            self._failure = MCPError(code=INTERNAL_ERROR, message=message)
+
+    async def _last_line(self) -> str:
+        """Return the last line that a server over stdio wrote to its standard error, or ''."""
+        said = ""
+        if self._errors is not None:
+            with anyio.CancelScope(shield=True):
+                said = await anyio.to_thread.run_sync(self._errors.last_line)
+        return said
+
+    async def _talk(self, read: Any, write: Any) -> None:
+        messages: Any = _Messages(read, self._on_message)
+        dispatcher = self._dispatcher = JSONRPCDispatcher(messages, write)
+        async with anyio.create_task_group() as tasks:
+
+            async def listen() -> None:
+                await dispatcher.run(self._answer, self._ignore)
+                self._ended.set()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(listen)
+            await anyio.lowlevel.checkpoint()
+            with anyio.move_on_after(self._patience) as waiting:
+                await (self._discover() if self._declared.modern else self._initialize())
+            if waiting.cancelled_caught:
+                raise MCPError(
+                    code=REQUEST_TIMEOUT, message=f"it did not answer within {self._patience:g} s"
+                )
+            self._connected.set()
+
+    def end(self) -> None:
+        """Begin to end the connection, and the process of the server."""
+        self._scope.cancel()
+
+    async def close(self) -> None:
+        """End the connection, and wait until it has ended."""
+        self.end()
+        await self._ended.wait()
+
+    async def request(
+        self, method: str, params: Json, declared: Declared, *, request_id: str | None = None
+    ) -> Json:
+        """Make one request, and return its result after all notifications before it are passed on.
+
+        A modern server also gets what the client has `declared`. Raises MCPError: the server's own
+        error, unchanged, or one line if the server is gone.
+        """
+        try:
+            result = await self._send(method, params, declared, request_id)
+        except MCPError as error:
+            if method != "tools/call" or error.code != HEADER_MISMATCH or not self.modern:
+                raise
+            # The server refused before it acted: the headers need a newer schema of the tool.
+            await self._learn_headers(str(params.get("name")), declared)
+            result = await self._send(method, params, declared, request_id)
+        if method == "tools/list" and self.modern:
+            self._note_headers(result)
+        return result
+
+    async def notify(self, method: str, params: Json | None) -> None:
+        """Send a notification. If the server is gone, it is lost."""
+        if self._dispatcher is not None:
+            opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
+            await self._dispatcher.notify(method, params, opts)
+
+    # --- agreeing on a revision -------------------------------------------------------------------
+
+    async def _initialize(self) -> None:
+        asked_for = self._declared.revision
+        greeting = await self._raw(
+            "initialize",
+            {
+                "protocolVersion": asked_for
+                if asked_for in HANDSHAKE_PROTOCOL_VERSIONS
+                else LATEST_HANDSHAKE_VERSION,
+                "capabilities": self._declared.upstream_capabilities,
+                "clientInfo": self._declared.client_info or _NOBODY,
+            },
+            {"cancel_on_abandon": False},
+        )
+        revision = greeting.get("protocolVersion")
+        if revision not in HANDSHAKE_PROTOCOL_VERSIONS:
+            raise MCPError(code=INVALID_REQUEST, message=f"it uses protocol revision {revision!r}")
+        self.greeting, self.revision = greeting, str(revision)
+        await self.notify("notifications/initialized", None)
+
+    async def _discover(self) -> None:
+        params, opts = self._enveloped("server/discover", {}, self._declared, LATEST_MODERN_VERSION)
+        opts |= {"cancel_on_abandon": False}
+        greeting = await self._raw("server/discover", params, opts)
+        offered = greeting.get("supportedVersions")
+        if not isinstance(offered, list) or LATEST_MODERN_VERSION not in offered:
+            raise MCPError(
+                code=INVALID_REQUEST, message=f"it does not support {LATEST_MODERN_VERSION}"
+            )
+        self.greeting, self.revision = greeting, LATEST_MODERN_VERSION
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    async def _send(
+        self, method: str, params: Json, declared: Declared, request_id: str | None
+    ) -> Json:
+        opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
+        if self.modern:
+            params, opts = self._enveloped(method, params, declared, self.revision)
+        if request_id is not None:
+            opts["request_id"] = request_id
+        return await self._raw(method, params, opts)
+
+    async def _raw(self, method: str, params: Json, opts: CallOptions) -> Json:
+        if self._dispatcher is None or self.ended:
+            raise await self._gone()
+        if "request_id" not in opts:
+            self._last_id += 1
+            opts["request_id"] = self._last_id
+        number = str(opts["request_id"])
+        exchange = self._exchanges[number] = _Exchange()
+        outside = _EXCHANGE.set(exchange)
+        try:
+            return await self._dispatcher.send_raw_request(method, params, opts)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED and not exchange.answered:
+                raise await self._gone() from None
+            raise self._explained(error, exchange) from None
+        finally:
+            _EXCHANGE.reset(outside)
+            del self._exchanges[number]
+
+    def _enveloped(
+        self, method: str, params: Json, declared: Declared, revision: str
+    ) -> tuple[Json, CallOptions]:
+        """Return a request of 2026-07-28: with the declaration in `_meta`, and the HTTP headers."""
+        headers = {MCP_PROTOCOL_VERSION_HEADER: revision, MCP_METHOD_HEADER: method}
+        # The methods of the tasks extension are named by their task.
+        name = params.get(NAME_BEARING_METHODS.get(method, "taskId"))
+        if isinstance(name, str):
+            headers[MCP_NAME_HEADER] = encode_header_value(name)
+        arguments = params.get("arguments")
+        if method == "tools/call" and isinstance(name, str) and isinstance(arguments, Mapping):
+            headers |= mcp_param_headers(self._headers_of.get(name, {}), arguments)
+        return declared.enveloped(params, revision), {"headers": headers}
+
+    def _note_headers(self, listed: Json) -> None:
+        """Record the arguments of each tool that headers repeat (`x-mcp-header`)."""
+        for tool in listed.get("tools") or ():
+            if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
+                schema = tool.get("inputSchema")
+                valid = find_invalid_x_mcp_header(schema) is None
+                self._headers_of[name] = x_mcp_header_map(schema) if valid else {}
+
+    async def _learn_headers(self, tool: str, declared: Declared) -> None:
+        self._headers_of.pop(tool, None)
+        cursor: Any = None
+        for _ in range(LIST_PAGES):
+            params = {"cursor": cursor} if cursor is not None else {}
+            page = await self.request("tools/list", params, declared)
+            cursor = page.get("nextCursor")
+            if cursor is None or tool in self._headers_of:
+                return
+
+    async def _gone(self) -> MCPError:
+        ended = server_ended(await self._last_line()).rstrip(".")
+        message = f"T{ended[1:]}. {_NOT_KNOWN} The next request starts the server again."
+        return MCPError(code=CONNECTION_CLOSED, message=message)
+
+    def _explained(self, error: MCPError, exchange: _Exchange) -> MCPError:
+        """Return the server's own error unchanged, or one line in place of the SDK's error."""
+        is_final = isinstance(self._server, Command) or not exchange.answered
+        if is_final or (response := exchange.response) is None:
+            return error
+        if response.is_error:
+            return self._refused(response, error)
+        body = exchange.body
+        if body is not None and body.failure is not None:
+            cause = body.failure.__cause__
+            if isinstance(cause, httpx2.TransportError):
+                return self._lost(str(body.failure))
+            return MCPError(code=INTERNAL_ERROR, message=str(body.failure))
+        if _says_error(response):
+            return error
+        if body is not None and body.ended and error.code == CONNECTION_CLOSED:
+            return self._lost("the stream ended without an answer")
+        # The messages of a stream are not kept, so the server's own parse error looks the same.
+        if error.code == PARSE_ERROR:
+            return MCPError.from_error_data(malformed.OF_A_SERVER)
+        return error
+
+    def _refused(self, response: httpx2.Response, error: MCPError) -> MCPError:
+        """Return the error for an HTTP response with an error status."""
+        status = response.status_code
+        challenges = [v for k, v in response.headers.raw if k.lower() == b"www-authenticate"]
+        narrow = status == 403 and any(b"insufficient_scope" in one for one in challenges)
+        if status == 401 or narrow:
+            why = f"{HTTPStatus(status).phrase}{' (insufficient_scope)' if narrow else ''}"
+            if status == 401:
+                was_sent = "authorization" in response.request.headers
+                why += f". {_WAS_REFUSED if was_sent else _WAS_MISSING}"
+            return NotAuthorized(f"the server answered HTTP {status} {why}", status, challenges)
+        if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
+            self.end()
+            return SessionForgotten()
+        if status == HTTPStatus.BAD_GATEWAY and error.code == CONNECTION_CLOSED:
+            return self._lost(error.message)  # The text is that of `ResilientHttpClient`.
+        if _says_error(response):
+            return error
+        message = f"the server answered HTTP {status} {response.reason_phrase}"
+        return MCPError(code=error.code, message=message)
+
+    def _lost(self, how: str) -> MCPError:
+        return MCPError(
+            code=CONNECTION_CLOSED,
+            message=f"The server's answer was lost: {how.rstrip('.')}. {_NOT_KNOWN}",
+        )
+
+    # --- messages of the server -------------------------------------------------------------------
+
+    async def _on_message(self, received: Any) -> None:
+        """Record an answer, or pass a notification on before the next message is read."""
+        message = received.message if isinstance(received, SessionMessage) else None
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            exchange = self._exchanges.get(str(message.id))
+            if exchange is not None:
+                exchange.answered = True
+        elif isinstance(message, JSONRPCNotification):
+            try:
+                await self._on_notification(message.method, message.params)
+            except Exception:
+                # The client is gone, or the notification is malformed. No request fails for it.
+                logger.debug("dropped %s", message.method, exc_info=True)
+
+    async def _answer(
+        self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
+    ) -> Json:
+        return await self._on_request(method, dict(params or {}))
+
+    async def _ignore(
+        self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
+    ) -> None:
+        """Do nothing: `_on_message` has passed it on."""
+
+
+def _pass_on(line: str) -> None:
+    """Write a line of the server's standard error unchanged to our own."""
+    os.write(2, line.encode(errors="replace"))
+
+
+@asynccontextmanager
+async def _streams(server: Server, errors: ServerErrors | None) -> AsyncIterator[tuple[Any, Any]]:
+    if isinstance(server, Command) and errors is not None:
+        command, *arguments = server.argv
+        parameters = StdioServerParameters(
+            command=command,
+            args=arguments,
+            env=server.environment,
+            encoding=BOUNDED_LINES,
+            encoding_error_handler="replace",  # The SDK would hang.
+        )
+        with errors.stream:
+            async with stdio_client(parameters, errors.stream) as streams:
+                yield streams
+    elif isinstance(server, Address):
+        headers = {"Authorization": server.authorization} if server.authorization else {}
+        http = _RecordingHttpClient(headers=headers, timeout=_TIMEOUT)
+        # Only this HTTP client limits the size of an event.
+        transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=None)
+        async with http, transport as streams:
+            yield streams
+
+
+def _says_error(response: httpx2.Response) -> bool:
+    """Return whether a response that was read completely is a JSON-RPC error."""
+    try:
+        JSONRPCError.model_validate_json(response.content, by_name=False)
+    except (httpx2.ResponseNotRead, ValidationError):
+        return False
+    return True
+
+
+def _as_mcp_error(error: BaseException) -> MCPError:
+    """Return why there is no connection, without any text of the request."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MCPError):
+        return error
+    return MCPError(code=INTERNAL_ERROR, message=_reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such command"
+    if isinstance(error, httpx2.ConnectError):
+        return (http_failure(error) or "the connection failed").split("\n")[0]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    # Texts of libraries can quote a header, and so a token.
+    return f"it failed ({type(error).__name__})"
