@@ -10,11 +10,11 @@ from mcp.types import METHOD_NOT_FOUND, Tool
 from pydantic import ValidationError
 from rich.console import Console
 
+from banking_server import MOVES_MONEY
 from banking_server.host.connect import ConnectionFailed, Failures
 from banking_server.host.plain import LINE, NAME
 from banking_server.host.printing import compact, say, say_in_parts
 from tool_chaining.catalog import list_all_tools
-from tool_chaining.consent import MOVES_MONEY
 from tool_chaining.content import has_next_step, on_the_wire
 from tool_chaining.negotiation import has_declared
 from tool_chaining.text import one_line

@@ -41,7 +41,7 @@ from banking_server.tools.results import (
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
 from banking_server.tools.views import accepts_views
-from tool_chaining import read_provenance
+from tool_chaining.provenance import read_provenance
 from tool_chaining.content import hidden_from_model
 
 UNKNOWN_TOOL: Final = "(unknown tool)"

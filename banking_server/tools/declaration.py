@@ -14,11 +14,11 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
+from banking_server import MOVES_MONEY
 from banking_server.bank.rules import excerpt
 from banking_server.tools.results import refuse, temporarily_unavailable, with_refusal_schema
 from banking_server.tools.scopes import Scope, check_scope
 from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError, question_keys
-from tool_chaining.consent import MOVES_MONEY
 
 SECRET_ARGUMENTS = frozenset({"confirmationCode", "secret"})
 """Arguments whose value is never repeated."""

@@ -16,11 +16,11 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 from langchain_openai import ChatOpenAI
 from mcp import types
 
-from tool_chaining import FollowNonDestructive
+from tool_chaining import ConsentPolicy, TrustHints
 from tool_chaining.adapters.langchain import ChainInterceptor
 
 
-class Always:
+class Always(ConsentPolicy):
     """A user who says yes to everything."""
 
     async def allows(self, proposal: Any) -> bool:
@@ -45,7 +45,7 @@ def client_of(job: dict[str, Any]) -> MultiServerMCPClient:
 async def agent(job: dict[str, Any]) -> Any:
     """Let the model of a LangChain agent make its call; return what it is then told."""
     client = client_of(job)
-    chaining: Any = {"consent": Always() if job.get("always") else FollowNonDestructive()}
+    chaining: Any = {"consent": Always() if job.get("always") else TrustHints()}
     model = ChatOpenAI(model="scripted", base_url=job["model"], api_key="none")
     async with AsyncExitStack() as stack:
         if job["way"] == "session":

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tool_chaining import FollowNonDestructive
+from tool_chaining import TrustHints
 
 from ..kit.command import command, environment
 from ..kit.model import Reply, scripted_model
@@ -20,7 +20,7 @@ Server = str | Path | tuple[str, ...]
 
 Call = tuple[str, dict[str, Any]]
 
-TRUSTED = {"consent": FollowNonDestructive()}
+TRUSTED = {"consent": TrustHints()}
 """For a server whose hints the user trusts."""
 
 

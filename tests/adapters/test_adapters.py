@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tool_chaining import Proposal
+from tool_chaining import ConsentPolicy, Proposal
 
 from ..kit.bank import World
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
@@ -19,7 +19,7 @@ pytestmark = [
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
 
 
-class Always:
+class Always(ConsentPolicy):
     """A user who says yes to everything."""
 
     async def allows(self, proposal: Proposal) -> bool:
@@ -40,7 +40,7 @@ async def test_the_locked_account_hands_itself_off(world: World, framework: str)
     assert chosen == ("callback" if framework in CAN_ASK else None)
     # The model hears it all in the result of its one call, and has nothing left to call.
     assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
-    assert said.count("was made for you: do not make it again.") == 1
+    assert said.count("has already run. Do not call it again.") == 1
     assert "Next step suggested" not in said
     assert "nextStep" not in said
 
@@ -50,7 +50,9 @@ async def test_a_step_that_may_destroy_needs_consent(elsewhere: str, framework: 
     run = FRAMEWORKS[framework]
     said = await run(elsewhere, ("tidy_up", {}))
     assert "There is a lot to delete." in said
-    assert "was not made: the host did not consent" in said
+    assert "was not made: nobody could be asked to allow it" in said
+    # So the model may ask for the call itself, and its host decides.
+    assert "Next step suggested by this server" in said
     assert "Everything is gone." not in said
     assert "Only dust" not in said  # The title is not for models.
 
@@ -66,9 +68,8 @@ async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
     async with fastmcp_client(elsewhere) as client, agents_server(elsewhere) as server:
         for call in (client.call_tool_mcp, server.call_tool):
             first, second = [(await call("begin", {})).content[-1].text for _ in range(2)]
-            assert "was started, and whether it took effect is not known" in first
-            assert "was not made: whether an earlier call" in second
-            assert "whether an earlier call of" in second
+            assert "was started, and it is not known whether it took effect" in first
+            assert "was not made: it is not known whether an earlier call took effect" in second
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,9 @@ async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, p
     assert "It is ordered." in said
     async with agents_server(elsewhere, **allowed, **policy) as server:
         result = await server.call_tool("tidy_up", {})
-    assert "was not made: the host did not consent" in result.content[-1].text
+    said = str(result.content)
+    assert "was not made: nobody could be asked" in said or "the host did not agree" in said
+    assert ("Next step suggested" in said) is ("require_approval" in policy)
 
 
 def test_what_cannot_consent_is_refused_at_once() -> None:
@@ -101,7 +104,7 @@ def test_what_cannot_consent_is_refused_at_once() -> None:
         (ChainingClient, "http://127.0.0.1:1/mcp"),
         (ChainingStdio, {"command": "x"}),
     ):
-        with pytest.raises(TypeError, match=r"^consent must be an object with `async def"):
+        with pytest.raises(TypeError, match=r"^consent must be a tool_chaining.ConsentPolicy"):
             make(server, chaining=wrong)
 
 

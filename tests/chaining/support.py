@@ -1,5 +1,6 @@
 """A client that is all script, and one that is connected in memory."""
 
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,9 +15,12 @@ from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     ChainResult,
-    FollowNonDestructive,
-    call_tool_with_chaining,
+    ConsentPolicy,
+    Follower,
+    Proposal,
+    TrustHints,
 )
+from tool_chaining.content import on_the_wire
 
 from ..kit.words import VERSIONS
 
@@ -30,12 +34,14 @@ async def connect(target: Any, mode: str, **options: Any) -> AsyncIterator[Clien
 
 async def follow(client: Any, name: str, arguments: Any = None, **options: Any) -> ChainResult:
     """Follow the chains of a server whose hints the user trusts."""
-    options.setdefault("consent", FollowNonDestructive())
-    return await call_tool_with_chaining(client, name, arguments, **options)
+    meta = options.pop("meta", None)
+    options.setdefault("consent", TrustHints())
+    return await Follower(client, **options).call_tool(name, arguments, meta=meta)
 
 
 def texts(result: CallToolResult | ChainResult) -> list[str]:
-    return [block.text for block in result.content if isinstance(block, TextContent)]
+    items = result.content if isinstance(result, ChainResult) else on_the_wire(result)["content"]
+    return [item["text"] for item in items if item["type"] == "text"]
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -59,14 +65,36 @@ def tool(name: str, **more: Any) -> Tool:
     )
 
 
-def result(text: str = "", **meta: Any) -> CallToolResult:
+def result(text: str = "", *, error: bool = False, **meta: Any) -> CallToolResult:
     content = [TextContent(type="text", text=text)] if text else []
-    return CallToolResult(content=content, _meta=meta or None)
+    return CallToolResult(content=content, is_error=error, _meta=meta or None)
 
 
 def a_names_b(name: str, _: Any) -> CallToolResult:
     """What a server says whose `a` names `b`, and nothing else names anything."""
     return result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {}))
+
+
+class Noting(ConsentPolicy):
+    """A host's policy that writes down what it is asked, and answers as it is told to."""
+
+    def __init__(self, answer: Any = False, *, again: Any = False, hints: bool = False) -> None:
+        self.asked: list[tuple[str, Proposal]] = []
+        self.answers = {"allows": answer, "allows_again": again}
+        self.trusts_hints = hints
+
+    async def _answered(self, question: str, proposal: Proposal) -> Any:
+        self.asked.append((question, proposal))
+        answer = self.answers[question]
+        return answer(proposal) if callable(answer) else answer
+
+    async def allows(self, proposal: Proposal) -> bool:
+        answer: bool = await self._answered("allows", proposal)
+        return answer
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        answer: bool = await self._answered("allows_again", proposal)
+        return answer
 
 
 class FakeClient:
@@ -103,7 +131,7 @@ class FakeClient:
     ) -> CallToolResult:
         self.calls.append((name, arguments or {}))
         answer = self.answer(name, arguments or {})
-        return answer if isinstance(answer, CallToolResult) else await answer
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 async def never(*_: Any, **__: Any) -> Any:

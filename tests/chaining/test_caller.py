@@ -6,15 +6,10 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 
-from tool_chaining import (
-    IDENTIFIER,
-    Outcome,
-    Proposal,
-    list_all_tools,
-)
-from tool_chaining.catalog import MAX_PAGES
+from tool_chaining import IDENTIFIER, Follower, Outcome
+from tool_chaining.tools import MAX_PAGES, read_list
 
-from .support import FakeClient, a_names_b, follow, never, result, texts, tool
+from .support import FakeClient, Noting, a_names_b, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -58,7 +53,7 @@ class Shop:
         self.metas.append(meta)
         return self.answers[name]
 
-    async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
+    async def list_tools(self, *, cursor: str | None, cache_mode: str) -> dict[str, Any]:
         """One tool a page."""
         self.cursors.append(cursor)
         at = int(cursor or 0)
@@ -71,42 +66,39 @@ async def test_a_chain_over_a_plain_object() -> None:
         reserve=saying("none left", {"tool": "order", "arguments": {"door": "oak", "n": 1.0}}),
         order=saying("ordered", structuredContent={"number": 77}),
     )
-    proposals: list[Proposal] = []
-    mine = {"progressToken": 7, "trace": "t-1"}
-    chain = await follow(shop, "reserve", {"door": "oak"}, on_proposal=proposals.append, meta=mine)
+    traced = {"traceparent": "00-1-2-01", "io.modelcontextprotocol/logLevel": "info"}
+    mine = {"progressToken": 7, "com.acme/user-approved": "reserve", **traced}
+    chain = await follow(shop, "reserve", {"door": "oak"}, meta=mine)
 
     assert chain.outcome is Outcome.COMPLETED
     assert texts(chain) == ["none left", "ordered"]
-    assert chain.steps[1].result.structured_content == {"number": 77}
+    assert chain.steps[1].result["structuredContent"] == {"number": 77}
     assert repr(shop.calls) == repr(
         [("reserve", {"door": "oak"}), ("order", {"door": "oak", "n": 1.0})]
     )
-    assert [meta["trace"] for meta in shop.metas] == ["t-1", "t-1"]
-    # The token was given out for the first call.
-    assert ["progressToken" in meta for meta in shop.metas] == [True, False]
-    assert mine == {"progressToken": 7, "trace": "t-1"}
-    assert [meta[IDENTIFIER]["level"] for meta in shop.metas] == [1, 2]
-    assert shop.metas[1][IDENTIFIER]["previousTool"] == "reserve"
+    # What describes the client or the trace goes with each call; a token, and what somebody else
+    # defines, was meant for the first one.
+    provenance = [meta.pop(IDENTIFIER) for meta in shop.metas]
+    assert shop.metas == [mine, traced]
+    assert [each["level"] for each in provenance] == [1, 2]
+    assert provenance[1]["previousTool"] == "reserve"
     assert shop.cursors == [None, "1"]
-    assert [(p.tool.name, p.level, p.previous_tool) for p in proposals] == [("order", 2, "reserve")]
 
 
 @pytest.mark.parametrize(
     ("returned", "problem"),
     [
-        (None, "NoneType, which is not a JSON object"),
-        ([saying("x")], "list, which is not a JSON object"),
-        ({"content": "S3CRET"}, 'is not valid MCP, at "content"'),
-        ({}, 'is not valid MCP, at "content"'),
-        ({**saying("x", {"tool": "order"}), "resultType": "task"}, "interim result"),
-        ({**saying("x", {"tool": "order"}), "task": {"taskId": "t"}}, "interim result"),
-        ({**saying("x", {"tool": "order"}), "resultType": "later"}, "no valid result"),
-        ({**saying("x", {"tool": "order"}), "resultType": None}, "no valid result"),
+        (None, "NoneType is not a JSON object"),
+        ([saying("x")], "list is not a JSON object"),
+        ({**saying("x", {"tool": "order"}), "resultType": "task"}, "unknown resultType 'task'"),
+        ({**saying("x", {"tool": "order"}), "task": {"taskId": "t"}}, "answered with a task"),
+        ({**saying("x", {"tool": "order"}), "resultType": "later"}, "unknown resultType 'later'"),
+        ({**saying("x", {"tool": "order"}), "resultType": None}, "unknown resultType None"),
         (
             CallToolResult(content=[], _meta={"nextTool": {"tool": "order"}}, result_type="later"),
-            "no valid result (resultType 'later')",
+            "unknown resultType 'later'",
         ),
-        (InputRequiredResult(request_state="s"), "interim result"),
+        (InputRequiredResult(request_state="s"), "asks for input"),
     ],
 )
 async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem: str) -> None:
@@ -116,20 +108,39 @@ async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem
     assert isinstance(chain.error, ValueError)
     assert problem in chain.detail
     assert "\n" not in chain.detail
-    assert "S3CRET" not in chain.detail
     assert chain.steps == ()
+    with pytest.raises(ValueError, match="no call of this chain brought a result: the call of"):
+        chain.merged_json()
 
 
-class Synchronous(Shop):
-    """A client whose methods are not async."""
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"isError": None},
+        {"_meta": []},
+        {"content": None},
+        {"content": "S3CRET"},
+        {"structuredContent": [1]},
+        {"resultType": "complete", "more": {"x": None}},
+    ],
+)
+async def test_a_result_that_has_arrived_has_arrived(odd: Any) -> None:
+    """Whatever its members are, the step counts as made, and everything else passes through."""
+    shop = Shop(reserve=saying("done", {"tool": "order", "arguments": {"door": "oak"}}))
+    shop.answers["order"] = {**saying("ordered"), **odd}
+    chain = await follow(shop, "reserve")
 
-    def call_tool(self, *arguments: Any, **options: Any) -> Any:
-        return saying("done")
+    assert [str(each.status) for each in chain.follow_ups] == ["made"]
+    assert chain.steps[1].result == shop.answers["order"]
+    assert chain.merged_json()["isError"] is False
 
 
-async def test_methods_that_are_not_async_are_named() -> None:
-    chain = await follow(Synchronous(), "reserve")
-    assert "call_tool returned dict at once: it must be an async" in chain.detail
+@pytest.mark.parametrize("odd", [1, "no", {}, []])
+async def test_a_malformed_is_error_is_an_error(odd: Any) -> None:
+    shop = Shop(reserve={**saying("done", {"tool": "order"}), "isError": odd})
+    chain = await follow(shop, "reserve")
+    assert chain.steps[0].is_error
+    assert chain.merged_json()["isError"] is True
 
 
 async def test_a_paginator_without_end_is_left() -> None:
@@ -138,9 +149,9 @@ async def test_a_paginator_without_end_is_left() -> None:
         return ListToolsResult(tools=[tool(f"t{number}")], next_cursor=str(number + 1))
 
     client = FakeClient(endless, lambda *_: result())
-    tools = await list_all_tools(client)
+    listed = await read_list(client, pytest.fail)
 
-    assert [each.name for each in tools] == [f"t{n}" for n in range(MAX_PAGES)]
+    assert [*listed.tools] == [f"t{n}" for n in range(MAX_PAGES)]
 
 
 async def test_the_time_for_a_request_bounds_the_list_too() -> None:
@@ -153,27 +164,15 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
     assert [step.tool for step in chain.steps] == ["a"]
 
 
-class Asked:
-    """A policy that notes what it is asked, and refuses."""
-
-    def __init__(self) -> None:
-        self.proposals: list[Proposal] = []
-
-    async def allows(self, proposal: Proposal) -> bool:
-        self.proposals.append(proposal)
-        return False
-
-
 @pytest.mark.parametrize(
     ("hints", "ttl", "revision", "lists"),
     [
-        # A list is used as long as it says; one of 2025-11-25, which cannot say it, for a minute.
+        # A list is used as long as it says, and one of 2025-11-25 cannot say it.
         ({"readOnlyHint": True}, 60_000, "2026-07-28", 1),
         ({"readOnlyHint": True}, None, "2026-07-28", 2),
-        ({"readOnlyHint": True}, None, "2025-11-25", 1),
+        ({"readOnlyHint": True}, 60_000, "2025-11-25", 2),
         # What could end the chain is looked up anew.
         ({"destructiveHint": True}, 60_000, "2026-07-28", 2),
-        ({"destructiveHint": True}, None, "2025-11-25", 2),
     ],
 )
 async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
@@ -181,14 +180,63 @@ async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
 ) -> None:
     client = FakeClient([tool("b", annotations=hints)], a_names_b, ttl_ms=ttl)
     client.protocol_version = revision
+    person = Noting()
+    follower = Follower(client, consent=person, follow_unadvertised=True)
     for number in (1, 2):
-        asked = Asked()
-        chain = await follow(client, "a", consent=asked, follow_unadvertised=True)
+        chain = await follower.call_tool("a")
         assert chain.outcome is Outcome.DECLINED
         # A person who said no is not asked twice.
-        assert len(asked.proposals) == 1
+        assert len(person.asked) == number
         assert len(client.lists) == min(number, lists)
     assert {mode for _, mode in client.lists} == {"refresh"}
+
+
+GOOD = {"name": "b", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+
+
+@pytest.mark.parametrize(
+    ("listed", "outcome", "noted"),
+    [
+        # One wrong tool, or one wrong member, costs itself alone.
+        ([[GOOD, {"name": "c", "annotations": [1]}]], "completed", 'of the tool "c" cannot be'),
+        ([[GOOD, None, 5, {"name": ""}, {"title": "?"}]], "completed", "has no name"),
+        (
+            [[{"name": "b", "inputSchema": None, "annotations": {"readOnlyHint": True}}]],
+            "completed",
+            "",
+        ),
+        (
+            [[{"name": "b", "inputSchema": [], "annotations": {"readOnlyHint": True}}]],
+            "completed",
+            "",
+        ),
+        ([[{**GOOD, "annotations": {"readOnlyHint": "sometimes"}}]], "declined", ""),
+        ([[{**GOOD, "annotations": []}]], "declined", ""),
+        # A name that the list gives twice counts if both entries agree.
+        ([[GOOD, GOOD]], "completed", ""),
+        ([[GOOD], [{**GOOD, "annotations": {"destructiveHint": True}}]], "unknown_tool", "twice"),
+        # The pages before one that fails identify a tool, and their hints spare no question.
+        ([[GOOD], ConnectionError("cut")], "declined", "a page of the tool list cannot be read"),
+        ([[], ConnectionError("cut")], "failed", "a page of the tool list cannot be read"),
+        ([ConnectionError("cut")], "failed", ""),
+        (["none"], "failed", ""),
+    ],
+)
+async def test_a_list_is_read_tool_by_tool(
+    listed: list[Any], outcome: str, noted: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def page(cursor: str | None) -> Any:
+        at = int(cursor or 0)
+        if isinstance(listed[at], Exception):
+            raise listed[at]
+        more = {"nextCursor": str(at + 1)} if at + 1 < len(listed) else {}
+        return {"tools": listed[at], "ttlMs": 60_000, **more}
+
+    client = FakeClient(page, a_names_b)
+    chain = await follow(client, "a")
+    assert chain.outcome == outcome, chain.detail
+    assert noted in caplog.text
+    assert bool(caplog.records) == bool(noted)
 
 
 async def test_a_server_that_nobody_trusts_validates_the_arguments_itself() -> None:

@@ -3,21 +3,28 @@
 The rules of following are in `test_follower`; on the wire, the client suite has them.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
+from mcp import Client, ClientSession
+from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 
 from tool_chaining import (
+    IDENTIFIER,
     META_KEY,
     ChainResult,
+    ConsentPolicy,
+    Follower,
     Outcome,
     Proposal,
+    Step,
+    TrustHints,
 )
+from tool_chaining.client import NOT_ADVERTISED
 
-from .support import FakeClient, follow, result, texts, tool
+from .support import FakeClient, Noting, follow, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -42,19 +49,6 @@ def following(*directives: Any) -> FakeClient:
 B, C = {"tool": "b"}, {"tool": "c"}
 
 
-class Policy:
-    """A host's own policy, which writes down what it was asked."""
-
-    def __init__(self, allows: Callable[[Proposal], bool]) -> None:
-        self.asked: list[tuple[str, dict[str, Any], int, str]] = []
-        self.decide = allows
-
-    async def allows(self, proposal: Proposal) -> bool:
-        name, arguments = proposal.tool.name, proposal.arguments
-        self.asked.append((name, arguments, proposal.level, proposal.previous_tool))
-        return self.decide(proposal)
-
-
 async def test_a_limit_below_one_is_refused_before_any_call() -> None:
     client = following()
     with pytest.raises(ValueError, match="at least 1"):
@@ -63,48 +57,38 @@ async def test_a_limit_below_one_is_refused_before_any_call() -> None:
     assert client.calls == []
 
 
-async def test_a_proposal_is_told_before_consent_is_asked_for() -> None:
-    happened: list[tuple[str, str, int]] = []
+async def test_a_policy_is_asked_about_each_follow_up_after_the_step_before_it() -> None:
+    happened: list[tuple[str, str, int, str | None]] = []
 
     def asked(proposal: Proposal) -> bool:
-        happened.append(("asked", proposal.tool.name, proposal.level))
+        happened.append(
+            (proposal.previous_tool, proposal.tool.name, proposal.level, proposal.title)
+        )
         return proposal.tool.name != "destroy"
 
-    async def proposed(proposal: Proposal) -> None:
+    async def told(step: Step) -> None:
         await anyio.lowlevel.checkpoint()
-        assert proposal.title == ("Clear the desk" if proposal.tool.name == "destroy" else None)
-        happened.append(("proposed", proposal.tool.name, proposal.level))
+        happened.append(("", step.tool, step.level, step.title))
 
-    policy = Policy(asked)
     last = {"tool": "destroy", "arguments": {"all": True}, "title": "Clear the desk"}
-    chain = await follow(
-        following(B, last),
-        "a",
-        consent=policy,
-        on_proposal=proposed,
-        on_step=lambda step: happened.append(("step", step.tool, step.level)),
-    )
+    chain = await follow(following(B, last), "a", consent=Noting(asked), on_step=told)
 
     assert chain.outcome is Outcome.DECLINED
-    assert policy.asked == [("b", {}, 2, "a"), ("destroy", {"all": True}, 3, "b")]
     assert happened == [
-        ("step", "a", 1),
-        ("proposed", "b", 2),
-        ("asked", "b", 2),
-        ("step", "b", 2),
-        ("proposed", "destroy", 3),
-        ("asked", "destroy", 3),
+        ("", "a", 1, None),
+        ("a", "b", 2, None),
+        ("", "b", 2, None),
+        ("b", "destroy", 3, "Clear the desk"),
     ]
 
 
-def broken(_: Any) -> bool:
+def broken(_: Any) -> Any:
     raise LookupError("no policy today")
 
 
-@pytest.mark.parametrize("asked", [{"consent": Policy(broken)}, {"on_step": broken}])
-async def test_a_host_that_raises_fails_the_chain_and_hides_nothing(asked: Any) -> None:
+async def test_a_policy_that_raises_fails_the_chain_and_hides_nothing() -> None:
     client = following(B)
-    chain = await follow(client, "a", **asked)
+    chain = await follow(client, "a", consent=Noting(broken))
 
     assert isinstance(chain.error, LookupError)
     with pytest.raises(LookupError, match="no policy today"):
@@ -113,6 +97,83 @@ async def test_a_host_that_raises_fails_the_chain_and_hides_nothing(asked: Any) 
     assert "no policy today" in chain.detail
     assert chain.unfinished is not None
     assert len(client.calls) == 1
+
+
+@pytest.mark.parametrize("answer", ["no", "yes", 1, None, object(), ["yes"]])
+async def test_only_true_is_a_yes(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    client = following(B)
+    chain = await follow(client, "a", consent=Noting(answer))
+    assert chain.outcome is Outcome.DECLINED
+    assert client.calls == [("a", {})]
+    assert f"Noting.allows returned {type(answer).__name__}: only True is a yes" in caplog.text
+
+
+@pytest.mark.parametrize("listener", ["on_step", "on_end"])
+async def test_a_listener_that_raises_is_logged_and_changes_nothing(
+    listener: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = await follow(following(B), "a", **{listener: broken})
+    assert (chain.outcome, len(chain.steps)) == (Outcome.COMPLETED, 2)
+    assert "no policy today" in caplog.text
+    with anyio.CancelScope() as scope:
+        stop = {"on_step": lambda _: scope.cancel(), listener: broken}
+        if listener == "on_step":
+            stop["consent"] = Noting(lambda _: scope.cancel())
+        await follow(following(B), "a", **stop)
+    assert scope.cancelled_caught
+
+
+class Misspelt(ConsentPolicy):
+    async def allow(self, proposal: Proposal) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("client", "options", "problem"),
+    [
+        (object(), {}, "object has no protocol_version, server_capabilities, call_tool, list_t"),
+        (following(), {"consent": lambda _: True}, "consent must be a tool_chaining.ConsentPolicy"),
+        (following(), {"consent": TrustHints}, "not TrustHints itself: pass an object of it"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_call(
+    client: Any, options: Any, problem: str
+) -> None:
+    with pytest.raises(TypeError, match=problem):
+        Follower(client, **options)
+
+
+def test_a_session_of_the_sdk_is_refused_with_what_to_use() -> None:
+    with pytest.raises(TypeError, match=r"use mcp\.Client, or with mcp 1\.x"):
+        Follower(ClientSession.__new__(ClientSession))
+
+
+async def test_a_client_that_is_not_connected_yet_fits_and_a_misspelt_policy_fails() -> None:
+    Follower(Client(MCPServer("later")))
+    assert (await follow(following(B), "a", consent=Misspelt())).outcome is Outcome.FAILED
+
+
+async def test_arguments_that_are_no_object_are_named_as_such() -> None:
+    with pytest.raises(TypeError, match="arguments must be a dict, not list"):
+        await follow(following(), "a", [1])
+
+
+async def test_the_operator_learns_once_that_a_server_is_not_followed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    own = {"_meta": {"nextTool": "hammer"}, "structuredContent": {"nextStep": {"tool": "x"}}}
+    mark = {"type": "text", "text": "x", "_meta": {IDENTIFIER: {"describes": "nextTool"}}}
+    client = following()
+    client.server_capabilities = {"tools": {}}
+    client.answer = lambda *_: {**own, "content": [mark], "more": None}  # type: ignore[assignment]
+    follower = Follower(client, consent=TrustHints())
+    for _ in range(2):
+        chain = await follower.call_tool("a")
+        assert chain.merged_json() == {**own, "content": [mark], "more": None}
+        assert (chain.outcome, chain.detail) == (Outcome.DECLINED, NOT_ADVERTISED)
+    assert caplog.text.count("does not advertise") == 1
+    client.server_capabilities = {}
+    assert "mode never asks" in (await follower.call_tool("a")).detail
 
 
 async def test_cancelled_between_two_calls_it_makes_no_other() -> None:

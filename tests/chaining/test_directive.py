@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.types import CallToolResult, TextContent
 
-from tool_chaining import (
-    IDENTIFIER,
-    META_KEY,
-    Found,
-    Malformed,
-    read_directive,
-    read_provenance,
-    with_next_tool,
-)
+from tool_chaining import IDENTIFIER, META_KEY, read_directive, with_next_tool
+from tool_chaining.directive import Found, Malformed
+from tool_chaining.provenance import read_provenance
 
 pytestmark = pytest.mark.quick
 

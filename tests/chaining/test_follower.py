@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import anyio
@@ -17,15 +16,15 @@ from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     ChainResult,
-    FollowNonDestructive,
+    Follower,
     FollowUpStatus,
     Outcome,
     Proposal,
     Step,
-    call_tool_with_chaining,
+    TrustHints,
 )
 
-from .support import FakeClient, follow, never, result, texts, tool
+from .support import FakeClient, Noting, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -42,7 +41,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 ANNOTATIONS: dict[str, Any] = {
     "read-only": {"readOnlyHint": True},
-    "gentle": {"readOnlyHint": False, "destructiveHint": False},
+    "gentle": {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False},
+    "open": {"destructiveHint": False},
+    "typed": {"readOnlyHint": "true", "destructiveHint": 0, "openWorldHint": None},
     "silent": {"title": "?"},
     "destructive": {"destructiveHint": True},
     "none": None,
@@ -125,21 +126,20 @@ def harmless(kind: Kind) -> bool:
     return kind.annotations in ("read-only", "gentle")
 
 
-class Yes:
-    """Says yes to every call, but not to one that was lost before."""
+class Hints(Noting):
+    """Allows what `TrustHints` allows, and writes down what it is asked."""
 
     async def allows(self, proposal: Proposal) -> bool:
-        return True
+        self.asked.append(("allows", proposal))
+        return await TrustHints().allows(proposal)
 
 
-class AgainIfA(Yes):
-    """Says yes, and to what was lost before if it is `a`."""
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        return proposal.tool.name == "a"
-
-
-POLICIES = {"nobody": None, "hints": FollowNonDestructive(), "yes": Yes(), "again": AgainIfA()}
+POLICIES = {
+    "nobody": lambda: None,
+    "hints": lambda: Hints(hints=True),
+    "yes": lambda: Noting(True),
+    "again": lambda: Noting(True, again=lambda proposal: proposal.tool.name == "a"),
+}
 
 
 @dataclass
@@ -154,11 +154,16 @@ class Session:
     """Whether directives of this server are followed at all."""
     policy: str
     said: int = 0
-    in_doubt: set[str] = field(default_factory=set)
+    record: list[tuple[str, str, Any]] = field(default_factory=list)
+    """The doubts: the tool, its arguments, and the first call that they count for; None: all."""
 
     def answer(self) -> tuple[Any, bool]:
         self.said += 1
         return self.answers[(self.said - 1) % len(self.answers)]
+
+    def doubts(self, name: str, first: Call) -> list[tuple[str, str, Any]]:
+        key = (first[0], plain(first[1]))
+        return [each for each in self.record if each[0] == name and each[2] in (None, key)]
 
     def chain(
         self, first: Call
@@ -167,18 +172,28 @@ class Session:
         calls, follow_ups, wrong = [first], list[tuple[str, FollowUpStatus, bool]](), False
         while True:
             name, arguments = calls[-1]
+            call = (name, plain(arguments))
             value, is_error = self.answer()
+            if value is not REFUSED and len(calls) > 1 and not self.exempt(name):
+                # The user who was asked knew of these.
+                agreed = self.doubts(name, first)
+                self.record = [each for each in self.record if each not in agreed]
             if value is LOST:
-                self.in_doubt.add(name)
+                self.record.append((*call, None))
             if value is LOST or value is REFUSED:
                 status = FollowUpStatus.UNKNOWN if value is LOST else FollowUpStatus.NOT_MADE
                 follow_ups += [(name, status, True)] if len(calls) > 1 else []
                 return Outcome.FAILED, calls, follow_ups, wrong or value is LOST
-            self.in_doubt.discard(name)
+            if not is_error:
+                self.record = [each for each in self.record if each[:2] != call]
+            elif len(calls) > 1 and not self.exempt(name):
+                self.record.append((*call, (first[0], plain(first[1]))))
             wrong = wrong or is_error
             follow_ups += [(name, FollowUpStatus.MADE, True)] if len(calls) > 1 else []
             if value is ABSENT:
                 return Outcome.COMPLETED, calls, follow_ups, wrong
+            if not self.followed:
+                return Outcome.DECLINED, calls, [], wrong
             if (
                 not isinstance(value, dict)
                 or not {"tool", "name"} & value.keys()
@@ -192,6 +207,9 @@ class Session:
                 return end, calls, [*follow_ups, (name, FollowUpStatus.NOT_MADE, listed)], wrong
             calls.append((name, arguments))
 
+    def exempt(self, name: str) -> bool:
+        return self.policy == "hints" and self.kinds[name].annotations == "read-only"
+
     def obstacle(self, name: str, arguments: dict[str, Any], calls: list[Call]) -> Outcome | None:
         if len(calls) == self.limit:
             return Outcome.LIMIT_REACHED
@@ -201,16 +219,13 @@ class Session:
             return Outcome.INVALID_ARGUMENTS
         if (name, plain(arguments)) in [(n, plain(a)) for n, a in calls]:
             return Outcome.CYCLE
-        allowed = self.policy in ("yes", "again") or (
-            self.policy == "hints" and harmless(self.kinds[name])
-        )
-        again = (
-            name not in self.in_doubt
-            or (self.policy == "again" and name == "a")
-            or (self.policy == "hints" and self.kinds[name].annotations == "read-only")
-        )
-        agreed = shown(self.kinds[name]) and self.followed and allowed and again
-        return None if agreed else Outcome.DECLINED
+        if self.doubts(name, calls[0]) and not self.exempt(name):
+            agreed = self.policy == "again" and name == "a"
+        else:
+            agreed = self.policy in ("yes", "again") or (
+                self.policy == "hints" and harmless(self.kinds[name])
+            )
+        return None if shown(self.kinds[name]) and agreed else Outcome.DECLINED
 
 
 @settings(max_examples=200, deadline=None)
@@ -288,21 +303,14 @@ def test_any_chains_of_a_session_end_by_the_rules(
 
     client = FakeClient(tools, answer)
     client.protocol_version, client.server_capabilities = SAYING_SO[says]
+    asking = POLICIES[policy]()
+    follower = Follower(client, limit=limit, consent=asking, follow_unadvertised=anyway)
     for first in firsts:
         client.calls.clear()
         client.lists.clear()
-        proposed: list[Proposal] = []
-        chain = anyio.run(
-            partial(
-                call_tool_with_chaining,
-                client,
-                *first,
-                limit=limit,
-                consent=POLICIES[policy],
-                follow_unadvertised=anyway,
-                on_proposal=proposed.append,
-            )
-        )
+        if asking:
+            asking.asked.clear()
+        chain = anyio.run(follower.call_tool, *first)
 
         # What the rules forbid is said here once more, plainly; the model is exact.
         assert 1 <= len(client.calls) <= limit
@@ -326,37 +334,48 @@ def test_any_chains_of_a_session_end_by_the_rules(
         assert texts(chain) == [f"result {before + n + 1}" for n in range(len(brought))]
         assert [(each.tool, each.status, each.listed) for each in chain.follow_ups] == follow_ups
         assert chain.detail
-        # Nobody is asked about a call that cannot be made.
-        assert [each.tool.name for each in proposed][: len(calls) - 1] == [n for n, _ in calls[1:]]
-        assert len(proposed) - len(calls) + 1 == (
-            outcome is Outcome.DECLINED and shown(kinds[follow_ups[-1][0]]) and followed
-        )
+        # Nobody is asked about a call that cannot be made, and nobody twice about the same.
+        if asking:
+            asked = [proposal.tool.name for _, proposal in asking.asked]
+            assert asked[: len(calls) - 1] == [name for name, _ in calls[1:]]
+            declined = outcome is Outcome.DECLINED and followed
+            assert len(asked) - len(calls) + 1 == (declined and shown(kinds[follow_ups[-1][0]]))
         # A list that cannot have been kept is read once for each directive.
         assert len(client.lists) <= len(calls)
-        if chain.steps:
-            check_the_one_result(chain, is_error)
+        if chain.steps and not followed:
+            assert chain.merged() is chain.steps[0].received
+        elif chain.steps:
+            check_the_one_result(chain, is_error, policy)
 
 
-def check_the_one_result(chain: ChainResult, is_error: bool) -> None:
-    """What a model, and a host that shows structured content alone, are told of a chain."""
+def check_the_one_result(chain: ChainResult, is_error: bool, policy: str) -> None:
+    """What a model, and a host that shows structured content alone, learn of a chain."""
     merged = chain.merged()
     assert merged.is_error is is_error
     assert META_KEY not in (merged.meta or {})
     malformed = chain.outcome is Outcome.MALFORMED_DIRECTIVE
-    told = (merged.structured_content or {}).get("followUps", [])
-    assert len(told) == len(chain.follow_ups) + malformed
-    assert not malformed or "server named a next step that cannot be read: nextTool" in told[-1]
-    assert bool(told) == (len(merged.content) > len(chain.steps))
+    said = (merged.structured_content or {}).get("followUps", [])
+    may_repeat = is_error and any(
+        each.status is not FollowUpStatus.NOT_MADE for each in chain.follow_ups
+    )
+    assert ("again could repeat" in str(said)) is may_repeat
+    assert len(said) == len(chain.follow_ups) + malformed + may_repeat
+    assert not malformed or "server named a next step that cannot be read: nextTool" in str(said)
+    assert bool(said) == (len(merged.content) > len(chain.steps))
     assert UNLISTED not in merged.model_dump_json()
-    for said, follow_up in zip(told, chain.follow_ups, strict=malformed is False):
-        named = f"Call {follow_up.level}, the tool {json.dumps(follow_up.tool)} that"
-        assert (named in said) is follow_up.listed
-        assert ("was made for you" in said) is (follow_up.status is FollowUpStatus.MADE)
+    for text, follow_up in zip(said, chain.follow_ups, strict=False):
+        named = f"Call {follow_up.level}, the server's next step {json.dumps(follow_up.tool)},"
+        assert (named in text) is follow_up.listed
+        assert ("has already run" in text) is (follow_up.status is FollowUpStatus.MADE)
         forbidden = follow_up.status is not FollowUpStatus.NOT_MADE and not follow_up.is_error
-        assert ("o not make it again" in said) is forbidden
-        assert ("whether it took effect is not known" in said and "again could" in said) is (
+        assert ("Do not call it again" in text) is forbidden
+        assert ("not known whether it took effect" in text) is (
             follow_up.status is FollowUpStatus.UNKNOWN
         )
+    # A model may be told of the call only where nobody could be asked about it.
+    suggested = [item for item in merged.content if (item.meta or {}).get(IDENTIFIER)]
+    assert len(suggested) == (chain.unfinished is not None and chain.unfinished.suggested)
+    assert not suggested or (policy in ("nobody", "hints") and chain.outcome is Outcome.DECLINED)
 
 
 async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:

@@ -12,12 +12,13 @@ from tool_chaining import (
     IDENTIFIER,
     META_KEY,
     ChainResult,
+    ConsentPolicy,
     FollowUp,
     FollowUpStatus,
     Outcome,
     Proposal,
 )
-from tool_chaining.content import in_text
+from tool_chaining.content import in_text, on_the_wire, words_a_directive
 
 from .support import FakeClient, follow, never, result, texts, tool
 
@@ -56,26 +57,55 @@ async def test_a_chain_is_one_result() -> None:
     assert chain.outcome is Outcome.DECLINED
     assert statuses(chain) == [("b", "made"), ("burn", "not_made")]
     assert texts(chain) == ["a", "b"]
-    assert [step.without_words().structured_content for step in chain.steps] == [
+    assert [step.without_words()["structuredContent"] for step in chain.steps] == [
         {"by": "a"},
         {"by": "b"},
     ]
     merged = chain.merged()
-    assert texts(merged)[:-1] == ["a", "b"]
+    # The model gets the data of the second call, which no item repeats, and a suggestion of the
+    # third one, about which nobody could be asked.
+    assert texts(merged)[:-2] == ["a", "b", '{"by": "b"}']
+    assert words_a_directive(on_the_wire(merged.content[-1]))
+    assert 'call the tool "burn" once' in texts(merged)[-1]
     assert merged.is_error
     assert merged.meta == {"by": "a"}
-    said = merged.content[-1]
+    said = merged.content[-2]
     assert isinstance(said, TextContent)
     assert said.annotations is not None
     assert said.annotations.audience == ["assistant"]
-    made, not_made = said.text.splitlines()
-    assert made == (
-        'Call 2, the tool "b" that the server named, was made for you, and its result is an error.'
+    made, not_made, again = said.text.splitlines()
+    assert made == 'Call 2, the server\'s next step "b", has already run and returned an error.'
+    assert not_made == (
+        'Call 3, the server\'s next step "burn", was not made: nobody could be asked to allow it.'
     )
-    assert all(part in not_made for part in ('"burn"', "was not made", "did not consent"))
+    assert again == 'Calling "a" again could repeat what was already done.'
     # Some hosts show their model nothing but structured content.
-    told = [f"{made} It returned: b", not_made]
+    told = [f'{made} It returned: b\n{{"by": "b"}}', not_made, again]
     assert merged.structured_content == {"by": "a", "followUps": told}
+
+
+@pytest.mark.parametrize(
+    ("item", "structured", "added"),
+    [
+        ("b", {"by": "b"}, ['{"by": "b"}']),
+        ('{ "n": 1.0 }', {"n": 1}, []),
+        # An SDK's form of a tool that returns a plain text.
+        ("b", {"result": "b"}, []),
+        ("b", {"result": "c"}, ['{"result": "c"}']),
+        ("b", None, []),
+        ("b", [1], ["[1]"]),
+    ],
+)
+async def test_data_of_a_later_call_reach_the_model_once(
+    item: str, structured: Any, added: list[str]
+) -> None:
+    returned = {"content": [{"type": "text", "text": item}], "structuredContent": structured}
+    chain = await follow(a_then(lambda: returned), "a")  # type: ignore[arg-type,return-value]
+    assert texts(chain.merged())[:-1] == ["a", item, *added]
+    for_user = {**returned["content"][0], "annotations": {"audience": ["user"]}}
+    chain = await follow(a_then(lambda: {**returned, "content": [for_user]}), "a")  # type: ignore[arg-type,return-value]
+    data = [] if structured is None else [json.dumps(structured)]
+    assert texts(chain.merged())[1:-1] == [item, *data], "what the user sees alone is no copy"
 
 
 async def test_a_later_step_leaves_no_next_step_and_no_words() -> None:
@@ -93,9 +123,7 @@ async def test_a_later_step_leaves_no_next_step_and_no_words() -> None:
 
 def test_an_item_of_no_kind_is_said_to_be_one() -> None:
     assert in_text({}) == "[an item of no kind]"
-    assert in_text({"type": "image", "mimeType": "image/png"}, note=", left out") == (
-        "[image, image/png, left out]"
-    )
+    assert in_text({"type": "image", "mimeType": "image/png"}) == "[image, image/png]"
 
 
 async def test_a_member_of_the_servers_own_is_not_replaced() -> None:
@@ -109,7 +137,7 @@ async def test_a_member_of_the_servers_own_is_not_replaced() -> None:
     client = FakeClient([tool("b")], lambda name, _: first if name == "a" else answer("b"))
     merged = (await follow(client, "a")).merged()
     assert merged.structured_content is None
-    assert texts(merged)[:2] == [json.dumps(own), "b"]
+    assert texts(merged)[:2] == [json.dumps(own), "b"], "its own copy is enough"
 
 
 async def test_no_words_of_a_directive_are_repeated_to_a_model() -> None:
@@ -120,7 +148,7 @@ async def test_no_words_of_a_directive_are_repeated_to_a_model() -> None:
     chain = await follow(client, "a")
     assert chain.outcome is Outcome.INVALID_ARGUMENTS
     assert texts(chain.merged())[-1] == (
-        'Call 2, the tool "c" that the server named, was not made: its arguments are not valid.'
+        'Call 2, the server\'s next step "c", was not made: its arguments are not valid.'
     )
 
 
@@ -132,10 +160,9 @@ async def test_what_an_error_says_is_quoted_and_cut_short() -> None:
 
     chain = await follow(a_then(lost), "a")
 
-    (told,) = texts(chain.merged())[-1].splitlines()
-    assert 'whether it took effect is not known: the call of "b"' in told
-    assert f"{json.dumps(lie[:127])[:-1]}\u2026" in told
-    assert 'Calling "a" again could make it again.' in told
+    told, again = texts(chain.merged())[-1].splitlines()
+    assert f'it took effect: {json.dumps(lie[:127])[:-1]}\u2026".' in told
+    assert again == 'Calling "a" again could repeat what was already done.'
     assert len(told) < 1000
 
 
@@ -145,7 +172,7 @@ async def test_a_name_is_a_json_string_of_at_most_128_characters() -> None:
         FollowUp(2, name, {}, FollowUpStatus.NOT_MADE, "no", listed).text_for_model()
         for listed in (True, False)
     )
-    assert f'the tool {json.dumps(name[:127])[:-1]}\u2026" that' in listed
+    assert f'next step {json.dumps(name[:127])[:-1]}\u2026", was' in listed
     assert "Do it again" not in unlisted
 
 
@@ -170,7 +197,7 @@ async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
         if moment == when:
             scope.cancel()
 
-    class Asking:
+    class Asking(ConsentPolicy):
         async def allows(self, proposal: Proposal) -> bool:
             now("asked")
             now("refused")

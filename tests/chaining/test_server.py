@@ -4,10 +4,13 @@ What form a directive must have to go out: the vectors, in `tests/conformance/te
 """
 
 import json
+import re
+from datetime import date
 from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
@@ -15,6 +18,7 @@ from mcp.types import (
     ContentBlock,
     ImageContent,
     InputRequiredResult,
+    ListToolsResult,
     TextContent,
     Tool,
     ToolAnnotations,
@@ -27,7 +31,9 @@ from tool_chaining import (
     add_tool_chaining,
     with_next_tool,
 )
+from tool_chaining.content import on_the_wire
 from tool_chaining.outgoing import OutgoingCheck
+from tool_chaining.tools import Tool as Listed
 
 from .support import connect, errors, texts
 
@@ -175,10 +181,11 @@ async def test_a_directive_needs_content_besides_its_words(
 async def test_what_another_middleware_answers_is_checked_too(
     answer: Any, kept: bool | None
 ) -> None:
-    async def listed() -> list[Tool]:
-        return await checked().list_tools()
+    async def listed() -> dict[str, Listed]:
+        return {tool.name: Listed(tool.name, on_the_wire(tool)) for tool in await mcp.list_tools()}
 
-    sent = await OutgoingCheck(listed)(answer, called="emit", declared=False)
+    mcp = checked()
+    sent = await OutgoingCheck()(answer, called="emit", listed=listed, declared=False)
 
     if kept is None:
         assert sent is answer
@@ -215,9 +222,75 @@ def test_a_server_gets_the_extension_once_and_two_servers_each_their_own() -> No
     mcp = checked()
     with pytest.raises(ValueError, match="'checked' has tool chaining already"):
         add_tool_chaining(mcp)
-    assert mcp.middleware[-1] is not checked().middleware[-1]
+    assert mcp.middleware[1] is not checked().middleware[1]
 
 
-def test_what_json_cannot_hold_is_refused_at_once() -> None:
-    with pytest.raises(ValueError, match="double"):
-        with_next_tool("Told.", "target", {"urgency": float("inf")})
+def listing(*names: str, cursor: str | None = None) -> ListToolsResult:
+    """One tool a page."""
+    at = int(cursor or 0)
+    tools = [Tool(name=name, input_schema={"type": "object"}) for name in names]
+    return ListToolsResult(
+        tools=tools[at : at + 1], next_cursor=str(at + 1) if at + 1 < len(tools) else None
+    )
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_the_list_is_the_one_that_this_caller_sees(
+    mode: str, first: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A low-level server whose middleware, added before or after, hides a tool from a caller."""
+
+    async def list_tools(_: Any, params: Any) -> ListToolsResult:
+        return listing("emit", "open", "secret", cursor=params.cursor if params else None)
+
+    async def call_tool(_: Any, params: Any) -> CallToolResult:
+        return with_next_tool("Told.", str((params.arguments or {})["then"]))
+
+    async def hide(ctx: Any, call_next: Any) -> Any:
+        result = await call_next(ctx)
+        if ctx.method == "tools/list":
+            result["tools"] = [tool for tool in result["tools"] if tool["name"] != "secret"]
+        return result
+
+    server: Server[Any] = Server("low", on_list_tools=list_tools, on_call_tool=call_tool)
+    if first:
+        server.middleware.append(hide)
+    add_tool_chaining(server)
+    if not first:
+        server.middleware.append(hide)
+    async with connect(server, mode, extensions=[CLIENT_EXTENSION]) as client:
+        sent = await client.call_tool("emit", {"then": "open"})
+        dropped = await client.call_tool("emit", {"then": "secret"})
+    assert META_KEY in (sent.meta or {})
+    assert META_KEY not in (dropped.meta or {})
+    assert 'lists no tool "secret"' in caplog.text
+
+
+async def test_an_argument_that_no_tool_declares_is_a_mistake(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    misspelt = {**GOOD, "arguments": {"reason": "x", "urgncy": 2}}
+    result = await emitted(misspelt)
+    assert (result.meta or {})[META_KEY] == misspelt, "it is valid, so it is sent"
+    assert 'arguments: ["urgncy"] is not declared' in caplog.text
+    async with connect(checked(strict=True), "auto") as client:
+        with pytest.raises(MCPError, match=r'arguments: \["urgncy"\] is not declared'):
+            await emit(client, misspelt)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title", "problem"),
+    [
+        ({"urgency": float("inf")}, None, "arguments.urgency: a number that no IEEE double"),
+        ({"on": {"day": [date(2026, 1, 2)]}}, None, "arguments.on.day[0]: date is not a JSON"),
+        ({"pair": (1, 2)}, None, "arguments.pair: tuple is not a JSON"),
+        ({"name": "\ud83d"}, None, "arguments.name: a text with half of a surrogate pair"),
+        ({}, "two\nlines", "title: must be on one line"),
+        ({}, "", "title: must be a text of 1 to 200 characters"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_at_once_and_named(
+    arguments: Any, title: str | None, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        with_next_tool("Told.", "target", arguments, title=title)

@@ -29,7 +29,7 @@ from banking_server.server.keys import Keys, load_keys
 from banking_server.server.open_bank import DEMO_DATA
 from banking_server.server.settings import Settings
 from banking_server.tools import FOR_VIEWS, TOOLS
-from tool_chaining import ChainResult, FollowNonDestructive, call_tool_with_chaining
+from tool_chaining import ChainResult, Follower, TrustHints
 
 from . import postgres
 from .words import CONFIRM, EVERYDAY, PREPARE, SAVINGS, VERSIONS
@@ -138,9 +138,7 @@ class Customer:
 
     async def chain(self, tool: str, /, **arguments: Any) -> ChainResult:
         """Call a tool and what its result names, as a client whose user trusts the bank's hints."""
-        return await call_tool_with_chaining(
-            self.client, tool, arguments, consent=FollowNonDestructive()
-        )
+        return await Follower(self.client, consent=TrustHints()).call_tool(tool, arguments)
 
     async def prepare(self, **arguments: Any) -> CallToolResult:
         """Prepare a small transfer that nothing stands against, but for what is given."""

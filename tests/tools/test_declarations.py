@@ -10,8 +10,8 @@ import pytest
 from jsonschema.validators import Draft202012Validator
 from mcp.types import Tool
 
+from banking_server import MOVES_MONEY
 from banking_server.tools import TOOLS, required_scope
-from tool_chaining.consent import MOVES_MONEY
 from tool_chaining.content import has_next_step
 
 from ..kit.bank import World, copy_of, structured, words

@@ -2,7 +2,7 @@
 
 A schema can be written so that its check takes hours. So this is for a server's own schemas, and
 for servers that the host trusts. A host that connects to others leaves validation to the server:
-see `validate` of `call_tool_with_chaining`.
+see `Follower.validate`.
 """
 
 import json
@@ -14,12 +14,28 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 
+_DECLARING = {"properties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
+
+
 class ArgumentCheck:
     """The input schemas of a server's tools, each compiled once, and again when it has changed."""
 
     def __init__(self) -> None:
         self._compiled: dict[str, tuple[dict[str, Any], Any]] = {}
         """By the tool's name: the schema as it was, and its validator."""
+
+    def undeclared(
+        self, tool: str, input_schema: dict[str, Any], arguments: dict[str, Any]
+    ) -> str | None:
+        """Say which arguments a schema neither declares nor forbids, or return None (TC-S-35).
+
+        A schema that declares no argument at all, as one for free-form input does, has none.
+        """
+        if input_schema.keys().isdisjoint(_DECLARING):
+            return None
+        strict = {"unevaluatedProperties": False, **input_schema}
+        problem = self.problem(f"{tool} undeclared", strict, arguments)
+        return None if problem is None else problem.replace("is not allowed", "is not declared")
 
     def problem(
         self, tool: str, input_schema: dict[str, Any], arguments: dict[str, Any]

@@ -1,66 +1,64 @@
 """The client half: call a tool, and follow the chain that its result begins.
 
-    chain = await call_tool_with_chaining(client, "prepare_money_transfer", {...})
+    follower = Follower(client, consent=policy)
+    chain = await follower.call_tool("prepare_money_transfer", {...})
     chain.raise_for_failure()
     for step in chain.steps:
         print(step.level, step.tool)
 
-The client is an `mcp.Client`, or any other object with the two methods `call_tool` and
-`list_tools`: see `ToolCaller`. This is a function around the client, because the SDK passes
-ordinary results to no client extension. Connect with `mcp.Client(...,
-extensions=[CLIENT_EXTENSION])` to declare the extension to the server.
+The client is an `mcp.Client`, or any other `ToolCaller`. Connect with `mcp.Client(...,
+extensions=[CLIENT_EXTENSION])` to declare the extension to the server. Nothing inside the client
+could do this: the SDK passes ordinary results to no client extension.
 
 **Never twice.** Each call of a chain is one `call_tool` of the client, and is never repeated here.
-If its response is lost, the chain fails and says that the effect of the call is unknown. If the
-server refused the call before it acted, the chain says that it was not made (TC-C-39). `mcp.Client`
-sends a request again only in that case, and with the user's answer to a question of the server; all
-that is one call (TC-C-09). A client of your own must not repeat more.
-
-No later chain calls the same tool again without asking (TC-C-55). A host that connects again, for
-example because its stdio server died, keeps one `CallsInDoubt` for its conversation::
-
-    in_doubt = CallsInDoubt()
-    chain = await call_tool_with_chaining(client, "prepare", {...}, in_doubt=in_doubt)
+If its response is lost, the chain fails and says that the effect of the call is unknown. No later
+chain of the conversation calls the same tool again without asking (TC-C-55).
 """
 
 import inspect
+import logging
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
-from mcp_types import Tool
-from pydantic import ValidationError
 
-from tool_chaining.caller import ToolCaller, advertised, awaited, tool_result
-from tool_chaining.catalog import Catalog, memory_of
-from tool_chaining.consent import ConsentPolicy, Proposal, check_policy, is_harmless
-from tool_chaining.content import hidden_from_model, json_string
+from tool_chaining.caller import (
+    CallRefused,
+    ToolCaller,
+    as_json,
+    check_caller,
+    was_refused,
+)
+from tool_chaining.consent import ConsentPolicy, NobodyToAsk, Proposal, check_policy
+from tool_chaining.content import Json, is_error, json_string, member
+from tool_chaining.conversation import CallKey, Conversation, Doubt
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
-    Absent,
+    META_KEY,
     Directive,
     Found,
     Malformed,
-    Reading,
     read_directive,
 )
-from tool_chaining.doubt import CallsInDoubt, RunningCall
+from tool_chaining.negotiation import NEGOTIATED_FROM, capability, has_declared
 from tool_chaining.provenance import Provenance
-from tool_chaining.refused import capture_http_status, was_refused
-from tool_chaining.result import (
-    ChainResult,
-    FollowUp,
-    FollowUpStatus,
-    Outcome,
-    Step,
-)
-from tool_chaining.values import canonical
+from tool_chaining.result import ChainResult, FollowUp, FollowUpStatus, Outcome, Step
+from tool_chaining.tools import Tool, ToolList
+
+logger = logging.getLogger(__name__)
 
 NOT_ADVERTISED: Final = "the server does not advertise tool chaining"
-"""The detail of a chain that ended because of TC-C-03."""
+NOT_ASKED: Final = (
+    "the client did not ask whether the server advertises tool chaining; an mcp.Client with a "
+    "revision as its mode never asks"
+)
+"""The details of a chain that ended because of TC-C-03."""
+
+UNNAMED: Final = "its name is left out, since it was not found in the server's tool list"
+"""Why a model does not learn the name of a tool (TC-C-53)."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
 """Seconds that one request may take by default."""
@@ -69,329 +67,405 @@ DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
 """Seconds that a whole chain may take by default."""
 
 OnStep = Callable[[Step], Awaitable[None] | None]
-OnProposal = Callable[[Proposal], Awaitable[None] | None]
 OnEnd = Callable[[ChainResult], None]
 
+_OF_EVERY_CALL: Final = ("traceparent", "tracestate", "baggage")
+"""Members of `_meta` that belong to all calls of a chain, beside those of the protocol itself."""
 
-async def call_tool_with_chaining(
-    client: ToolCaller,
-    name: str,
-    arguments: dict[str, Any] | None = None,
-    *,
-    limit: int = DEFAULT_LIMIT,
-    consent: ConsentPolicy | None = None,
-    validate: bool = True,
-    call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
-    total_timeout: float | None = DEFAULT_TOTAL_TIMEOUT,
-    on_step: OnStep | None = None,
-    on_proposal: OnProposal | None = None,
-    on_end: OnEnd | None = None,
-    meta: dict[str, Any] | None = None,
-    follow_unadvertised: bool = False,
-    in_doubt: CallsInDoubt | None = None,
-) -> ChainResult:
-    """Call the tool `name`, then every tool that the results name, on the same server.
 
-    Args:
-        client: A client that is connected to the server, and answers its questions.
-        name: The first tool. The caller chose it, so it needs no check and no consent.
-        arguments: The arguments of the first call; none means `{}`.
-        limit: How many calls are made at most, the first one included.
-        consent: Asked before each follow-up call. Without it no follow-up call is made (TC-C-21).
-            `FollowNonDestructive()` is for a server whose hints the user trusts.
-        validate: Whether a directive's arguments are validated before the call (TC-C-14). Say False
-            for a server that nobody trusts: its schema could keep the validator busy for hours. The
-            server validates them in any case.
-        call_timeout: Seconds that each request may take; None means no limit. `client.call_tool`
-            receives it and must enforce it: only the client knows whether the server is slow or
-            the user is being asked. `mcp.Client` does not know it on revision 2025-11-25. Reading
-            the tool list counts as one request too.
-        total_timeout: Seconds that the whole chain may take, with all questions to the user. None
-            means no limit.
-        on_step: Called with each step as soon as its result has arrived.
-        on_proposal: Called with each follow-up call that can be made, before `consent` is asked.
-        on_end: Called with the result of the chain, also if this function cannot return it because
-            its task is cancelled. Cancel the task to stop a chain (TC-C-22). An `mcp.Client` over
-            HTTP cancels the task itself when its connection breaks.
-        meta: Further members for the `_meta` of every `tools/call`. Only the first call gets a
-            `progressToken`.
-        follow_unadvertised: Follow directives even if the server is not known to advertise the
-            extension (TC-C-03). The user or the host decides that for this server.
-        in_doubt: The tools of this server whose last call has an unknown effect. None of them is
-            called unless `consent` has a method `allows_again` that agrees (TC-C-55). Default:
-            those of the object `client`. A host whose conversation outlives the client passes its
-            own.
+@dataclass(kw_only=True)
+class Follower:
+    """A client that follows chains: one object for each connection.
 
-    Returns:
-        Every completed step, and the outcome. If a call raised or time ran out, the outcome is
-        `failed`; `raise_for_failure()` raises the exception.
+    A second conversation on the same connection is `dataclasses.replace(follower,
+    conversation=Conversation())`. A new connection in the same conversation is `Follower(client,
+    consent=policy, conversation=follower.conversation)`.
 
-    Raises:
-        ValueError: `limit` is less than 1.
-        TypeError: `consent` is not a policy.
+    Raises TypeError if `client` is no `ToolCaller` or `consent` no policy, and ValueError if
+    `limit` is less than 1.
     """
-    check_policy(consent)
-    if limit < 1:
-        raise ValueError(f"limit counts the first call too, so it must be at least 1, not {limit}")
-    memory = memory_of(client)
-    chain = _Chain(
-        client=client,
-        limit=limit,
-        consent=consent,
-        validate=validate,
-        call_timeout=call_timeout,
-        on_step=on_step,
-        on_proposal=on_proposal,
-        meta=meta or {},
-        follow_unadvertised=follow_unadvertised,
-        catalog=memory.catalog,
-        in_doubt=memory.in_doubt if in_doubt is None else in_doubt,
-    )
-    try:
+
+    client: ToolCaller = field(kw_only=False)
+    """A client that is connected to the server, and answers its questions."""
+    consent: ConsentPolicy | None = None
+    """Asked before each follow-up call. Without it no follow-up call is made (TC-C-21).
+    `TrustHints()` is for a server whose hints the user trusts."""
+    conversation: Conversation = field(default_factory=Conversation)
+    """The record of calls that could be made twice (TC-C-55)."""
+    limit: int = DEFAULT_LIMIT
+    """How many calls a chain makes at most, the first one included (TC-C-09)."""
+    validate: bool = True
+    """Whether a directive's arguments are validated before the call (TC-C-14). Say False for a
+    server that nobody trusts: its schema could keep the validator busy for hours. The server
+    validates them in any case."""
+    call_timeout: float | None = DEFAULT_CALL_TIMEOUT
+    """Seconds that each request may take; None means no limit. The client enforces it for a call:
+    only it knows whether the server is slow or the user is being asked. Reading the tool list
+    counts as one request too."""
+    total_timeout: float | None = DEFAULT_TOTAL_TIMEOUT
+    """Seconds that a whole chain may take, with all questions to the user. None means no limit."""
+    follow_unadvertised: bool = False
+    """Whether a server is followed that is not known to advertise the extension (TC-C-03). The user
+    or the host decides that for this server."""
+    on_step: OnStep | None = None
+    """Called with each step as soon as its result has arrived."""
+    on_end: OnEnd | None = None
+    """Called with the result of each chain, also if `call_tool` cannot return it because its task
+    is cancelled. An exception of these two functions is logged, and changes nothing."""
+    tools: ToolList = field(default_factory=ToolList, repr=False)
+    """The server's tools, as far as they were read."""
+
+    def __post_init__(self) -> None:
+        check_caller(self.client)
+        check_policy(self.consent)
+        if self.limit < 1:
+            raise ValueError(
+                f"limit counts the first call too, so it must be at least 1, not {self.limit}"
+            )
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        meta: dict[str, Any] | None = None,
+    ) -> ChainResult:
+        """Call the tool `name`, then every tool that the results name, on the same server.
+
+        Cancel the task to stop a chain (TC-C-22). An `mcp.Client` over HTTP cancels the task itself
+        when its connection breaks.
+
+        Args:
+            name: The first tool. The caller chose it, so it needs no check and no consent.
+            arguments: The arguments of the first call; none means `{}`.
+            meta: Further members for the `_meta` of the first call. The follow-up calls get those
+                of them that describe the client or the trace.
+
+        Returns:
+            Every completed step, and the outcome. If a call raised or time ran out, the outcome is
+            `failed`; `raise_for_failure()` raises the exception.
+
+        Raises:
+            TypeError: `arguments` is not a dict.
+        """
+        if arguments is not None and not isinstance(arguments, dict):
+            raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
+        chain = _Chain(self, CallKey.of(name, arguments or {}), meta or {})
         try:
-            with anyio.fail_after(total_timeout):
-                result = await chain.run(name, arguments or {})
-        except Exception as error:
-            # A client can hide that it was cancelled.
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            result = chain.failed(error)
-    except BaseException:
-        # The task was cancelled from outside. The cancellation must be raised again.
-        if on_end is not None:
-            on_end(chain.cancelled())
-        raise
-    if on_end is not None:
-        on_end(result)
-    return result
+            try:
+                with anyio.fail_after(self.total_timeout):
+                    result = await chain.run(Directive(name, arguments or {}))
+            except Exception as error:
+                # A client can hide that it was cancelled.
+                await anyio.lowlevel.checkpoint_if_cancelled()
+                result = chain.failed(error)
+        except BaseException:
+            # The task was cancelled from outside. The cancellation must be raised again.
+            result = chain.cancelled()
+            self.not_delivered(result)
+            await tell(self.on_end, result)
+            raise
+        await tell(self.on_end, result)
+        return result
+
+    def not_delivered(self, chain: ChainResult) -> None:
+        """Record that the result of a chain did not reach whoever asked for it (TC-C-55).
+
+        `call_tool` itself does so if its task is cancelled. A host that still drops a result which
+        was returned to it, for example because its own client is gone, calls this.
+        """
+        keys = [CallKey.of(step.tool, step.arguments) for step in chain.steps]
+        if keys:
+            self.conversation.not_delivered(keys[0], keys[1:])
+
+    def follows(self) -> bool:
+        """Return whether directives of this server are followed (TC-C-03)."""
+        capabilities, revision = self.client.server_capabilities, self.client.protocol_version
+        return self.follow_unadvertised or has_declared(capabilities, revision)
+
+    def why_not(self) -> str:
+        """Say why this server is not followed. One that was asked has the capability `tools`."""
+        asked = capability(self.client.server_capabilities, "tools") is not None
+        return NOT_ADVERTISED if asked else NOT_ASKED
 
 
-@dataclass(frozen=True)
-class _Calling:
-    """A call has begun, and has brought no result."""
+class _Ends(Exception):
+    """The chain ends before its next call."""
 
-    directive: Directive
-    call: RunningCall
+    def __init__(
+        self, outcome: Outcome, detail: str, reason: str = "", *, suggested: bool = False
+    ) -> None:
+        """`detail` is for people, and `reason`, by default the same, for the model too.
 
-
-@dataclass(frozen=True)
-class _Returned:
-    """A call has brought its result, of which the host is being told."""
-
-    reading: Reading
-
-
-@dataclass(frozen=True)
-class _Checking:
-    """The last result names a tool, which may be called or not."""
-
-    directive: Directive
-    listed: bool = False
-    """Whether the tool was found in the server's list."""
+        `suggested` says that the call was not made only because nobody could be asked.
+        """
+        super().__init__(detail)
+        self.outcome, self.detail, self.reason = outcome, detail, reason or detail
+        self.suggested = suggested
 
 
 @dataclass
 class _Chain:
     """A running chain."""
 
-    client: ToolCaller
-    limit: int
-    consent: ConsentPolicy | None
-    validate: bool
-    call_timeout: float | None
-    on_step: OnStep | None
-    on_proposal: OnProposal | None
+    follower: Follower
+    first: CallKey
     meta: dict[str, Any]
-    follow_unadvertised: bool
-    catalog: Catalog
-    in_doubt: CallsInDoubt
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
-    made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The tools that were called, each with its canonical arguments."""
-    state: _Calling | _Returned | _Checking | None = None
-    """What is happening now; None before the first call."""
+    made: set[CallKey] = field(default_factory=set[CallKey])
+    pending: FollowUp | None = None
+    """The call that the last directive asks for, until it has its result."""
+    calling: bool = False
+    """Whether a call is running; it is the first one if none is pending."""
+    completed: bool = False
+    """Whether the last result names no further tool. What happens later does not change that."""
 
-    async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
-        directive = Directive(name, arguments)
+    async def run(self, directive: Directive) -> ChainResult:
+        """Make the first call, and then those of the directives, until a row of the table ends it.
+
+        Raises what a call or the list raises.
+        """
         # A cancelled chain must not send a request. A client may send one before its first await.
         await anyio.lowlevel.checkpoint()
-        while True:
-            reading = await self._call(directive)
-            if isinstance(reading, Absent):
-                return self.ended(Outcome.COMPLETED, "")
-            if isinstance(reading, Malformed):
-                return self.ended(Outcome.MALFORMED_DIRECTIVE, reading.reason)
-            directive = reading.directive
-            self.state = _Checking(directive)
-            end = await self._obstacle(directive)
-            if end is not None:
-                await anyio.lowlevel.checkpoint_if_cancelled()
-                return self.ended(*end)
+        tool, agreed = None, frozenset[Doubt]()
+        try:
+            while True:
+                result = await self._call(directive, tool, agreed)
+                if self.completed:
+                    return self.ended(Outcome.COMPLETED, "")
+                directive = self._next(result)
+                tool = await self._found(directive)
+                agreed = await self._agreed(directive, tool)
+        except _Ends as end:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            return self.ended(end.outcome, end.detail, end.reason, suggested=end.suggested)
 
-    async def _call(self, directive: Directive) -> Reading:
-        """Make one call, tell the host of its result, and read what the result names."""
-        level, previous = len(self.steps) + 1, self.steps[-1].tool if self.steps else None
-        self.made.add(_call_key(directive))
-        provenance = Provenance(self.chain_id, level, previous)
-        with self.in_doubt.call(directive.tool) as call, capture_http_status() as statuses:
-            self.state = _Calling(directive, call)
+    async def _call(
+        self, directive: Directive, tool: Tool | None, agreed: frozenset[Doubt]
+    ) -> Json:
+        """Make one call, record it, and tell the host of its result."""
+        host, level = self.follower, len(self.steps) + 1
+        previous = self.steps[-1].tool if self.steps else None
+        key = CallKey.of(directive.tool, directive.arguments)
+        provenance = Provenance(self.chain_id, level, previous).to_wire()
+        self.made.add(key)
+        self.calling = True
+        self._pending(status=FollowUpStatus.UNKNOWN)
+        with host.conversation.call(key, self.first, agreed) as running:
             try:
-                returned = self.client.call_tool(
+                received = await host.client.call_tool(
                     directive.tool,
                     directive.arguments,
-                    read_timeout_seconds=self.call_timeout,
-                    meta={**self.meta, **provenance.to_wire()},
+                    read_timeout_seconds=host.call_timeout,
+                    meta={**self.meta, **provenance},
                 )
-                # A progress token belongs to the first call only.
-                self.meta = {k: value for k, value in self.meta.items() if k != "progressToken"}
-                result = tool_result(await awaited(returned, "call_tool"))
             except Exception as error:
-                if was_refused(error, statuses):
-                    call.status = FollowUpStatus.NOT_MADE
+                if was_refused(error):
+                    running.refused, running.in_doubt = True, False
+                    self._pending(status=FollowUpStatus.NOT_MADE)
                 raise
-            call.status = FollowUpStatus.MADE
-        reading = read_directive(result.meta)
-        self.state = _Returned(reading)
-        step = Step(level, directive.tool, directive.arguments, result, directive.title)
+            result = as_json(received)
+            if problem := self._incomplete(result):
+                # A task goes on, and its server knows of it: only a repetition is in doubt.
+                running.everywhere = "task" not in result
+                raise ValueError(problem)
+            running.in_doubt = level > 1 and is_error(result) and not self._may_repeat(tool)
+            running.everywhere = False
+        if not is_error(result):
+            host.conversation.settle(key)
+        self.calling, self.pending = False, None
+        self.completed = META_KEY not in (member(result, "_meta") or {})
+        self.meta = {name: value for name, value in self.meta.items() if _stays(name)}
+        step = Step(level, directive.tool, directive.arguments, result, directive.title, received)
         self.steps.append(step)
-        await _tell(self.on_step, step)
-        return reading
+        await tell(host.on_step, step)
+        return result
 
-    async def _obstacle(self, directive: Directive) -> tuple[Outcome, str] | None:
-        """Return how the chain ends before `directive` is followed, or None if it goes on.
+    def _incomplete(self, result: Json) -> str | None:
+        """Say why a result is not the complete result of a call; None if it is."""
+        revision = self.follower.client.protocol_version or ""
+        if "task" in result and revision < NEGOTIATED_FROM:
+            return "it was answered with a task, for whose result this client does not wait"
+        kind = result.get("resultType", "complete")
+        if kind == "input_required":
+            return "its answer asks for input that this client did not give"
+        return None if kind == "complete" else f"its answer has the unknown resultType {kind!r}"
 
-        This is the table of outcomes from the limit on. If a list that was read before
-        would end the chain, by its tools or its hints, the list is read again (TC-C-13). Consent is
-        asked for once only.
+    def _next(self, result: Json) -> Directive:
+        """Read the directive of the last result, which has a `nextTool`."""
+        host = self.follower
+        if not host.follows():
+            host.tools.note(f"A result has _meta.{META_KEY}, and {host.why_not()}.")
+            raise _Ends(Outcome.DECLINED, host.why_not())
+        reading = read_directive(result.get("_meta"))
+        if not isinstance(reading, Found):
+            reason = reading.reason if isinstance(reading, Malformed) else ""
+            raise _Ends(Outcome.MALFORMED_DIRECTIVE, reason)
+        found = reading.directive
+        level, not_made = len(self.steps) + 1, FollowUpStatus.NOT_MADE
+        self.pending = FollowUp(level, found.tool, found.arguments, not_made, listed=False)
+        return found
+
+    async def _found(self, directive: Directive) -> Tool:
+        """Go down the table of outcomes from the limit on, until only consent is missing.
+
+        If a list that was read before would end the chain, by its tools or its hints, the list is
+        read again (TC-C-13).
         """
         # A cancelled chain asks no question.
         await anyio.lowlevel.checkpoint()
-        name = json_string(directive.tool)
-        if len(self.steps) >= self.limit:
-            made = f"{len(self.steps)} calls were made, which is the limit"
-            return Outcome.LIMIT_REACHED, f"{made}; {name} was not called"
-        tool = self.catalog.known(directive.tool)
-        if tool is None or not is_harmless(tool) or self._checked(directive, tool) is not None:
-            with anyio.fail_after(self.call_timeout):
-                tool = await self.catalog.read(self.client, directive.tool)
+        host, name = self.follower, json_string(directive.tool)
+        if len(self.steps) >= host.limit:
+            reason = f"{len(self.steps)} calls were made, which is the limit"
+            raise _Ends(Outcome.LIMIT_REACHED, f"{reason}; {name} was not called", reason)
+        tool = host.tools.fresh(directive.tool)
+        if tool is None or not tool.harmless or self._problem(directive, tool) is not None:
+            with anyio.fail_after(host.call_timeout):
+                tool = await host.tools.read(host.client, directive.tool)
         if tool is None:
-            return Outcome.UNKNOWN_TOOL, f"the server lists no tool {name}"
-        self.state = _Checking(directive, listed=True)
-        if (end := self._checked(directive, tool)) is not None:
-            return end
-        level, previous = len(self.steps) + 1, self.steps[-1].tool
-        proposal = Proposal(tool, directive.arguments, level, previous, directive.title)
-        await _tell(self.on_proposal, proposal)
-        if directive.tool not in self.in_doubt and not await self._agreed("allows", proposal):
-            why = "" if self.consent else "; no consent policy was given: pass consent="
-            return Outcome.DECLINED, f"the host did not consent to the call of {name}{why}"
-        await anyio.lowlevel.checkpoint()
-        # While the user was asked, another chain may have called the tool. There is no await
-        # between this check and the call.
-        if directive.tool in self.in_doubt:
-            if not await self._agreed("allows_again", proposal):
-                return Outcome.DECLINED, (
-                    f"whether an earlier call of {name} took effect is not known, and nobody "
-                    "agreed to call it again"
-                )
-            await anyio.lowlevel.checkpoint()
-        return None
+            detail = f"the server lists no tool {name}"
+            raise _Ends(Outcome.UNKNOWN_TOOL, detail, "the server does not list it")
+        self._pending(listed=True)
+        if (problem := self._problem(directive, tool)) is not None:
+            raise problem
+        return tool
 
-    async def _agreed(self, question: str, proposal: Proposal) -> bool:
-        """Return the answer of a method of the host's `ConsentPolicy`; False if it has none."""
-        ask = getattr(self.consent, question, None)
-        return ask is not None and bool(await ask(proposal))
-
-    def _checked(self, directive: Directive, tool: Tool) -> tuple[Outcome, str] | None:
+    def _problem(self, directive: Directive, tool: Tool) -> _Ends | None:
         """Return how the chain ends because of the listed tool, or None if it goes on."""
         name = json_string(directive.tool)
-        problem = None
-        if self.validate:
-            problem = self.catalog.arguments.problem(
+        if self.follower.validate:
+            problem = self.follower.tools.arguments.problem(
                 tool.name, tool.input_schema, directive.arguments
             )
-        if problem is not None:
-            return Outcome.INVALID_ARGUMENTS, f"the directive to {name}: {problem}"
-        if _call_key(directive) in self.made:
-            return Outcome.CYCLE, f"{name} was already called with the same arguments in this chain"
-        if hidden_from_model(tool.meta):
-            return Outcome.DECLINED, f"{name} is not meant for the model to call"
-        if not (self.follow_unadvertised or advertised(self.client)):
-            return Outcome.DECLINED, NOT_ADVERTISED
+            if problem is not None:
+                # The details are for people: the server chose the names in them.
+                detail = f"the directive to {name}: {problem}"
+                return _Ends(Outcome.INVALID_ARGUMENTS, detail, "its arguments are not valid")
+        if CallKey.of(directive.tool, directive.arguments) in self.made:
+            reason = "this chain already made the same call with the same arguments"
+            return _Ends(Outcome.CYCLE, f"{name} was not called: {reason}", reason)
+        if tool.hidden:
+            reason = "it is not meant for the model to call"
+            return _Ends(Outcome.DECLINED, f"{name} is not meant for the model to call", reason)
         return None
+
+    async def _agreed(self, directive: Directive, tool: Tool) -> frozenset[Doubt]:
+        """Ask for consent, and return the doubts that the user knew (TC-C-55).
+
+        Between the last look at the record and the call there is no await.
+        """
+        host, level = self.follower, len(self.steps) + 1
+        previous = self.steps[-1].tool
+        proposal = Proposal(tool, directive.arguments, level, previous, directive.title)
+        known: frozenset[Doubt] | None = None
+        while True:
+            await host.conversation.wait_for_equal(tool.name, self.first)
+            doubts = host.conversation.doubts(tool.name, self.first)
+            if tool.read_only and self._trusts_hints:
+                doubts = frozenset()
+            if known is not None and doubts <= known:
+                return known
+            await self._ask(proposal, in_doubt=bool(doubts))
+            known = doubts
+            # The user may have cancelled, or another chain may have called the tool.
+            await anyio.lowlevel.checkpoint()
+
+    async def _ask(self, proposal: Proposal, *, in_doubt: bool) -> None:
+        """Ask the host's policy. Raises `_Ends` unless it says yes."""
+        name, policy = json_string(proposal.tool.name), self.follower.consent
+        nobody = "nobody could be asked to allow it"
+        detail, reason = f"the host did not consent to the call of {name}", "the host did not agree"
+        if in_doubt:
+            reason = "it is not known whether an earlier call took effect, and nobody agreed to it"
+            detail = f"whether an earlier call of {name} took effect is not known; nobody agreed"
+        if policy is None:
+            detail = f"{detail}; no consent policy was given: pass consent="
+            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=not in_doubt)
+        ask = policy.allows_again if in_doubt else policy.allows
+        try:
+            answer: object = await ask(proposal)
+        except NobodyToAsk:
+            detail = f"{detail}; {nobody}"
+            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=not in_doubt) from None
+        if answer is not True:
+            if answer is not False:
+                what = f"{type(policy).__name__}.{ask.__name__} returned {type(answer).__name__}"
+                logger.error("%s: only True is a yes, so the call is not made", what)
+            raise _Ends(Outcome.DECLINED, detail, reason)
+
+    @property
+    def _trusts_hints(self) -> bool:
+        consent = self.follower.consent
+        return consent is not None and consent.trusts_hints
+
+    def _may_repeat(self, tool: Tool | None) -> bool:
+        """Return whether trusted hints say that a second call of the tool does no harm."""
+        return tool is not None and tool.idempotent and self._trusts_hints
+
+    def _pending(self, **changes: Any) -> None:
+        if self.pending is not None:
+            self.pending = replace(self.pending, **changes)
 
     def failed(self, error: Exception) -> ChainResult:
         """Return the result of a chain in which `error` was raised."""
+        if isinstance(error, CallRefused) and isinstance(error.__cause__, Exception):
+            error = error.__cause__
         if isinstance(error, TimeoutError):
             reason = "the time allowed for it ran out"
-        elif isinstance(error, ValidationError):
-            place = ".".join(map(str, error.errors()[0]["loc"]))
-            reason = f"what the server sent is not valid MCP, at {json_string(place)}"
         else:
             # The message can come from the server. In quotes it does not look like our text.
             reason = json_string(str(error) or type(error).__name__)
-        return self.ended(Outcome.FAILED, f"{self._doing()} failed: {reason}", error)
-
-    def _doing(self) -> str:
-        """Return what is being done, for the message if it fails."""
-        match self.state:
-            case _Calling(directive):
-                return f"the call of {json_string(directive.tool)} (call {len(self.steps) + 1})"
-            case _Returned():
-                return f"on_step after the call of {json_string(self.steps[-1].tool)}"
-            case _Checking(directive):
-                return f"the check before the call of {json_string(directive.tool)}"
-        return "the start of the chain"
+        tool = json_string(self.pending.tool if self.pending else self.first.tool)
+        what = f"the call of {tool} (call {len(self.steps) + 1})"
+        if not self.calling:
+            what = f"the check before the call of {tool}" if self.pending else "the chain"
+        return self.ended(Outcome.FAILED, f"{what} failed: {reason}", reason, error)
 
     def cancelled(self) -> ChainResult:
         """Return the result of a chain whose task was cancelled."""
-        done = len(self.steps)
-        when = f"after {done} call{'' if done == 1 else 's'}"
-        if isinstance(self.state, _Calling):
-            when = f"during the call of {json_string(self.state.directive.tool)}"
+        when = f"after call {len(self.steps)}"
+        if self.calling:
+            tool = self.pending.tool if self.pending else self.first.tool
+            when = f"during the call of {json_string(tool)}"
         return self.ended(Outcome.CANCELLED, f"its task was cancelled {when}")
 
-    def ended(self, outcome: Outcome, detail: str, error: Exception | None = None) -> ChainResult:
+    def ended(
+        self,
+        outcome: Outcome,
+        detail: str,
+        reason: str = "",
+        error: Exception | None = None,
+        *,
+        suggested: bool = False,
+    ) -> ChainResult:
         """Return the result of the chain, which ends now."""
-        if self.state == _Returned(Absent()):
-            # Whatever happens after the last result does not change the outcome.
+        if self.completed:
             outcome, detail = Outcome.COMPLETED, "the last result names no further tool"
-        # The details of invalid arguments are for people: the server chose the names in them.
-        is_invalid = outcome is Outcome.INVALID_ARGUMENTS
-        unfinished = self._unfinished("its arguments are not valid" if is_invalid else detail)
-        steps = tuple(self.steps)
-        return ChainResult(self.chain_id, outcome, detail, steps, unfinished, error)
-
-    def _unfinished(self, detail: str) -> FollowUp | None:
-        """Return the follow-up call that brought no result, if there is one."""
-        listed, status = True, FollowUpStatus.NOT_MADE
-        match self.state:
-            case _Calling(directive, call) if self.steps:
-                status = call.status
-            case _Returned(Found(directive)):
-                listed = False
-            case _Checking(directive, listed):
-                pass
-            case _:
-                return None
-        level, first = len(self.steps) + 1, self.steps[0].tool
-        return FollowUp(level, directive.tool, directive.arguments, status, detail, listed, first)
+        reason = reason or detail
+        if self.pending is not None and not self.pending.listed:
+            reason = f"{reason}; {UNNAMED}"
+        self._pending(detail=reason, suggested=suggested)
+        steps, followed = tuple(self.steps), self.follower.follows()
+        return ChainResult(
+            self.chain_id, outcome, detail, steps, self.pending, error, followed=followed
+        )
 
 
-async def _tell(listener: Callable[[Any], Any] | None, news: Step | Proposal) -> None:
-    """Call a listener, if there is one. It may be a plain or an async function."""
-    returned = None if listener is None else listener(news)
-    if inspect.isawaitable(returned):
-        await returned
+def _stays(name: str) -> bool:
+    """Return whether a member of the first call's `_meta` belongs to the follow-up calls too.
 
-
-def _call_key(directive: Directive) -> tuple[str, str]:
-    """Return a key that is the same for equal calls (TC-C-17).
-
-    A first call whose arguments RFC 8785 cannot write equals no other call, since a directive with
-    the same arguments would be malformed.
+    Those of the protocol do, which declare the client, and those of a trace. A progress token is
+    for one request, and the meaning of any other member is not known here.
     """
+    return name in _OF_EVERY_CALL or name.startswith("io.modelcontextprotocol/")
+
+
+async def tell(listener: Callable[[Any], Any] | None, news: Any) -> None:
+    """Call a listener of a chain, if there is one. It may be a plain or an async function."""
     try:
-        return directive.tool, canonical(directive.arguments)
-    except (ValueError, RecursionError):
-        return directive.tool, str(uuid.uuid4())
+        returned = None if listener is None else listener(news)
+        if inspect.isawaitable(returned):
+            await returned
+    except Exception:
+        logger.exception("a listener of a chain raised an exception")

@@ -1,16 +1,9 @@
-"""Consent: does the host allow the call that a directive asks for? (TC-C-20, TC-C-21)"""
+"""Consent: does the host allow the call that a directive asks for? (TC-C-20, TC-C-21, TC-C-55)"""
 
-import inspect
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any
 
-from mcp_types import Tool
-
-MOVES_MONEY: Final = "com.example/moves-money"
-"""A member of a tool's `_meta`: `true` says that a call may move money. MCP has no hint for that.
-
-Like the hints, it is the server's own claim. It makes a question clearer, and decides nothing.
-"""
+from tool_chaining.tools import Tool
 
 
 @dataclass(frozen=True)
@@ -18,9 +11,9 @@ class Proposal:
     """A follow-up call that can be made if the host consents."""
 
     tool: Tool
-    """The tool as the server lists it. Its annotations are the server's own claims."""
+    """The tool as the server lists it. Its hints are the server's own claims."""
     arguments: dict[str, Any]
-    """The arguments of the directive; they are valid against the tool's input schema."""
+    """The arguments of the directive, validated unless the follower's `validate` is False."""
     level: int
     """The number that the call would have in the chain; the first follow-up is 2."""
     previous_tool: str
@@ -29,50 +22,67 @@ class Proposal:
     """The server's own words about the step, for the user who is asked. Never for a model."""
 
 
-class ConsentPolicy(Protocol):
-    """Decides for the host whether a follow-up call is made, as for a call of its model.
+class NobodyToAsk(Exception):
+    """A policy raises this if only a person could decide, and nobody can be asked.
 
-    It must refuse a call that the host would not let its model make (TC-C-20, TC-C-42). It may
-    refuse for any other reason of the host (TC-C-04).
-
-    A policy that can ask a person may have a second method, `async def allows_again(self,
-    proposal)`. It is asked in place of `allows` if the effect of the tool's last call on this
-    server is unknown (TC-C-55). It refuses what the host never allows; for any other call it asks
-    the person and says why. Without this method such a call is not made.
+    The call is not made. The merged result then suggests it to the model, so that the model can ask
+    for the call and the host decides as for any other.
     """
 
+
+class ConsentPolicy:
+    """Decides for the host whether a follow-up call is made, as for a call of its model (TC-C-20).
+
+    Only `True` is a yes. Any other answer is a no, and one that is not `False` is logged as a
+    mistake of the policy. A method may raise `NobodyToAsk`::
+
+        class AskUser(ConsentPolicy):
+            async def allows(self, proposal):
+                return await my_dialog(f"Call {proposal.tool.name}?")
+
+            async def allows_again(self, proposal):
+                return await my_dialog(f"{proposal.tool.name} may have run before. Call it again?")
+    """
+
+    trusts_hints: bool = False
+    """Whether the user or the host trusts the hints of this server. Then a tool that they call
+    read-only is never in doubt (TC-C-55)."""
+
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the call may be made. It may ask the user."""
-        ...
+        """Return whether the host makes this call."""
+        raise NotImplementedError(f"{type(self).__name__} has no method allows")
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return whether the user, asked for this call, agrees although its tool is in doubt.
+
+        It is asked in place of `allows` (TC-C-55), so it also refuses what the host never allows.
+        The answer must come from a person who knows of the doubt. By default it is no.
+        """
+        return False
+
+
+class TrustHints(ConsentPolicy):
+    """Allows what the server's hints call harmless, for a client without a person (TC-C-21).
+
+    Hints are the server's own claims. Use this only for a server that the user or the host trusts
+    to describe its tools correctly.
+    """
+
+    trusts_hints = True
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Return True for a tool that is read-only, or neither destructive nor open to the world.
+
+        Raises NobodyToAsk for any other.
+        """
+        if not proposal.tool.harmless:
+            raise NobodyToAsk
+        return True
 
 
 def check_policy(consent: object) -> None:
-    """Raise `TypeError` if `consent` is not a policy; None is allowed."""
-    if consent is not None and not inspect.iscoroutinefunction(getattr(consent, "allows", None)):
-        raise TypeError(
-            "consent must be an object with `async def allows(self, proposal)`, which "
-            f"{type(consent).__name__!r} does not have"
-        )
-
-
-def is_harmless(tool: Tool) -> bool:
-    """Return whether a tool is annotated as read-only or non-destructive; by default it is not."""
-    hints = tool.annotations
-    return hints is not None and (hints.read_only_hint is True or hints.destructive_hint is False)
-
-
-class FollowNonDestructive:
-    """Allows only tools that are annotated as read-only or non-destructive (TC-C-21).
-
-    Annotations are the server's own claims. Use this only for a server that the user or the host
-    trusts to describe its tools correctly.
-    """
-
-    async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the tool is annotated as read-only or non-destructive."""
-        return is_harmless(proposal.tool)
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether the tool is annotated as read-only: nobody can be asked."""
-        hints = proposal.tool.annotations
-        return hints is not None and hints.read_only_hint is True
+    """Raise TypeError if `consent` is neither None nor a `ConsentPolicy`."""
+    if consent is not None and not isinstance(consent, ConsentPolicy):
+        kind = consent.__name__ if isinstance(consent, type) else type(consent).__name__
+        instead = " itself: pass an object of it" if isinstance(consent, type) else ""
+        raise TypeError(f"consent must be a tool_chaining.ConsentPolicy, not {kind}{instead}")

@@ -1,58 +1,101 @@
-"""Content items and tools as JSON: who may see them, and the text of an item.
+"""Results, content items and tools as JSON: who may see them, and what they say.
 
-All functions but `on_the_wire` and `json_string` take parsed JSON from any server and never raise.
+All functions but `on_the_wire` take parsed JSON from any server and never raise. A member that
+decides something is read carefully: a malformed one counts as the value that permits least.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel
+from tool_chaining.directive import IDENTIFIER, META_KEY, Directive
 
-from tool_chaining.directive import IDENTIFIER, META_KEY
+Json = dict[str, Any]
+"""A JSON object, as it is on the wire."""
 
 NEXT_STEP: Final = "nextStep"
 """The member of structured content in which a server can repeat a directive, for hosts that show
-their model structured content only."""
+their model structured content only (TC-S-05)."""
 
 FOLLOW_UPS: Final = "followUps"
-"""The member of a merged result's structured content that says what became of the follow-up calls
-(TC-C-36)."""
-
+"""The member of a merged result's structured content that reports the follow-up calls (TC-C-36)."""
 
 NAME: Final = 128
-"""Characters of a tool's name that are repeated at most; MCP allows no more."""
+"""Characters of a tool's name that are repeated at most; MCP allows no more (TC-C-53)."""
 
 
 def json_string(text: str) -> str:
-    """Return a server's text as a JSON string, so that it does not look like our own text.
+    """Return a server's text as a JSON string of at most 128 characters (TC-C-53).
 
-    It has at most 128 characters between its quotes (TC-C-53).
+    In quotes it does not look like our own text.
     """
     shown = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
     return json.dumps(shown, ensure_ascii=False)
 
 
-def on_the_wire(item: BaseModel) -> dict[str, Any]:
+def on_the_wire(item: Any) -> Json:
     """Return a content item, result or tool of an SDK as the JSON that is sent."""
-    return item.model_dump(mode="json", by_alias=True, exclude_none=True)
+    sent: Json = item.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return sent
 
 
-def for_user_alone(item: Mapping[str, Any]) -> bool:
+def member(value: object, name: str) -> Any:
+    """Return a member of a JSON object; None if the value is no object or has no such member."""
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def content_of(result: Mapping[str, Any]) -> list[Any]:
+    """Return the content items of a result; none if its `content` is no list."""
+    content = result.get("content")
+    return content if isinstance(content, list) else []
+
+
+def is_error(result: Mapping[str, Any]) -> bool:
+    """Return whether a result reports an error: `isError` is true, or malformed. Null is absent."""
+    return result.get("isError", False) not in (False, None)
+
+
+def for_user_alone(item: object) -> bool:
     """Return whether a content item is for the user only, by its `audience`."""
-    audience = _member(item.get("annotations"), "audience")
-    return isinstance(audience, list) and bool(audience) and all(who == "user" for who in audience)
+    audience = _audience(item)
+    return bool(audience) and all(who == "user" for who in audience)
 
 
-def for_user(item: Mapping[str, Any]) -> bool:
+def for_user(item: object) -> bool:
     """Return whether a content item is for the user; an item without `audience` is."""
-    audience = _member(item.get("annotations"), "audience")
-    return not isinstance(audience, list) or "user" in audience
+    audience = _audience(item)
+    return audience is None or "user" in audience
 
 
-def words_a_directive(item: Mapping[str, Any]) -> bool:
+def _audience(item: object) -> Any:
+    """Return the audience of an item, None if it has none. A malformed one is the user alone."""
+    audience = member(member(item, "annotations"), "audience")
+    return ["user"] if audience is not None and not isinstance(audience, list) else audience
+
+
+def words_a_directive(item: object) -> bool:
     """Return whether a content item is marked as text that describes a directive (TC-S-05)."""
-    return bool(_member(_member(item.get("_meta"), IDENTIFIER), "describes") == META_KEY)
+    return bool(member(member(member(item, "_meta"), IDENTIFIER), "describes") == META_KEY)
+
+
+def suggestion(directive: Directive) -> Json:
+    """Return the item that describes a directive to a model, in the form of TC-S-05.
+
+    The text only suggests the call: a model should not obey text of a third party. The arguments
+    come last, as JSON, so that no value reads like part of the sentence. A client that follows
+    directives finds the item by its mark and removes it.
+    """
+    tool = json.dumps(directive.tool, ensure_ascii=False)
+    arguments = json.dumps(directive.arguments, ensure_ascii=False)
+    return {
+        "type": "text",
+        "text": (
+            "Next step suggested by this server: unless the result of that call already follows "
+            f"here, call the tool {tool} once, with exactly these arguments: {arguments}"
+        ),
+        "annotations": {"audience": ["assistant"]},
+        "_meta": {IDENTIFIER: {"describes": META_KEY}},
+    }
 
 
 def without_next_step(structured: Any) -> Any:
@@ -60,19 +103,19 @@ def without_next_step(structured: Any) -> Any:
 
     A member `nextStep` that is no object with a `tool` means something else, and stays.
     """
-    if not isinstance(_member(_member(structured, NEXT_STEP), "tool"), str):
+    if not isinstance(member(member(structured, NEXT_STEP), "tool"), str):
         return structured
     return {name: value for name, value in structured.items() if name != NEXT_STEP}
 
 
-def has_next_step(output_schema: Mapping[str, Any]) -> bool:
+def has_next_step(output_schema: object) -> bool:
     """Return whether an output schema has a member `nextStep` that can hold a tool and arguments.
 
     The whole schema is searched, with its alternatives and definitions. A member `nextStep` that
     holds no such object means something else.
     """
     is_named = can_hold = False
-    left: list[Any] = [dict(output_schema)]
+    left: list[Any] = [output_schema]
     while left:
         node = left.pop()
         if isinstance(node, dict):
@@ -89,33 +132,29 @@ def has_next_step(output_schema: Mapping[str, Any]) -> bool:
 
 
 def hidden_from_model(tool_meta: object) -> bool:
-    """Return whether the tool's `_meta` hides it from the model (TC-C-42).
+    """Return whether the tool's `_meta` hides it from the model (TC-C-20).
 
     MCP Apps reserve tools for their user interface by `ui.visibility`, a list without `"model"`.
     A `visibility` of another type hides the tool too, unless it is the string `"model"`.
     """
-    ui = _member(tool_meta, "ui")
-    if not isinstance(ui, dict) or "visibility" not in ui:
+    ui = member(tool_meta, "ui")
+    if not isinstance(ui, Mapping) or "visibility" not in ui:
         return False
     visibility = ui["visibility"]
     return "model" not in (visibility if isinstance(visibility, list) else [visibility])
 
 
-def in_text(item: Mapping[str, Any], *, note: str = "") -> str:
-    """Return a content item as text: a name in brackets, with `note`, if it is not text."""
-    resource = item.get("resource")
-    match item.get("type"):
+def in_text(item: object) -> str:
+    """Return a content item as text: what it is, in brackets, if it is not text."""
+    resource = member(item, "resource")
+    match member(item, "type"):
         case "text":
-            return str(item.get("text", ""))
+            return str(member(item, "text") or "")
         case "resource_link":
-            return f"[{item.get('name')}: {item.get('uri')}]"
-        case "resource" if isinstance(resource, dict):
+            return f"[{member(item, 'name')}: {member(item, 'uri')}]"
+        case "resource" if isinstance(resource, Mapping):
             text = resource.get("text")
-            return text if isinstance(text, str) else f"[{resource.get('uri')}{note}]"
+            return text if isinstance(text, str) else f"[{resource.get('uri')}]"
         case kind:
-            known = [str(part) for part in (kind, item.get("mimeType")) if part is not None]
-            return f"[{', '.join(known) or 'an item of no kind'}{note}]"
-
-
-def _member(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
+            known = [str(part) for part in (kind, member(item, "mimeType")) if part is not None]
+            return f"[{', '.join(known) or 'an item of no kind'}]"

@@ -37,7 +37,7 @@ class Directive:
     """The complete arguments; absent means `{}` (TC-C-06)."""
 
     title: str | None = None
-    """The server's text for the user about this step. Never for a model (TC-C-40)."""
+    """The server's text for the user about this step. Never for a model (TC-C-53)."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.tool, str):

@@ -9,15 +9,24 @@ NEGOTIATED_FROM: Final = "2026-07-28"
 """The first revision whose capabilities have `extensions`, on both sides and in every request."""
 
 
-def has_declared(capabilities: object, revision: str) -> bool:
+def has_declared(capabilities: object, revision: str | None) -> bool:
     """Return whether the capabilities of a server or a client declare the extension.
 
     `capabilities` are JSON as on the wire, or an SDK's model of them. Until 2025-11-25 there was no
-    official place for extensions, so `experimental` counts too (TC-D-14). Malformed settings count
+    official place for extensions, so `experimental` counts too (TC-D-12). Malformed settings count
     as absent. Settings of a later version count as declared (TC-D-12).
     """
+    if revision is None:
+        return False
     places = ["extensions"] if revision >= NEGOTIATED_FROM else ["extensions", "experimental"]
-    return any(_are_settings(_member(_member(capabilities, at), IDENTIFIER)) for at in places)
+    return any(_are_settings(capability(capability(capabilities, at), IDENTIFIER)) for at in places)
+
+
+def capability(capabilities: object, name: str) -> Any:
+    """Return one of the capabilities, as JSON or an SDK's model; None if it is absent."""
+    if isinstance(capabilities, Mapping):
+        return capabilities.get(name)
+    return getattr(capabilities, name, None)
 
 
 def advertised_in(result: Mapping[str, Any], *places: str) -> dict[str, Any]:
@@ -42,7 +51,3 @@ def _are_settings(value: Any) -> bool:
         and version >= 1
         and version == version // 1
     )
-
-
-def _member(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)

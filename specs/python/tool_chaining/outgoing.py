@@ -1,26 +1,24 @@
 """A server's results before they are sent: check the directive, describe it for some clients."""
 
-import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from mcp_types import Tool
 from pydantic import BaseModel, ConfigDict, Field
 
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.content import (
     NEXT_STEP,
+    Json,
     has_next_step,
-    hidden_from_model,
     json_string,
+    suggestion,
     without_next_step,
     words_a_directive,
 )
 from tool_chaining.directive import (
-    IDENTIFIER,
     MAX_TITLE,
     META_KEY,
     Absent,
@@ -30,19 +28,18 @@ from tool_chaining.directive import (
     is_title,
     read_directive,
 )
+from tool_chaining.tools import Tool
 from tool_chaining.values import keeps_its_value
 
 logger = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 NOT_IN_A_TITLE: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Control characters, and characters that control the direction of text (TC-S-27)."""
 
-Listing = Callable[[], Awaitable[Sequence[Tool]]]
-"""Returns the tools as the server lists them now."""
+Listing = Callable[[], Awaitable[Mapping[str, Tool]]]
+"""Returns the tools, by name, as the server lists them now to this caller."""
 
 
 class NextStep(BaseModel):
@@ -73,36 +70,44 @@ class DirectiveDropped(Exception):
 
 
 class OutgoingCheck:
-    """Checks the results of one server before they are sent. `listed` returns its tools."""
+    """Checks the results of one server before they are sent."""
 
-    def __init__(self, listed: Listing) -> None:
-        self._listed = listed
+    def __init__(self) -> None:
         self._arguments = ArgumentCheck()
 
     async def __call__(
-        self, result: Json, *, called: str, declared: bool, strict: bool = False
+        self, result: Json, *, called: str, listed: Listing, declared: bool, strict: bool = False
     ) -> Json:
         """Return the result of a `tools/call` as it may be sent; `called` is the called tool.
 
         A directive that breaks a rule is logged as an error and dropped (TC-S-08, TC-S-12 to
-        TC-S-17, TC-S-26, TC-S-27); with `strict`, `DirectiveDropped` is raised. A valid directive
-        is sent with its defined members only. Unless the client `declared` the extension, the
-        result also describes the directive to the model.
+        TC-S-17, TC-S-26, TC-S-27), and one with undeclared arguments is logged as a warning
+        (TC-S-35); with `strict`, both raise `DirectiveDropped`. A valid directive is sent with its
+        defined members only. Unless the client `declared` the extension, the result also describes
+        the directive to the model.
         """
         meta = result.get("_meta")
         reading = read_directive(meta)
         if meta is None or isinstance(reading, Absent):
             return result
+        named = json_string(reading.directive.tool) if isinstance(reading, Found) else "value"
+        what = f"nextTool {named} of tool {json_string(called)}"
         try:
-            tools = {tool.name: tool for tool in await self._listed()}
+            tools = await listed()
             directive = self._valid(result, reading, tools)
-        except DirectiveDropped as problem:
-            named = json_string(reading.directive.tool) if isinstance(reading, Found) else "value"
-            what = f"nextTool {named} of tool {json_string(called)}: {problem}"
+            target = tools[directive.tool]
+            problem = self._arguments.undeclared(
+                target.name, target.input_schema, directive.arguments
+            )
+            if problem is not None and strict:
+                raise DirectiveDropped(problem)
+        except DirectiveDropped as dropped:
             if strict:
-                raise DirectiveDropped(f"Cannot send {what}") from None
-            logger.error("Dropped %s", what)
+                raise DirectiveDropped(f"Cannot send {what}: {dropped}") from None
+            logger.error("Dropped %s: %s", what, dropped)
             return without_directive(result)
+        if problem is not None:
+            logger.warning("The %s has a mistake: %s", what, problem)
         sent = _without_own_copy({**result, "_meta": {**meta, META_KEY: directive.to_wire()}})
         if declared:
             return sent
@@ -110,10 +115,10 @@ class OutgoingCheck:
         if isinstance(structured, dict) and NEXT_STEP not in structured:
             # A `nextStep` that the tool filled in itself is replaced by the directive.
             repeated = NEXT_STEP in (result["structuredContent"] or ())
-            if repeated or (tool is not None and has_next_step(tool.output_schema or {})):
+            if repeated or (tool is not None and has_next_step(tool.wire.get("outputSchema"))):
                 step = {"tool": directive.tool, "arguments": directive.arguments}
                 sent["structuredContent"] = {**structured, NEXT_STEP: step}
-        return {**sent, "content": [*sent["content"], _description(directive)]}
+        return {**sent, "content": [*sent["content"], suggestion(directive)]}
 
     def _valid(
         self, result: Json, reading: Found | Malformed, tools: Mapping[str, Tool]
@@ -138,7 +143,7 @@ class OutgoingCheck:
             near = get_close_matches(directive.tool, tools, n=1)
             hint = f". Did you mean {json_string(near[0])}?" if near else ""
             raise DirectiveDropped(f"this server lists no tool {json_string(directive.tool)}{hint}")
-        if hidden_from_model(tool.meta):
+        if tool.hidden:
             name = json_string(tool.name)
             raise DirectiveDropped(f"the tool {name} is not meant for the model to call")
         problem = self._arguments.problem(tool.name, tool.input_schema, directive.arguments)
@@ -158,26 +163,6 @@ def without_directive(result: Json) -> Json:
     if "structuredContent" in sent:
         sent["structuredContent"] = without_next_step(sent["structuredContent"])
     return sent
-
-
-def _description(directive: Directive) -> Json:
-    """Return the directive as text, for the model of a client that does not follow directives.
-
-    The text only suggests the call: a model should not obey text of a third party. The arguments
-    come last, as JSON, so that no value is read as part of the sentence. A mark in `_meta` lets a
-    client that follows directives remove the item (TC-S-05).
-    """
-    tool = json.dumps(directive.tool, ensure_ascii=False)
-    arguments = json.dumps(directive.arguments, ensure_ascii=False)
-    return {
-        "type": "text",
-        "text": (
-            "Next step suggested by this server: unless the result of that call already follows "
-            f"here, call the tool {tool} once, with exactly these arguments: {arguments}"
-        ),
-        "annotations": {"audience": ["assistant"]},
-        "_meta": {IDENTIFIER: {"describes": META_KEY}},
-    }
 
 
 def _is_blank(item: Json) -> bool:

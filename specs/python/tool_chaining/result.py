@@ -1,23 +1,29 @@
 """The result of a chain: its outcome, its calls, and the one result that is made of them."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import zip_longest
-from typing import Any
-
-from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
+from typing import TYPE_CHECKING, Any
 
 from tool_chaining.content import (
     FOLLOW_UPS,
+    Json,
+    content_of,
     for_user_alone,
     in_text,
+    is_error,
     json_string,
-    on_the_wire,
+    member,
+    suggestion,
     without_next_step,
     words_a_directive,
 )
-from tool_chaining.directive import META_KEY
+from tool_chaining.directive import META_KEY, Directive
+from tool_chaining.values import same
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
 
 
 class Outcome(StrEnum):
@@ -41,7 +47,7 @@ class Outcome(StrEnum):
     CYCLE = "cycle"
     """The same tool was called with the same arguments before in this chain."""
     DECLINED = "declined"
-    """The tool is hidden from the model, the server did not advertise, or the host refused."""
+    """The server does not advertise, the tool is hidden from the model, or the host refused."""
 
 
 @dataclass(frozen=True)
@@ -52,28 +58,37 @@ class Step:
     """The number of the call in the chain; the first is 1."""
     tool: str
     arguments: dict[str, Any]
-    result: CallToolResult
-    """The complete result. From an `mcp.Client` it is the same object that the client returned."""
+    result: Json
+    """The complete result, as JSON."""
     title: str | None = None
     """The title of the directive that led to this call, for the user. Never for a model."""
+    received: Any = field(default=None, repr=False, compare=False)
+    """The result as the client returned it: from an `mcp.Client`, a `CallToolResult`."""
 
-    def without_words(self) -> CallToolResult:
+    @property
+    def is_error(self) -> bool:
+        """Whether the result reports an error."""
+        return is_error(self.result)
+
+    def without_words(self) -> Json:
         """Return the result without a directive, and without text that describes one (TC-C-35).
 
         Text items are removed only by their mark. `nextStep` is removed beside a directive, and in
         every follow-up call, because the caller of the chain does not know the tool's schema.
         """
-        meta = self.result.meta or {}
-        kept = {key: value for key, value in meta.items() if key != META_KEY}
-        structured = self.result.structured_content
-        if self.level > 1 or META_KEY in meta:
-            structured = without_next_step(structured)
-        content = [
-            block for block in self.result.content if not words_a_directive(on_the_wire(block))
-        ]
-        return self.result.model_copy(
-            update={"content": content, "structured_content": structured, "meta": kept or None}
-        )
+        result = dict(self.result)
+        meta = result.get("_meta")
+        has_directive = False
+        if isinstance(meta, Mapping) and META_KEY in meta:
+            has_directive = True
+            result["_meta"] = {key: value for key, value in meta.items() if key != META_KEY}
+            if not result["_meta"]:
+                del result["_meta"]
+        if "structuredContent" in result and (has_directive or self.level > 1):
+            result["structuredContent"] = without_next_step(result["structuredContent"])
+        if any(map(words_a_directive, content := content_of(result))):
+            result["content"] = [item for item in content if not words_a_directive(item)]
+        return self.result if result == self.result else result
 
 
 class FollowUpStatus(StrEnum):
@@ -82,8 +97,8 @@ class FollowUpStatus(StrEnum):
     MADE = "made"
     """It was made, and returned a result."""
     NOT_MADE = "not_made"
-    """No request was sent, or the server refused it before it acted: with HTTP 401 or 403, or for
-    its protocol version or its headers."""
+    """No request was sent, or the server refused it before it acted: for want of authorization,
+    for a capability that the client lacks, for its protocol version or its headers."""
     UNKNOWN = "unknown"
     """It was started and returned no result, so its effect is unknown."""
 
@@ -97,14 +112,15 @@ class FollowUp:
     tool: str
     arguments: dict[str, Any]
     status: FollowUpStatus
-    detail: str
+    detail: str = ""
     """Why it was not made, or returned no result, in one sentence; empty if it was made."""
     listed: bool = True
     """Whether the tool was found in the server's list. If not, a model is not told its name."""
-    first: str = ""
-    """The first tool of the chain. To call it again could make this call again."""
     is_error: bool = False
     """Whether the call was made and its result has `isError`."""
+    suggested: bool = False
+    """Whether the call was not made only because nobody could be asked. Then the merged result
+    suggests it to the model."""
 
     def text_for_model(self) -> str:
         """Return a sentence about the call, for a model (TC-C-33, TC-C-52).
@@ -115,22 +131,21 @@ class FollowUp:
         """
         if not self.listed:
             return (
-                f"Call {self.level}, a further tool that the server named, was not made. Its name "
-                "is left out, since this client has not found it in the server's list."
+                f"Call {self.level}, a further step that the server named, was not made: "
+                f"{self.detail}."
             )
-        call = f"Call {self.level}, the tool {json_string(self.tool)} that the server named,"
+        call = f"Call {self.level}, the server's next step {json_string(self.tool)},"
         match self.status:
             case FollowUpStatus.MADE if self.is_error:
-                return f"{call} was made for you, and its result is an error."
+                return f"{call} has already run and returned an error."
             case FollowUpStatus.MADE:
-                return f"{call} was made for you: do not make it again."
+                return f"{call} has already run. Do not call it again."
             case FollowUpStatus.NOT_MADE:
                 return f"{call} was not made: {self.detail}."
             case FollowUpStatus.UNKNOWN:
                 return (
-                    f"{call} was started, and whether it took effect is not known: {self.detail}. "
-                    "Do not make it again before you know that it did not. Calling "
-                    f"{json_string(self.first)} again could make it again."
+                    f"{call} was started, and it is not known whether it took effect: "
+                    f"{self.detail}. Do not call it again unless you know that it did not."
                 )
 
 
@@ -148,6 +163,8 @@ class ChainResult:
     """The call that the last directive asked for, if it brought no result."""
     error: Exception | None = None
     """The exception that ended the chain, if there is one; see `raise_for_failure`."""
+    followed: bool = True
+    """Whether the client follows this server. If not, no result of it is changed (TC-C-03)."""
 
     def raise_for_failure(self) -> None:
         """Raise `error` if a call raised or time ran out; do nothing otherwise."""
@@ -159,71 +176,114 @@ class ChainResult:
         """Each call that a directive asked for, in order, with its status."""
         status = FollowUpStatus.MADE
         made = [
-            FollowUp(n.level, n.tool, n.arguments, status, "", is_error=n.result.is_error is True)
+            FollowUp(n.level, n.tool, n.arguments, status, is_error=n.is_error)
             for n in self.steps[1:]
         ]
         return (*made, *([self.unfinished] if self.unfinished else []))
 
     @property
-    def content(self) -> list[ContentBlock]:
-        """The content of all steps in order, without the words (TC-C-24, TC-C-35)."""
-        return [block for step in self.steps for block in step.without_words().content]
+    def content(self) -> list[Any]:
+        """The content items of all steps in order, as JSON, without the words (TC-C-24)."""
+        return [item for result in self._results for item in content_of(result)]
 
-    def merged(self) -> CallToolResult:
+    @property
+    def _results(self) -> list[Json]:
+        return [step.without_words() if self.followed else step.result for step in self.steps]
+
+    def merged(self) -> "CallToolResult":
+        """Return the chain as one result, as `merged_json` does, in the model of `mcp`.
+
+        A result without follow-up calls is the object that the `mcp.Client` returned.
+        """
+        from mcp_types import CallToolResult
+
+        wire = self.merged_json()
+        received = self.steps[0].received
+        if wire is self.steps[0].result and isinstance(received, CallToolResult):
+            return received
+        return CallToolResult.model_validate(wire, by_alias=True, by_name=False)
+
+    def merged_json(self) -> Json:
         """Return the chain as one result, for the model or client that made one call.
 
         It has the content of all steps, then one text item for the assistant with the status of
         each follow-up call (TC-C-32, TC-C-33). `isError` is true if a step had it, or if the effect
-        of a follow-up call is unknown (TC-C-34). Structured content and `_meta` are those of the
-        first tool. Structured content of a later tool without content is added as text. Some hosts
+        of a follow-up call is unknown. Structured content and `_meta` are those of the first tool.
+        Structured content of a later tool is added as text, unless an item repeats it. Some hosts
         show their model structured content only, so its member `followUps` repeats the status of
         the follow-up calls. If the server uses that name itself, the merged result has no
-        structured content, and such hosts show the content (TC-C-36). Directives, and text that
-        describes one, are removed, so that no client follows them a second time (TC-C-35,
-        TC-S-25).
+        structured content (TC-C-36). Directives, and text that describes one, are removed, so that
+        no client follows them a second time (TC-C-35, TC-S-25).
 
-        Raises ValueError if no call was completed.
+        Raises ValueError if no call brought a result.
         """
         if not self.steps:
-            raise ValueError("no call of this chain was completed")
-        first, *others = [step.without_words() for step in self.steps]
-        content = [*first.content]
-        for result in others:
-            content += result.content or _as_text(result)
+            raise ValueError(f"no call of this chain brought a result: {self.detail}")
+        first, *others = self._results
         follow_ups = self.follow_ups
         texts = [follow_up.text_for_model() for follow_up in follow_ups]
         if self.outcome is Outcome.MALFORMED_DIRECTIVE:
             texts.append(f"The server named a next step that cannot be read: {self.detail}.")
-        structured = first.structured_content
-        if texts:
-            if not isinstance(structured, dict) or FOLLOW_UPS in structured:
-                structured = None
-            else:
-                returned = [_for_model(result) for result in others]
-                statuses = [
-                    f"{status} It returned: {text}" if text else status
-                    for status, text in zip_longest(texts, returned)
-                ]
-                structured = {**structured, FOLLOW_UPS: statuses}
-            to_model = Annotations(audience=["assistant"])
-            content.append(TextContent(type="text", text="\n".join(texts), annotations=to_model))
-        is_error = any(step.result.is_error for step in self.steps) or any(
-            follow_up.status is FollowUpStatus.UNKNOWN for follow_up in follow_ups
-        )
-        return first.model_copy(
-            update={"content": content, "structured_content": structured, "is_error": is_error}
-        )
+        if not texts:
+            return first
+        unknown = any(one.status is FollowUpStatus.UNKNOWN for one in follow_ups)
+        failed = unknown or any(step.is_error for step in self.steps)
+        report = list(texts)
+        if failed and (unknown or others):
+            again = json_string(self.steps[0].tool)
+            report.append(f"Calling {again} again could repeat what was already done.")
+        merged, structured = dict(first), first.get("structuredContent")
+        if isinstance(structured, dict) and FOLLOW_UPS not in structured:
+            returned = [*map(_for_model, others), *[""] * len(texts)]
+            statuses = [
+                f"{status} It returned: {text}" if text else status
+                for status, text in zip(texts, returned, strict=False)
+            ]
+            merged["structuredContent"] = {
+                **structured,
+                FOLLOW_UPS: statuses + report[len(texts) :],
+            }
+            content = [*content_of(first)]
+        else:
+            merged.pop("structuredContent", None)
+            content = _with_structured(first)
+        for result in others:
+            content += _with_structured(result)
+        content.append(_for_assistant("\n".join(report)))
+        if self.unfinished is not None and self.unfinished.suggested:
+            content.append(suggestion(Directive(self.unfinished.tool, self.unfinished.arguments)))
+        return {**merged, "content": content, "isError": failed}
 
 
-def _for_model(result: CallToolResult) -> str:
+def _for_model(result: Json) -> str:
     """Return the content of a result as one text for a model, without items for the user only."""
-    items = map(on_the_wire, result.content or _as_text(result))
+    items = _with_structured(result)
     return "\n".join(in_text(item) for item in items if not for_user_alone(item))
 
 
-def _as_text(result: CallToolResult) -> list[ContentBlock]:
-    """Return the structured content of a result as text items: none if it has none."""
-    structured = result.structured_content
-    if structured is None:
-        return []
-    return [TextContent(type="text", text=json.dumps(structured, ensure_ascii=False))]
+def _with_structured(result: Json) -> list[Any]:
+    """Return the content of a result, with its structured content unless an item repeats it."""
+    content, structured = content_of(result), result.get("structuredContent")
+    if structured is None or any(_repeats(item, structured) for item in content):
+        return [*content]
+    return [*content, _for_assistant(json.dumps(structured, ensure_ascii=False))]
+
+
+def _repeats(item: object, structured: Any) -> bool:
+    """Return whether a content item gives the model the same data as the structured content.
+
+    SDKs put the plain value of a tool under `result`, because structured content is an object.
+    """
+    text = member(item, "text")
+    if not isinstance(text, str) or for_user_alone(item):
+        return False
+    if structured == {"result": text}:
+        return True
+    try:
+        return same(json.loads(text), structured)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _for_assistant(text: str) -> Json:
+    return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}

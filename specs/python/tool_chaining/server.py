@@ -1,21 +1,24 @@
 """The server half: add a directive to a result, and check it before the result is sent."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp import MCPError
+from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp_types import INTERNAL_ERROR, CallToolResult, ContentBlock, TextContent
 from opentelemetry.trace import get_current_span
 from pydantic import BaseModel
 
-from tool_chaining.content import on_the_wire
+from tool_chaining.content import Json, on_the_wire
 from tool_chaining.directive import META_KEY, Directive
 from tool_chaining.negotiation import advertised_in, has_declared
-from tool_chaining.outgoing import DirectiveDropped, OutgoingCheck
+from tool_chaining.outgoing import NOT_IN_A_TITLE, DirectiveDropped, OutgoingCheck
 from tool_chaining.provenance import read_provenance
-from tool_chaining.values import canonical
+from tool_chaining.tools import Tool, read_list
+from tool_chaining.values import check_json
 
 
 def with_next_tool(
@@ -32,21 +35,23 @@ def with_next_tool(
     `result` is a text, content, or a whole result; the tool is annotated `-> CallToolResult`, not
     `-> str`. `title` tells the user why, in plain text of at most 200 characters on one line.
 
-    Raises ValueError if `tool` is empty, `title` is empty or too long, or `arguments` hold what
-    JSON cannot: NaN, infinity, half of a surrogate pair.
+    Raises ValueError if `tool` is empty, `title` is not such a text, or `arguments` hold what JSON
+    cannot: a date, NaN, half of a surrogate pair. The message names the argument.
     """
     if isinstance(result, str):
         result = [TextContent(type="text", text=result)]
     if not isinstance(result, CallToolResult):
         result = CallToolResult(content=[*result])
     directive = Directive(tool=tool, arguments=dict(arguments or {}), title=title)
-    canonical(directive.arguments)
+    if title is not None and NOT_IN_A_TITLE.search(title):
+        raise ValueError("title: must be on one line, without control characters")
+    check_json(directive.arguments, "arguments")
     return result.model_copy(
         update={"meta": {**(result.meta or {}), META_KEY: directive.to_wire()}}
     )
 
 
-def add_tool_chaining(server: MCPServer[Any], *, strict: bool = False) -> None:
+def add_tool_chaining(server: MCPServer[Any] | Server[Any], *, strict: bool = False) -> None:
     """Add the extension to a server: advertise it, and check every directive before it is sent::
 
         mcp = MCPServer("bank")
@@ -55,7 +60,8 @@ def add_tool_chaining(server: MCPServer[Any], *, strict: bool = False) -> None:
     A wrong directive is a bug in the server: its tool is not listed or is hidden from models, its
     arguments are invalid, its form is wrong, or its result has no other content. It is logged as an
     error and dropped, and the rest of the result is sent (TC-S-08, TC-S-12 to TC-S-17, TC-S-26,
-    TC-S-27). With `strict`, for tests of the server, the call returns an error instead.
+    TC-S-27). An argument that the tool does not declare is logged as a warning (TC-S-35). With
+    `strict`, for tests of the server, the call returns an error in both cases.
 
     Every client gets directives, whether or not it declared the extension (TC-S-03). For a client
     that did not, the result also describes the next step to the model: in a text item, and in the
@@ -65,15 +71,42 @@ def add_tool_chaining(server: MCPServer[Any], *, strict: bool = False) -> None:
     """
     if any(isinstance(each, ToolChainingMiddleware) for each in server.middleware):
         raise ValueError(f"the server {server.name!r} has tool chaining already")
-    server.middleware.append(ToolChainingMiddleware(server, strict=strict))
+    # Inside the SDK's tracing, whose span gets the chain id, and around everything else: so it asks
+    # for the list as the other middlewares let this caller see it.
+    server.middleware.insert(1, ToolChainingMiddleware(strict=strict))
+
+
+@dataclass(frozen=True)
+class _CallersList:
+    """Reads the tools as the server lists them to the caller of one request."""
+
+    ctx: ServerRequestContext[Any, Any]
+    call_next: CallNext
+
+    @property
+    def protocol_version(self) -> str:
+        return self.ctx.protocol_version
+
+    async def list_tools(self, *, cursor: str | None, cache_mode: str) -> Any:
+        meta = (self.ctx.params or {}).get("_meta")
+        params = {"_meta": meta} if meta is not None else {}
+        if cursor is not None:
+            params["cursor"] = cursor
+        return await self.call_next(replace(self.ctx, method="tools/list", params=params))
+
+    async def __call__(self) -> Mapping[str, Tool]:
+        listed = await read_list(self, lambda _: None)
+        if listed.failure is not None:
+            raise DirectiveDropped(f"the tools cannot be listed: {listed.failure}")
+        return listed.tools
 
 
 class ToolChainingMiddleware:
     """What `add_tool_chaining` adds to a server: it sees each request and its result."""
 
-    def __init__(self, server: MCPServer[Any], *, strict: bool) -> None:
+    def __init__(self, *, strict: bool) -> None:
         self._strict = strict
-        self._check = OutgoingCheck(server.list_tools)
+        self._check = OutgoingCheck()
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -103,12 +136,15 @@ class ToolChainingMiddleware:
             span.set_attribute("tool_chaining.chain_id", provenance.chain_id)
             span.set_attribute("tool_chaining.level", provenance.level)
         result = await call_next(ctx)
-        if not isinstance(result, dict):
-            # Another middleware answered without the server.
-            result = on_the_wire(result) if isinstance(result, BaseModel) else {}
-        declared = has_declared(ctx.session.client_capabilities, ctx.protocol_version)
-        called = str(params.get("name"))
+        # Another middleware may have answered without the server.
+        sent: Json = on_the_wire(result) if isinstance(result, BaseModel) else dict(result or {})
         try:
-            return await self._check(result, called=called, declared=declared, strict=self._strict)
+            return await self._check(
+                sent,
+                called=str(params.get("name")),
+                listed=_CallersList(ctx, call_next),
+                declared=has_declared(ctx.session.client_capabilities, ctx.protocol_version),
+                strict=self._strict,
+            )
         except DirectiveDropped as problem:
             raise MCPError(code=INTERNAL_ERROR, message=str(problem)) from problem

@@ -33,6 +33,28 @@ def canonical(value: Any) -> str:
     raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
+def check_json(value: Any, place: str) -> None:
+    """Raise ValueError if RFC 8785 cannot write a value; the message names the place in it."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            check_json(part, f"{place}.{name}")
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            check_json(part, f"{place}[{index}]")
+    try:
+        canonical(value)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal: as RFC 8785 writes them, where it can."""
+    try:
+        return canonical(one) == canonical(other)
+    except (ValueError, RecursionError):
+        return bool(one == other)
+
+
 def keeps_its_value(value: Any) -> bool:
     """Return whether every number in a value is exact as an IEEE double (TC-S-26).
 

@@ -31,7 +31,7 @@ import anyio
 import httpx2
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
-from tool_chaining.refused import note_status
+from tool_chaining_proxy.hosting.refused import note_status
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message of a server that is read, in bytes: 4 MiB."""

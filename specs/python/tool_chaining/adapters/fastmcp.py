@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from mcp_types import CallToolResult
 
-from tool_chaining.adapters.one_result import ChainOptions, checked, one_result
+from tool_chaining.adapters.one_result import ChainOptions, one_result
 
 try:
     from fastmcp import Client
@@ -14,7 +14,7 @@ except ImportError as error:
     needs = "needs FastMCP: pip install 'fastmcp>=4.1,<5'"
     raise ImportError(f"{__name__} {needs} ({error})") from None
 
-from tool_chaining import CLIENT_EXTENSION, CallsInDoubt
+from tool_chaining import CLIENT_EXTENSION, Follower
 
 Transport = TypeVar("Transport", bound=ClientTransport)
 
@@ -22,14 +22,14 @@ Transport = TypeVar("Transport", bound=ClientTransport)
 class ChainingClient(Client[Transport]):
     """FastMCP's `Client`, which declares the extension and follows chains.
 
-    It has the arguments of `Client`, and `chaining`: the options of `call_tool_with_chaining`, such
-    as `{"consent": policy}`. `timeout` and `progress_handler` apply to each call of a chain.
+    It has the arguments of `Client`, and `chaining`: the options of `Follower`, such as
+    `{"consent": policy}`. `timeout` and `progress_handler` apply to each call of a chain.
     """
 
     def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
         extensions = [*(options.pop("extensions", None) or ()), CLIENT_EXTENSION]
         super().__init__(*args, extensions=extensions, **options)
-        self._chaining: ChainOptions = {"in_doubt": CallsInDoubt(), **checked(chaining)}
+        self._follower = Follower(_Calls(self), **(chaining or {}))
 
     async def call_tool_mcp(
         self,
@@ -41,19 +41,25 @@ class ChainingClient(Client[Transport]):
     ) -> CallToolResult:
         """Call a tool and follow the chain; return one result. `call_tool` calls this method."""
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        call = {"call_timeout": seconds or None, "meta": meta}
         caller = _Calls(self, progress_handler)
-        return await one_result(caller, name, arguments, self._chaining, **call)
+        return await one_result(
+            self._follower, caller, name, arguments, meta=meta, call_timeout=seconds or None
+        )
 
 
 class _Calls:
     """The client as a `ToolCaller`, which makes a single call."""
 
-    def __init__(self, client: ChainingClient[Any], progress: Any) -> None:
+    def __init__(self, client: ChainingClient[Any], progress: Any = None) -> None:
         self._client, self._progress = client, progress
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)  # `advertised` reads the connection's attributes.
+    @property
+    def protocol_version(self) -> str | None:
+        return self._client.protocol_version
+
+    @property
+    def server_capabilities(self) -> Any:
+        return self._client.server_capabilities
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any
@@ -61,5 +67,5 @@ class _Calls:
         call = super(ChainingClient, self._client).call_tool_mcp
         return await call(name, arguments, self._progress, read_timeout_seconds, meta)
 
-    async def list_tools(self, *, cursor: str | None, cache_mode: Any = "use") -> Any:
+    async def list_tools(self, *, cursor: str | None, cache_mode: Any) -> Any:
         return await self._client.list_tools_mcp(cursor=cursor, cache_mode=cache_mode)

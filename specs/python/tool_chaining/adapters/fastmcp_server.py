@@ -3,12 +3,13 @@
 from functools import partial
 from typing import Any, TypeVar
 
-from mcp_types import CallToolResult, DiscoverResult, InitializeResult, InputRequiredResult, Tool
+from mcp_types import CallToolResult, DiscoverResult, InitializeResult, InputRequiredResult
 from pydantic import BaseModel
 
 from tool_chaining.content import on_the_wire
 from tool_chaining.negotiation import advertised_in, has_declared
 from tool_chaining.outgoing import OutgoingCheck
+from tool_chaining.tools import Tool
 
 try:
     from fastmcp import FastMCP
@@ -51,10 +52,11 @@ class ToolChainingMiddleware(Middleware):
         if not isinstance(sent, BaseModel):
             return result  # Content alone carries no directive.
         server, request = context.fastmcp_context.fastmcp, context.fastmcp_context.request_context
-        check = self._checks.setdefault(id(server), OutgoingCheck(partial(_listed, server)))
+        check = self._checks.setdefault(id(server), OutgoingCheck())
         out = await check(
             on_the_wire(sent),
             called=context.message.name,
+            listed=partial(_listed, server),
             declared=request is not None
             and has_declared(request.session.client_capabilities, request.protocol_version),
         )
@@ -63,9 +65,10 @@ class ToolChainingMiddleware(Middleware):
         return ToolResult.from_mcp_result(CallToolResult.model_validate(out))
 
 
-async def _listed(server: FastMCP[Any]) -> list[Tool]:
+async def _listed(server: FastMCP[Any]) -> dict[str, Tool]:
     """Return the tools as the server lists them now."""
-    return [tool.to_mcp_tool() for tool in await server.list_tools()]
+    tools = [on_the_wire(tool.to_mcp_tool()) for tool in await server.list_tools()]
+    return {tool["name"]: Tool(tool["name"], tool) for tool in tools}
 
 
 _Greeting = TypeVar("_Greeting", InitializeResult, DiscoverResult)

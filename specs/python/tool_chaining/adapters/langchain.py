@@ -8,9 +8,10 @@ from typing import Any
 
 from mcp.types import CallToolResult
 
-from tool_chaining import CallsInDoubt, ChainResult, Outcome, call_tool_with_chaining
+from tool_chaining import ChainResult, Conversation, Follower, Outcome
 from tool_chaining.adapters.mcp_1 import SessionCaller
-from tool_chaining.adapters.one_result import ChainOptions, as_one, checked
+from tool_chaining.adapters.one_result import ChainOptions, as_one
+from tool_chaining.consent import check_policy
 from tool_chaining.content import on_the_wire
 
 try:
@@ -28,24 +29,25 @@ class ChainInterceptor:
     With a session: `load_mcp_tools(session, tool_interceptors=[ChainInterceptor(session)])`. With a
     client, which opens a session for each chain:
     `client.tool_interceptors.append(ChainInterceptor(client))`. It must be the last interceptor,
-    since it makes the calls itself. `chaining` has the options of `call_tool_with_chaining`.
+    since it makes the calls itself. `chaining` has the options of `Follower`.
     """
 
     def __init__(self, server: Any, *, chaining: ChainOptions | None = None) -> None:
-        self._server, self._chaining = server, checked(chaining)
-        self._in_doubt: dict[str, CallsInDoubt] = defaultdict(CallsInDoubt)  # By server name.
+        self._server, self._chaining = server, chaining or {}
+        check_policy(self._chaining.get("consent"))
+        self._conversations: dict[str, Conversation] = defaultdict(Conversation)  # By server name.
 
     async def __call__(self, request: Any, handler: Any) -> CallToolResult:
         """Return one result of the call and its chain."""
         ended: list[ChainResult] = []
         options: ChainOptions = {
-            "in_doubt": self._in_doubt[request.server_name],
+            "conversation": self._conversations[request.server_name],
             **self._chaining,
             "on_end": partial(self._note, ended),
         }
         try:
             async with self._caller(request) as caller:
-                await call_tool_with_chaining(caller, request.name, request.args, **options)
+                await Follower(caller, **options).call_tool(request.name, request.args)
         except Exception as error:
             if not ended:
                 raise

@@ -7,7 +7,7 @@ from typing import Any
 class SessionCaller:
     """An initialized session as a `ToolCaller`::
 
-        await call_tool_with_chaining(SessionCaller(session), "prepare_money_transfer", {...})
+        follower = Follower(SessionCaller(session), consent=policy)
 
     `progress` is called with the progress of every call of the chain.
     """
@@ -30,7 +30,7 @@ class SessionCaller:
         seconds = None if read_timeout_seconds is None else timedelta(seconds=read_timeout_seconds)
         return await self._session.call_tool(name, arguments, seconds, self._progress, meta=meta)
 
-    async def list_tools(self, *, cursor: str | None) -> Any:
+    async def list_tools(self, *, cursor: str | None, cache_mode: str) -> Any:
         """Return one page of the tools."""
         from mcp.types import PaginatedRequestParams
 

@@ -1,53 +1,43 @@
 """What all adapters share: make one call, follow the chain, return one result."""
 
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from mcp_types import CallToolResult
 
-from tool_chaining import (
-    CallsInDoubt,
-    ChainResult,
-    ConsentPolicy,
-    ToolCaller,
-    call_tool_with_chaining,
-)
-from tool_chaining.client import OnEnd, OnProposal, OnStep
-from tool_chaining.consent import check_policy
+from tool_chaining import ChainResult, ConsentPolicy, Conversation, Follower, ToolCaller
+from tool_chaining.client import OnEnd, OnStep
 
 
 class ChainOptions(TypedDict, total=False):
-    """The options of `call_tool_with_chaining` that an adapter takes as `chaining`."""
+    """The options of `Follower` that an adapter takes as `chaining`."""
 
     consent: ConsentPolicy
+    conversation: Conversation
     limit: int
     call_timeout: float | None
     total_timeout: float | None
     on_step: OnStep
-    on_proposal: OnProposal
     on_end: OnEnd
     follow_unadvertised: bool
-    in_doubt: CallsInDoubt
-
-
-def checked(chaining: ChainOptions | None) -> ChainOptions:
-    """Return the options; raises `TypeError` now, and not during a call of the model."""
-    check_policy((chaining or {}).get("consent"))
-    return chaining or {}
 
 
 async def one_result(
+    follower: Follower,
     caller: ToolCaller,
     name: str,
     arguments: dict[str, Any] | None,
-    chaining: ChainOptions,
-    **call: Any,
+    *,
+    meta: dict[str, Any] | None = None,
+    **options: Any,
 ) -> CallToolResult:
-    """Make a call and follow its chain; return the one result of both, as `as_one` does.
+    """Make a call with this caller and follow its chain; return the one result of both.
 
-    `call` has options of `call_tool_with_chaining` for this call only.
+    The list and the record are those of `follower`; `options` replace its own for this call.
     """
-    options = {key: value for key, value in call.items() if value is not None}
-    return as_one(await call_tool_with_chaining(caller, name, arguments, **{**chaining, **options}))
+    given = {key: value for key, value in options.items() if value is not None}
+    chain = await replace(follower, client=caller, **given).call_tool(name, arguments, meta=meta)
+    return as_one(chain)
 
 
 def as_one(chain: ChainResult) -> CallToolResult:

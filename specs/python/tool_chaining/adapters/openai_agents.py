@@ -3,11 +3,11 @@
 from typing import Any
 
 import anyio
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, Tool
 
-from tool_chaining import CallsInDoubt, Proposal
+from tool_chaining import ConsentPolicy, Follower, NobodyToAsk, Proposal
 from tool_chaining.adapters.mcp_1 import SessionCaller
-from tool_chaining.adapters.one_result import ChainOptions, checked, one_result
+from tool_chaining.adapters.one_result import ChainOptions, one_result
 from tool_chaining.content import on_the_wire
 
 try:
@@ -19,45 +19,47 @@ except ImportError as error:
 
 
 class _Chaining(_MCPServerWithClientSession):
-    """One of the SDK's servers. `chaining` has the options of `call_tool_with_chaining`."""
+    """One of the SDK's servers. `chaining` has the options of `Follower`."""
 
     def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         if self.max_retry_attempts:
             raise ValueError("max_retry_attempts must be 0: no follow-up call may be sent twice")
-        self._chaining: ChainOptions = {"in_doubt": CallsInDoubt(), **checked(chaining)}
-        self._consent = self._chaining.get("consent")
+        caller: Any = _Calls(self, super().call_tool)
+        self._follower = Follower(caller, **(chaining or {}))
+        self._follower.consent = _Consent(self, self._follower.consent)
 
     async def call_tool(
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> CallToolResult:
         """Call a tool and follow the chain; return one result."""
-        result = await one_result(
-            _Calls(self, super().call_tool),
-            tool_name,
-            arguments,
-            {**self._chaining, "consent": self},
-            meta=meta,
-        )
+        caller: Any = self._follower.client
+        result = await one_result(self._follower, caller, tool_name, arguments, meta=meta)
         return CallToolResult.model_validate(on_the_wire(result))  # `mcp` 1.x has its own models.
 
+
+class _Consent(ConsentPolicy):
+    """The policy, for what the agent may call: an approval cannot be asked for during a call."""
+
+    def __init__(self, server: _Chaining, policy: ConsentPolicy | None) -> None:
+        self._server, self._policy = server, policy
+        self.trusts_hints = policy is not None and policy.trusts_hints
+
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the agent may make a follow-up call unasked and the policy allows it."""
-        return await self._may_call(proposal) and await self._asked("allows", proposal)
+        return await self._decided(proposal, "allows")
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether the policy allows such a call again, if its effect is unknown."""
-        return await self._may_call(proposal) and await self._asked("allows_again", proposal)
+        return await self._decided(proposal, "allows_again")
 
-    async def _may_call(self, proposal: Proposal) -> bool:
-        # During a call no approval can be asked for, and the agent for a filter is not known.
-        if callable(self.tool_filter) or not await self._apply_tool_filter([proposal.tool]):
+    async def _decided(self, proposal: Proposal, question: str) -> bool:
+        server, tool = self._server, Tool.model_validate(proposal.tool.wire)
+        # A filter that is a function asks for the agent, which is not known here.
+        if callable(server.tool_filter) or not await server._apply_tool_filter([tool]):
             return False
-        return self._get_needs_approval_for_tool(proposal.tool, None) is False
-
-    async def _asked(self, method: str, proposal: Proposal) -> bool:
-        ask = getattr(self._consent, method, None)
-        return ask is not None and bool(await ask(proposal))
+        if self._policy is None or server._get_needs_approval_for_tool(tool, None) is not False:
+            raise NobodyToAsk
+        answer: bool = await getattr(self._policy, question)(proposal)
+        return answer
 
 
 class _Calls:
@@ -65,12 +67,19 @@ class _Calls:
 
     def __init__(self, server: _Chaining, call: Any) -> None:
         self._server, self._call = server, call
-        self.session: Any = server.session
-        known = hasattr(self.session, "server_capabilities")
-        self._known = self.session if known else SessionCaller(self.session)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._known, name)  # `advertised` reads the connection's attributes.
+    @property
+    def _session(self) -> Any:
+        session: Any = self._server.session
+        return session if hasattr(session, "server_capabilities") else SessionCaller(session)
+
+    @property
+    def protocol_version(self) -> str | None:
+        return str(self._session.protocol_version)
+
+    @property
+    def server_capabilities(self) -> Any:
+        return self._session.server_capabilities
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any
@@ -79,9 +88,10 @@ class _Calls:
             result: CallToolResult = await self._call(name, arguments, meta)
             return result
 
-    async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
+    async def list_tools(self, *, cursor: str | None, cache_mode: str) -> dict[str, Any]:
         # The server's current list, neither cached nor filtered.
-        return on_the_wire(await self._server._list_tools_page(self.session, cursor))
+        session: Any = self._server.session
+        return on_the_wire(await self._server._list_tools_page(session, cursor))
 
 
 class ChainingStdio(_Chaining, MCPServerStdio):

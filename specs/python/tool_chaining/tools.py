@@ -1,0 +1,164 @@
+"""The tools of a server, as a client reads its list (TC-C-12, TC-C-13)."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import anyio
+
+from tool_chaining.arguments import ArgumentCheck
+from tool_chaining.caller import ToolCaller, as_json
+from tool_chaining.content import Json, hidden_from_model, json_string, member
+from tool_chaining.negotiation import NEGOTIATED_FROM
+from tool_chaining.values import same
+
+logger = logging.getLogger(__name__)
+
+MAX_PAGES: Final = 100
+"""Pages of `tools/list` that are read at most, so that an endless list does not block a chain."""
+
+MAX_TOOLS: Final = 10_000
+"""Tools that are read at most, so that a long list does not fill the memory."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as its server lists it.
+
+    The hints are the server's own claims, and trusted only if the user or the host says so. A hint
+    that is absent or no boolean counts as the value that permits least.
+    """
+
+    name: str
+    wire: Json
+    """The whole entry of the list, as JSON."""
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    """The annotations; empty if those of the list do not count (trusted hints, in the Terms)."""
+
+    @property
+    def title(self) -> str | None:
+        """The tool's name for people, if it has one."""
+        title = self.wire.get("title") or member(self.wire.get("annotations"), "title")
+        return title if isinstance(title, str) else None
+
+    @property
+    def input_schema(self) -> Any:
+        """The schema of the arguments. PHP writes an empty object as `[]`; null is absent."""
+        return self.wire.get("inputSchema") or {}
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the server says that the tool changes nothing."""
+        return self.hints.get("readOnlyHint") is True
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the server says that a second equal call has no further effect."""
+        return self.read_only or self.hints.get("idempotentHint") is True
+
+    @property
+    def harmless(self) -> bool:
+        """Whether trusted hints spare the question for consent (TC-C-21).
+
+        The tool is read-only, or neither destructive nor open to the world: a payment adds only,
+        and is not harmless.
+        """
+        closed = self.hints.get("openWorldHint") is False
+        return self.read_only or (closed and self.hints.get("destructiveHint") is False)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the tool is hidden from the model (TC-C-20)."""
+        return hidden_from_model(self.wire.get("_meta"))
+
+
+class ToolList:
+    """The tools of one connection. What was read once is used for as long as its `ttlMs` allows."""
+
+    def __init__(self) -> None:
+        self.arguments: Final = ArgumentCheck()
+        self._tools: dict[str, Tool] = {}
+        self._until = float("-inf")
+        self._noted: set[str] = set()
+
+    def fresh(self, name: str) -> Tool | None:
+        """Return a tool of the list that was read before; None if that list is too old."""
+        return self._tools.get(name) if anyio.current_time() < self._until else None
+
+    async def read(self, client: ToolCaller, name: str) -> Tool | None:
+        """Read the server's list now, and return the tool `name`; None if it is not listed.
+
+        Raises what `list_tools` raises if no page that was read has the tool.
+        """
+        began = anyio.current_time()
+        listed = await read_list(client, self.note)
+        self._tools, self._until = listed.tools, began + listed.seconds
+        if listed.failure is not None and name not in listed.tools:
+            raise listed.failure
+        return listed.tools.get(name)
+
+    def note(self, problem: str) -> None:
+        """Tell the operator about a problem of the server, once."""
+        if problem not in self._noted:
+            self._noted.add(problem)
+            logger.warning("%s", problem)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A server's list, as far as it could be read."""
+
+    tools: dict[str, Tool]
+    seconds: float
+    """For how long it stays fresh, by its `ttlMs`."""
+    failure: Exception | None = None
+    """What stopped the reading. The hints of the tools do not count then (TC-C-12)."""
+
+
+async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
+    """Read a server's list, page by page and tool by tool. `client` has the `list_tools` of a
+    `ToolCaller`.
+
+    What cannot be read is left out, and `note` is called with a sentence about it. A name that the
+    list gives twice with differences is left out too.
+    """
+    tools: dict[str, Tool] = {}
+    unclear: set[str] = set()
+    seconds = 0.0 if (client.protocol_version or "") < NEGOTIATED_FROM else float("inf")
+    cursor: str | None = None
+    seen: set[str | None] = {None}
+    while True:
+        try:
+            page = as_json(await client.list_tools(cursor=cursor, cache_mode="refresh"))
+            if not isinstance(page.get("tools"), list):
+                raise ValueError("the list has no array of tools")
+        except Exception as error:
+            if cursor is not None:
+                note(f"a page of the tool list cannot be read: {json_string(str(error))}")
+            return Listed({n: replace(t, hints={}) for n, t in tools.items()}, 0.0, error)
+        for wire in page["tools"]:
+            name = member(wire, "name")
+            if not isinstance(name, str) or not name:
+                note("an entry of the tool list has no name, and is left out")
+            elif name in tools and not same(tools[name].wire, wire):
+                note(f"the tool {json_string(name)} is listed twice, and is left out")
+                unclear.add(name)
+            else:
+                tools[name] = _tool(name, wire, note)
+        if len(tools) > MAX_TOOLS:
+            raise ValueError(f"the server lists more than {MAX_TOOLS:,} tools")
+        ttl = page.get("ttlMs")
+        is_number = isinstance(ttl, int | float) and not isinstance(ttl, bool)
+        seconds = min(seconds, float(ttl or 0) / 1000 if is_number else 0.0)
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str) or cursor in seen or len(seen) == MAX_PAGES:
+            return Listed({n: t for n, t in tools.items() if n not in unclear}, seconds)
+        seen.add(cursor)
+
+
+def _tool(name: str, wire: Json, note: Callable[[str], None]) -> Tool:
+    annotations = wire.get("annotations")
+    if annotations and not isinstance(annotations, Mapping):
+        note(f"the annotations of the tool {json_string(name)} cannot be read, and do not count")
+    return Tool(name, wire, annotations if isinstance(annotations, Mapping) else {})
