@@ -293,12 +293,11 @@ function problem(result, content) {
 
 /** Return the follow-up calls that were made, and a button for the one that was not. */
 function after(result) {
-  const steps = followed(result);
   const shown = [stepsTaken(result)];
-  const last = steps.filter((step) => step.fate === "made" && step.isError !== true).at(-1);
-  if (last?.tool === "request_agent_handoff") shown.push(handoffThatFollowed(last.arguments));
+  const last = followed(result).filter(({ isDone }) => isDone).at(-1);
+  if (last?.tool === "request_agent_handoff") shown.push(handoffThatFollowed(last.given));
   if (last?.tool === PREPARE) {
-    const act = () => prepare(last.arguments);
+    const act = () => prepare(last.given);
     shown.push(made("div", { class: "row" }, button("Show the new transfer", "primary", act, "next")));
   }
   const next = offered(result);
