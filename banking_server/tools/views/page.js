@@ -166,8 +166,7 @@ function waitingCard(words) {
 /** Return an amount for people: `5,250.75 USD`, in the host's locale. */
 function money(amount, currency) {
   const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
-  const number = new Intl.NumberFormat(locale, digits).format(amount);
-  return currency ? `${number} ${currency}` : number;
+  return `${new Intl.NumberFormat(locale, digits).format(amount)} ${currency}`;
 }
 
 function time(moment, how) {
@@ -309,7 +308,6 @@ function nextButton(next, then) {
 
 function applyContext(context) {
   const root = document.documentElement;
-  // It is set on the page: if the page's scheme and the frame's differ, browsers paint the corners.
   if (context.theme === "light" || context.theme === "dark") {
     root.style.colorScheme = context.theme;
   }
