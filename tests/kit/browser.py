@@ -1,6 +1,7 @@
 """A real browser, driven by playwright (the extra `[browser]`).
 
-The browser is a Chromium that is installed, or that of `tests/node/package.json`.
+The browser is a Chromium that is installed, or that of `tests/node/package.json`. Unlike
+playwright's default, it shows scrollbars, as a person's browser does.
 """
 
 import importlib.util
@@ -43,7 +44,9 @@ def running_browser() -> Iterator[Any]:
             program = unpacked.stdout.strip()
         with sync_playwright() as playwright:
             started = playwright.chromium.launch(
-                executable_path=program, args=["--no-sandbox", "--no-zygote", "--disable-gpu"]
+                executable_path=program,
+                args=["--no-sandbox", "--no-zygote", "--disable-gpu"],
+                ignore_default_args=["--hide-scrollbars"],
             )
             yield started
             started.close()

@@ -12,7 +12,7 @@ from mcp.client import advertise
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.types import CallToolResult
 
-from tool_chaining import CLIENT_EXTENSION
+from tool_chaining import CLIENT_EXTENSION, IDENTIFIER, META_KEY
 from tool_chaining.content import on_the_wire
 
 from ..kit.bank import Clock, World
@@ -22,10 +22,39 @@ SHOWS_VIEWS = advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]})
 """Passed among a client's extensions, this declares that it shows views."""
 
 KINDS = ("primary", "secondary", "inverse", "success", "danger", "warning", "info")
+
+WITHOUT_CURRENCY = re.compile(r"\d\.\d\d\b(?! [A-Z]{3}\b)")
+"""An amount of money with nothing beside it."""
+
+FILLS_ITS_FRAME = """() => {
+  const { clientWidth, clientHeight } = document.documentElement;
+  const ground = getComputedStyle(document.documentElement).backgroundColor;
+  return clientWidth === innerWidth && clientHeight === innerHeight && !/, 0\\)$/.test(ground);
+}"""
+
+STEPS = """lines => lines.map(line => {
+  const drawn = line.querySelector("path").getAttribute("d");
+  return [line.innerText, Object.keys(ICONS).find(name => ICONS[name] === drawn)];
+})"""
+
 CHANGE = "params => send({ method: 'ui/notifications/host-context-changed', params })"
 
 PAGE = (Path(__file__).parent / "host.html").read_text(encoding="utf-8")
 ADDRESS = "https://host.example/"
+
+
+def fills_its_frame(view: Any) -> None:
+    """Wait until the card is as large as the host's frame: no scrollbar, and no corner of another
+    colour.
+    """
+    view.owner.element_handle().content_frame().wait_for_function(FILLS_ITS_FRAME)
+
+
+def steps(view: Any) -> list[list[str]]:
+    """The calls that a card says were made without the customer: the words and the icon of each."""
+    view.locator(".steps li").first.wait_for()
+    shown: list[list[str]] = view.locator(".steps li").evaluate_all(STEPS)
+    return shown
 
 
 class MiniHost:
@@ -71,12 +100,18 @@ class MiniHost:
         assert isinstance(result, CallToolResult)
         return on_the_wire(result)
 
-    def open(self, tool: str, arguments: dict[str, Any]) -> None:
-        """Call a tool and show its view."""
+    def open(
+        self, tool: str, arguments: dict[str, Any], followed: dict[str, Any] | None = None
+    ) -> None:
+        """Call a tool and show its view; `followed` is what a proxy tells of the chain."""
+        result = self.result(tool, arguments)
+        if followed is not None:
+            others = {key: value for key, value in result["_meta"].items() if key != META_KEY}
+            result["_meta"] = {**others, IDENTIFIER: followed}
         shown = {
             "html": self._document(tool),
             "input": arguments,
-            "result": self.result(tool, arguments),
+            "result": result,
             "context": {"locale": "en-GB", "timeZone": "UTC"},
             "capabilities": {"serverTools": {}, "updateModelContext": {"text": {}}},
         }
@@ -90,9 +125,11 @@ class MiniHost:
         return str(content.text)
 
     def says(self, words: str | re.Pattern[str]) -> None:
-        """Wait until the view says this, and see that it can be read."""
+        """Wait until the view says this, and see that all of the card is as it should be."""
         self.view.get_by_text(words).first.wait_for()
         self.can_be_read()
+        fills_its_frame(self.view)
+        assert WITHOUT_CURRENCY.search(self.text()) is None, self.text()
 
     def can_be_read(self) -> None:
         """Check the contrast in both themes, where the host sets half of each pair of colours."""

@@ -19,9 +19,13 @@ from ..kit.words import (
     PREPARE,
     SAVINGS,
 )
-from .mini_host import MiniHost, hosting
+from ..specs.test_schemas import NEXT_TOOL
+from .mini_host import MiniHost, fills_its_frame, hosting, steps
 
 pytestmark = pytest.mark.needs_program(LACKING)
+
+WIDTHS = (280, 440, 760)
+"""Of the window, 32 wider than the view: a small phone's, the Inspector's, a wide chat's."""
 
 BOTH = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
 
@@ -47,12 +51,13 @@ def test_a_transfer_is_chosen_confirmed_and_receipted_by_the_keyboard(
     host: MiniHost, world: World
 ) -> None:
     host.open(PREPARE, {"amount": 250, "memo": "<img src=x onerror=alert(1)>"})
-    assert "You want to move 250.00." in host.text()
+    assert "You want to move 250.00 USD or EUR." in host.text()
     assert "5,250.75 USD" in host.text()
     everyday = host.view.get_by_role("button", name="Everyday Checking")
     everyday.focus()
     host.page.keyboard.press("Enter")
     host.says("Where should the money go?")
+    assert "You want to move 250.00 USD." in host.text()
     assert focused(host) == "Where should the money go?"
     host.view.get_by_role("button", name="High Yield Savings").focus()
     host.page.keyboard.press("Space")
@@ -110,6 +115,27 @@ def test_a_locked_account_is_handed_off_where_nobody_follows(host: MiniHost, wor
     host.page.clock.fast_forward(3_600_000)
     assert len(host.calls) == looked
     assert "An agent has taken it." in host.view.get_by_role("status").inner_text()
+
+
+def test_what_a_proxy_followed_is_told(host: MiniHost, world: World) -> None:
+    """With each status of a follow-up call; the examples are those of the schema."""
+    done, undone = NEXT_TOOL["$defs"]["followedChain"]["examples"]
+    locked = {"amount": 250, "fromAccountId": LOCKED}
+    host.open(PREPARE, locked, undone)
+    assert steps(host.view) == [
+        ["Ask a manager: it failed", "cross"],
+        ["Report the payment: it may or may not have been done", "cross"],
+    ]
+    handoff = done["followUps"][0]
+    host.result(handoff["tool"], handoff["arguments"])
+    host.open(PREPARE, locked, done)
+    assert steps(host.view) == [
+        ["An agent was asked to help", "check"],
+        ["Call a further tool: it was not done", "cross"],
+    ]
+    host.press("Speak to an agent now")
+    host.says("An agent will speak with you as soon as one is free.")
+    assert world.sql("SELECT reason, choice FROM handoff") == [(LOCKED_REASON, "realtime")]
 
 
 def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) -> None:
@@ -220,7 +246,6 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
         PAYEE,
     )
     large = {"amount": 9_999_999.99, "fromAccountId": EVERYDAY}
-    host.page.set_viewport_size({"width": 280, "height": 900})
     for tool, arguments in (
         (ACCOUNTS, {}),
         (PREPARE, {"amount": 25, "fromAccountId": EVERYDAY}),
@@ -229,15 +254,14 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
         (HANDOFF, {"reason": "W" * 200}),
     ):
         host.open(tool, arguments)
-        shown = host.view.locator("html").evaluate(
-            "it => [it.scrollWidth - it.clientWidth, it.outerHTML.match(/<(script|img)/g)?.length,"
-            " document.querySelector('main').innerText]"
-        )
-        assert shown[0] <= 0, (tool, arguments)
-        assert shown[1] == 1  # The view's own script.
-        assert not any(mark in shown[2] for mark in "\u202e\u2066\x1b")
+        for width in WIDTHS:
+            host.page.set_viewport_size({"width": width, "height": 900})
+            fills_its_frame(host.view)
+        html = host.view.locator("html").evaluate("it => it.outerHTML")
+        assert re.findall("<(script|img)", html) == ["script"]  # The view's own.
+        assert not any(mark in host.text() for mark in "\u202e\u2066\x1b")
         if PAYEE in str(arguments) and arguments["amount"] == 25:
-            assert "\ufffdevil\ufffd <img src=x onerror=alert(1)> \ufffd[31m" in shown[2]
+            assert "\ufffdevil\ufffd <img src=x onerror=alert(1)> \ufffd[31m" in host.text()
             names = host.view.locator("bdi").all_inner_texts()
             assert names[-1] == PAYEE
 

@@ -1,4 +1,4 @@
-"""The proof in a host that is not ours: the Inspector shows the views, behind the proxy.
+"""The front page's walk in a host that is not ours: the Inspector, behind the proxy.
 
 The picker, the chain to the handoff, a click, and the record in the database.
 """
@@ -19,11 +19,11 @@ from ..kit.browser import LACKING, running_browser
 from ..kit.command import PATIENCE, command
 from ..kit.servers import free_port, serving_process
 from .contrast import too_faint
+from .mini_host import fills_its_frame, steps
 
 INSPECTOR = "@modelcontextprotocol/inspector"
 
-pytestmark = [pytest.mark.needs_program(LACKING or missing(INSPECTOR)), pytest.mark.nightly]
-
+pytestmark = pytest.mark.needs_program(LACKING or missing(INSPECTOR))
 
 TOKEN = "known"
 
@@ -67,10 +67,10 @@ def page(tmp_path: Path) -> Iterator[Any]:
         yield opened
 
 
-def open_app(page: Any) -> Any:
+def open_app(page: Any, amount: str) -> Any:
     """Let the Inspector prepare a transfer without accounts, and return the view that it shows."""
     page.get_by_text("Prepare Money Transfer", exact=True).first.click()
-    page.get_by_label("Amount").first.fill("250")
+    page.get_by_label("Amount").first.fill(amount)
     page.get_by_role("button", name="Open App").click()
     return page.frame_locator("iframe").frame_locator("iframe")
 
@@ -80,17 +80,20 @@ def press(view: Any, words: str) -> None:
 
 
 def check(page: Any, view: Any, name: str, folder: Path | None = None) -> None:
-    """See that the view can be read in each theme; keep pictures of it and the line above it."""
+    """See that the view can be read and fills its frame in each theme; keep pictures of it and the
+    line above it.
+    """
     for scheme in ("light", "dark"):
-        view.locator(f"body[style*='color-scheme: {scheme}']").wait_for()
+        view.locator(f":root[style*='color-scheme: {scheme}']").wait_for()
         assert too_faint(view) == {}, (name, scheme)
+        fills_its_frame(view)
         if folder is not None:
             card = view.locator(".card").bounding_box()
             clip = {
-                "x": card["x"] - 22,
-                "y": card["y"] - 68,
-                "width": card["width"] + 44,
-                "height": card["height"] + 90,
+                "x": card["x"] - 20,
+                "y": card["y"] - 66,
+                "width": card["width"] + 40,
+                "height": card["height"] + 86,
             }
             picture = folder / f"view-{name}-{scheme}.png"
             page.screenshot(path=picture, clip=clip, animations="disabled")
@@ -101,16 +104,17 @@ def test_the_locked_account_hands_itself_off_and_a_transfer_is_confirmed(
     page: Any, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     pictures = request.config.getoption("--pictures")
-    view = open_app(page)
+    view = open_app(page, "250")
     view.get_by_text("Which account should the money come from?").wait_for()
     check(page, view, "picker", pictures)
 
     press(view, "Primary Checking")
     view.get_by_text("is currently locked").wait_for()
     # It was followed: nothing is left to be pressed for that.
-    view.get_by_text("An agent was asked to help").wait_for()
+    assert steps(view) == [["An agent was asked to help", "check"]]
     assert view.get_by_role("button", name="Speak to an agent", exact=True).count() == 0
-    view.get_by_text("How would you like to be connected?").wait_for()
+    for way in ("Speak to an agent now", "Be called back"):
+        view.get_by_role("button", name=way).wait_for()
     assert view.get_by_text("nextTool → request_agent_handoff").count() == 1
     check(page, view, "handoff", pictures)
 
@@ -122,16 +126,19 @@ def test_the_locked_account_hands_itself_off_and_a_transfer_is_confirmed(
     assert view.get_by_text(handoff_id).is_visible()
 
     page.get_by_text("Back to Input").click()
-    view = open_app(page)
-    press(view, "Everyday Checking")
+    view = open_app(page, "3000")
     press(view, "High Yield Savings")
+    press(view, "Rent Payments")
     view.get_by_text("Confirm this transfer").wait_for()
     check(page, view, "confirmation")
     assert sql(tmp_path / "bank.db", "SELECT status FROM transfer") == [("pending",)]
     press(view, "Confirm transfer")
     view.get_by_text("Transferred").wait_for()
+    # A payment of this size is reported.
+    assert steps(view) == [["The bank's compliance desk was told", "check"]]
     check(page, view, "receipt")
     assert sql(tmp_path / "bank.db", "SELECT status FROM transfer") == [("posted",)]
     trail = sql(tmp_path / "bank.db", "SELECT tool, outcome FROM audit_event")
     assert ("confirm_in_view", "posted") in trail
     assert ("request_agent_handoff", "handoff_opened") in trail
+    assert sql(tmp_path / "bank.db", "SELECT count(*) FROM compliance_report") == [(1,)]

@@ -45,7 +45,7 @@ def views() -> Apps:
             csp=ResourceCsp(
                 connect_domains=[], resource_domains=[], frame_domains=[], base_uri_domains=[]
             ),
-            prefers_border=False,
+            prefers_border=True,
         )
     return apps
 

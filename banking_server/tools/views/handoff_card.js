@@ -29,7 +29,7 @@ function handoffCard(result, heading = "h2") {
     if (!handoff.choice) {
       const ask = made("p", {}, "How would you like to be connected?");
       const buttons = Object.keys(WAYS).map((way) => wayButton(way, "choice"));
-      const both = made("div", { class: "choices two" }, ...buttons);
+      const both = made("div", { class: "row" }, ...buttons);
       return [title("An agent can help you", "calm", "person"), shown, ask, both];
     }
     const [, drawn, words] = WAYS[handoff.choice];
@@ -40,7 +40,7 @@ function handoffCard(result, heading = "h2") {
       title("You are in the queue", "calm", drawn),
       shown,
       waits,
-      made("div", { class: "row" }, again, wayButton(other, "plain", " instead")),
+      made("div", { class: "row" }, again, notAtOnce(wayButton(other, "plain", " instead"))),
     ];
   }
 

@@ -166,8 +166,7 @@ function waitingCard(words) {
 /** Return an amount for people: `5,250.75 USD`, in the host's locale. */
 function money(amount, currency) {
   const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
-  const number = new Intl.NumberFormat(locale, digits).format(amount);
-  return currency ? `${number} ${currency}` : number;
+  return `${new Intl.NumberFormat(locale, digits).format(amount)} ${currency}`;
 }
 
 function time(moment, how) {
@@ -244,6 +243,7 @@ function typeWords(type) {
 
 // --- follow-up calls -----------------------------------------------------------------------------
 
+/** For each tool that can be next: what it does, and what it has done. */
 const STEPS = {
   request_agent_handoff: ["Speak to an agent", "An agent was asked to help"],
   request_manager_approval: ["Ask a manager", "A manager was asked to approve"],
@@ -251,25 +251,34 @@ const STEPS = {
   prepare_money_transfer: ["Prepare it again", "It was prepared again"],
 };
 
-/** Return the follow-up calls that the host or a proxy made after the call of this result. */
+/** Return the follow-up calls of the chain that a proxy followed after this call. Each is a `followUp`
+    of `specs/next-tool.schema.json`. It has no tool if the server does not list it. */
 function followed(result) {
   const calls = result._meta?.[CHAINING]?.followUps;
-  return Array.isArray(calls) ? calls : [];
+  if (!Array.isArray(calls)) return [];
+  return calls.map(({ tool = "a further tool", arguments: given = {}, status, isError }) => {
+    return { tool, given, isDone: status === "made" && !isError, why: NOT_DONE[status] };
+  });
 }
+
+/** Why the customer cannot take a follow-up call for done, by its status. */
+const NOT_DONE = {
+  made: "it failed",
+  not_made: "it was not done",
+  unknown: "it may or may not have been done",
+};
 
 /** Return the list of these calls for people, or undefined if there are none. */
 function stepsTaken(result) {
   const steps = followed(result);
   if (steps.length === 0) return undefined;
-  const lines = steps.map((step) => {
-    const done = STEPS[step.tool]?.[1] ?? `${String(step.tool)} was called`;
-    const failed = step.fate !== "made" || step.isError === true;
-    const how = { not_made: "was not done", unknown: "may not have been done" }[step.fate];
-    const words = failed ? `${done}: ${how ?? "it failed"}` : done;
-    return made("li", { class: failed ? "failed" : "" }, icon(failed ? "cross" : "check"), words);
+  const lines = steps.map(({ tool, isDone, why }) => {
+    const [does, done] = STEPS[tool] ?? [`Call ${tool}`, `${tool} was called`];
+    const words = isDone ? done : `${does}: ${why}`;
+    return made("li", { class: isDone ? "" : "failed" }, icon(isDone ? "check" : "cross"), words);
   });
   const list = made("ol", { class: "steps", role: "list" }, ...lines);
-  const chain = chainLine(steps.map((step) => step.tool), steps);
+  const chain = chainLine(steps.map(({ tool }) => tool), result._meta[CHAINING].followUps);
   return made("section", {}, made("h2", {}, "Done automatically"), list, chain);
 }
 
@@ -299,7 +308,6 @@ function nextButton(next, then) {
 
 function applyContext(context) {
   const root = document.documentElement;
-  // It is set on the page: if the page's scheme and the frame's differ, browsers paint the corners.
   if (context.theme === "light" || context.theme === "dark") {
     root.style.colorScheme = context.theme;
   }

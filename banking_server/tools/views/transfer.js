@@ -75,10 +75,12 @@ function picker(content, data) {
       ),
     );
   });
-  const amount = wanted.amount === undefined ? undefined : `You want to move ${money(wanted.amount)}.`;
+  // An amount is in the currency of the account, which may have to be chosen.
+  const currencies = new Set((content.choices ?? []).map(({ currency }) => currency));
+  const sum = wanted.amount !== undefined && money(wanted.amount, [...currencies].join(" or "));
   return [
     heading(PICKS[content.field] ?? "Which account?", "calm", "wallet"),
-    amount && made("p", { class: "quiet" }, amount),
+    sum && made("p", { class: "quiet" }, `You want to move ${sum}.`),
     made("ul", { class: "choices", role: "list" }, ...options),
   ];
 }
@@ -138,7 +140,7 @@ function toConfirm(content, problem) {
   const top = heading("Confirm this transfer", "calm", "check");
   const nothing = made("p", { class: "quiet" }, "Nothing is moved before you confirm it.");
   if (content.status === "confirmation_needed" && secret === undefined) {
-    return [top, ...what, nothing, codeForm(problem), made("div", { class: "row" }, cancel)];
+    return [top, ...what, nothing, codeForm(problem, cancel)];
   }
   const confirm = notAtOnce(button("Confirm transfer", "primary", () => decide("confirm"), "check"));
   confirm.setAttribute("aria-describedby", "movement");
@@ -167,7 +169,7 @@ async function lookByItself(shown) {
 }
 
 /** Return the form for the code from the bank's desk, for a transfer without a secret. */
-function codeForm(problem) {
+function codeForm(problem, cancel) {
   const field = made("input", {
     id: "code",
     inputmode: "numeric",
@@ -191,7 +193,7 @@ function codeForm(problem) {
     field,
     made("p", { class: "quiet", id: "code-help" }, "Six digits, which the bank's desk gives you."),
     problem && made("p", { class: "problem", role: "alert" }, problem),
-    button("Confirm transfer", "primary", send, "check"),
+    made("div", { class: "row" }, button("Confirm transfer", "primary", send, "check"), cancel),
   );
 }
 
@@ -293,12 +295,11 @@ function problem(result, content) {
 
 /** Return the follow-up calls that were made, and a button for the one that was not. */
 function after(result) {
-  const steps = followed(result);
   const shown = [stepsTaken(result)];
-  const last = steps.filter((step) => step.fate === "made" && step.isError !== true).at(-1);
-  if (last?.tool === "request_agent_handoff") shown.push(handoffThatFollowed(last.arguments));
+  const last = followed(result).filter(({ isDone }) => isDone).at(-1);
+  if (last?.tool === "request_agent_handoff") shown.push(handoffThatFollowed(last.given));
   if (last?.tool === PREPARE) {
-    const act = () => prepare(last.arguments);
+    const act = () => prepare(last.given);
     shown.push(made("div", { class: "row" }, button("Show the new transfer", "primary", act, "next")));
   }
   const next = offered(result);

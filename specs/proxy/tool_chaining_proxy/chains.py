@@ -142,12 +142,12 @@ class _Caller:
             passed["structuredContent"] = result.structured_content
         if merged.get("isError") or "isError" in passed:
             passed["isError"] = merged["isError"]
-        meta = {**(passed.get("_meta") or {}), IDENTIFIER: _summary(chain)}
+        meta = {**(passed.get("_meta") or {}), IDENTIFIER: summary(chain)}
         return {**passed, "content": content, "_meta": meta}
 
 
-def _summary(chain: ChainResult) -> Json:
-    """Return what was followed, for clients that read it.
+def summary(chain: ChainResult) -> Json:
+    """Return what was followed, for clients that read it: `followedChain` of the schema.
 
     Some hosts show `_meta` to their model. So it has no title of a directive (TC-C-40), and no tool
     that the server does not list (TC-C-53).
