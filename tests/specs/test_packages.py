@@ -182,3 +182,14 @@ def test_the_release_builds_what_it_publishes(renamed: Path) -> None:
     }
     with tarfile.open(renamed / "dist" / "npm" / "somebody-chains-7.8.9.tgz") as archive:
         assert "package/LICENSE" in archive.getnames()
+
+
+@pytest.mark.nightly
+def test_the_library_alone_works_with_the_newest_of_all_that_it_needs(tmp_path: Path) -> None:
+    copy = tmp_path / "checkout"
+    shutil.copytree(SPECS, copy / "specs", ignore=shutil.ignore_patterns("node_modules"))
+    shutil.copy(ROOT / "LICENSE", copy)
+    run(tmp_path, sys.executable, "-m", "venv", "alone")
+    python = tmp_path / "alone" / "bin" / "python"
+    run(tmp_path, python, "-m", "pip", "install", "--quiet", copy / "specs" / "python")
+    run(tmp_path, python, copy / "specs" / "examples" / "client.py")
