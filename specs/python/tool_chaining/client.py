@@ -69,8 +69,12 @@ DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
 OnStep = Callable[[Step], Awaitable[None] | None]
 OnEnd = Callable[[ChainResult], None]
 
-_OF_EVERY_CALL: Final = ("traceparent", "tracestate", "baggage")
-"""Members of `_meta` that belong to all calls of a chain, beside those of the protocol itself."""
+_OF_EVERY_CALL: Final = {
+    *(f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "logLevel")),
+    *("io.modelcontextprotocol/clientCapabilities", "traceparent", "tracestate", "baggage"),
+}
+"""Members of `_meta` that describe the client or the trace, and so belong to all calls of a chain.
+A progress token is for one request, and what any other member means is not known here."""
 
 
 @dataclass(kw_only=True)
@@ -262,7 +266,7 @@ class _Chain:
                 )
             except Exception as error:
                 if was_refused(error):
-                    running.refused, running.in_doubt = True, False
+                    running.refused = True
                     self._pending(status=FollowUpStatus.NOT_MADE)
                 raise
             result = as_json(received)
@@ -270,13 +274,14 @@ class _Chain:
                 # A task goes on, and its server knows of it: only a repetition is in doubt.
                 running.everywhere = "task" not in result
                 raise ValueError(problem)
-            running.in_doubt = level > 1 and is_error(result) and not self._may_repeat(tool)
+            may_repeat = tool is not None and tool.idempotent and self._trusts_hints
+            running.in_doubt = level > 1 and is_error(result) and not may_repeat
             running.everywhere = False
         if not is_error(result):
             host.conversation.settle(key)
         self.calling, self.pending = False, None
         self.completed = META_KEY not in (member(result, "_meta") or {})
-        self.meta = {name: value for name, value in self.meta.items() if _stays(name)}
+        self.meta = {name: self.meta[name] for name in self.meta.keys() & _OF_EVERY_CALL}
         step = Step(level, directive.tool, directive.arguments, result, directive.title, received)
         self.steps.append(step)
         await tell(host.on_step, step)
@@ -399,10 +404,6 @@ class _Chain:
         consent = self.follower.consent
         return consent is not None and consent.trusts_hints
 
-    def _may_repeat(self, tool: Tool | None) -> bool:
-        """Return whether trusted hints say that a second call of the tool does no harm."""
-        return tool is not None and tool.idempotent and self._trusts_hints
-
     def _pending(self, **changes: Any) -> None:
         if self.pending is not None:
             self.pending = replace(self.pending, **changes)
@@ -450,15 +451,6 @@ class _Chain:
         return ChainResult(
             self.chain_id, outcome, detail, steps, self.pending, error, followed=followed
         )
-
-
-def _stays(name: str) -> bool:
-    """Return whether a member of the first call's `_meta` belongs to the follow-up calls too.
-
-    Those of the protocol do, which declare the client, and those of a trace. A progress token is
-    for one request, and the meaning of any other member is not known here.
-    """
-    return name in _OF_EVERY_CALL or name.startswith("io.modelcontextprotocol/")
 
 
 async def tell(listener: Callable[[Any], Any] | None, news: Any) -> None:

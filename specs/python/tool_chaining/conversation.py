@@ -57,11 +57,10 @@ class RunningCall:
     call: CallKey
     first: CallKey
     in_doubt: bool = True
-    """Whether the call ends in doubt."""
     everywhere: bool = True
-    """Whether its tool is then in doubt in every chain."""
+    """As `Doubt` has it, if the call ends in doubt."""
     refused: bool = False
-    """Whether the server refused the call before it acted."""
+    """Whether the server refused the call before it acted. Then nothing ends in doubt."""
     over: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -125,11 +124,10 @@ class Conversation:
         finally:
             self._running.remove(running)
             running.over.set()
-            if not running.refused:
-                ended = frozenset() if self._shared else agreed
-                self._doubts = [doubt for doubt in self._doubts if doubt not in ended]
-                if running.in_doubt:
-                    self._add(call, first, everywhere=running.everywhere and not self._shared)
+            if not running.refused and not self._shared:
+                self._doubts = [doubt for doubt in self._doubts if doubt not in agreed]
+            if not running.refused and running.in_doubt:
+                self._add(call, first, everywhere=running.everywhere and not self._shared)
 
     def settle(self, call: CallKey) -> None:
         """End the doubts about a call: an equal one brought a result without `isError`."""
