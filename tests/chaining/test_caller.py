@@ -6,7 +6,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 
-from tool_chaining import IDENTIFIER, Follower, Outcome
+from tool_chaining import IDENTIFIER, Follower, Outcome, Tool
 from tool_chaining.tools import MAX_PAGES, read_list
 
 from .support import FakeClient, Noting, a_names_b, follow, never, result, texts, tool
@@ -245,3 +245,22 @@ async def test_a_server_that_nobody_trusts_validates_the_arguments_itself() -> N
     assert (await follow(client, "a")).outcome is Outcome.INVALID_ARGUMENTS
     chain = await follow(client, "a", validate=False)
     assert [step.tool for step in chain.steps] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "harmless"),
+    [
+        ({"readOnlyHint": True}, True),
+        ({"destructiveHint": False, "openWorldHint": False}, True),
+        # A payment only adds, and so does an e-mail.
+        ({"destructiveHint": False}, False),
+        ({"destructiveHint": False, "openWorldHint": True}, False),
+        ({"openWorldHint": False}, False),
+        ({}, False),
+        *(({"readOnlyHint": odd}, False) for odd in ("true", 1, [True], None)),
+        *(({"destructiveHint": odd, "openWorldHint": False}, False) for odd in (0, "", None)),
+        *(({"destructiveHint": False, "openWorldHint": odd}, False) for odd in (0, "", None)),
+    ],
+)
+def test_what_hints_spare_a_question(hints: Any, harmless: bool) -> None:
+    assert Tool("b", {}, hints).harmless is harmless

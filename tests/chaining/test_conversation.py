@@ -15,6 +15,7 @@ from tool_chaining import (
     Conversation,
     Follower,
     FollowUpStatus,
+    NobodyToAsk,
     Outcome,
     TrustHints,
 )
@@ -141,6 +142,29 @@ async def test_a_first_call_that_was_lost_counts_too() -> None:
 
 
 @pytest.mark.parametrize("answer", [result("paid"), MCPError(HEADER_MISMATCH, "again")])
+async def test_the_error_of_a_first_call_is_the_models_own_affair() -> None:
+    bank = Bank(FAILS)
+    await bank.follower.call_tool("pay", {"to": "Cid"})
+    assert not bank.follower.conversation.doubts("pay", CallKey.of("pay", {"to": "Cid"}))
+
+
+@pytest.mark.parametrize("in_doubt", [True, False])
+async def test_a_call_is_suggested_only_where_nobody_could_be_asked_and_none_is_in_doubt(
+    in_doubt: bool,
+) -> None:
+    def nobody(_: Any) -> bool:
+        raise NobodyToAsk
+
+    for policy in (None, Noting(nobody, again=nobody)):
+        bank = Bank(LOST)
+        if in_doubt:
+            await bank.prepare()
+        chain = await bank.prepare(consent=policy)
+        assert chain.unfinished is not None
+        assert chain.unfinished.suggested is not in_doubt
+        assert ('call the tool "pay" once' in str(chain.merged_json())) is not in_doubt
+
+
 async def test_a_persons_yes_ends_the_doubt_once_the_call_was_sent(answer: Answer) -> None:
     bank = Bank(LOST, answer)
     person = Noting(True, again=True)
@@ -172,12 +196,12 @@ async def test_the_doubt_survives_a_new_connection_and_lasts_a_day() -> None:
 
 
 async def test_conversations_that_cannot_be_told_apart_do_not_block_each_other() -> None:
-    bank = Bank(LOST, LOST)
+    bank = Bank(LOST)
     bank.follower.conversation = Conversation(shared=True)
     await bank.prepare("Ann")
     assert (await bank.prepare("Ann")).outcome is Outcome.DECLINED
     yes = Noting(True, again=True)
-    assert (await bank.prepare("Ann", consent=yes)).outcome is Outcome.FAILED
+    assert (await bank.prepare("Ann", consent=yes)).outcome is Outcome.COMPLETED
     # One person's yes ends nothing for the others, and another wish is nobody's doubt.
     assert (await bank.prepare("Ann")).outcome is Outcome.DECLINED
     assert (await bank.prepare("Bob")).outcome is Outcome.COMPLETED
