@@ -141,7 +141,6 @@ async def test_a_first_call_that_was_lost_counts_too() -> None:
     assert (await bank.prepare()).outcome is Outcome.DECLINED
 
 
-@pytest.mark.parametrize("answer", [result("paid"), MCPError(HEADER_MISMATCH, "again")])
 async def test_the_error_of_a_first_call_is_the_models_own_affair() -> None:
     bank = Bank(FAILS)
     await bank.follower.call_tool("pay", {"to": "Cid"})
@@ -165,6 +164,7 @@ async def test_a_call_is_suggested_only_where_nobody_could_be_asked_and_none_is_
         assert ('call the tool "pay" once' in str(chain.merged_json())) is not in_doubt
 
 
+@pytest.mark.parametrize("answer", [result("paid"), MCPError(HEADER_MISMATCH, "again")])
 async def test_a_persons_yes_ends_the_doubt_once_the_call_was_sent(answer: Answer) -> None:
     bank = Bank(LOST, answer)
     person = Noting(True, again=True)

@@ -245,10 +245,15 @@ def test_a_call_is_refused_only_if_each_request_of_it_was(
     statuses: list[int | None], code: int | None, refused: bool
 ) -> None:
     error = ConnectionError("lost") if code is None else MCPError(code, "refused")
-    with pytest.raises(Exception, match=str(error)) as raised, telling_refusals():
-        for status in statuses:
-            note_status(None)
-            if status is not None:
-                note_status(status)
-        raise error
+
+    def call() -> None:
+        with telling_refusals():
+            for status in statuses:
+                note_status(None)
+                if status is not None:
+                    note_status(status)
+            raise error
+
+    with pytest.raises(Exception, match=str(error)) as raised:
+        call()
     assert was_refused(raised.value) is refused
