@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining": (ROOT / "specs" / "implementations" / "python", 5_685),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_258),
-    "banking_server": (ROOT, 16_599),
-    "tests": (ROOT, 28_430),
+    "banking_server": (ROOT, 16_671),
+    "tests": (ROOT, 28_516),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 
