@@ -54,7 +54,6 @@ def test_its_own_tests(project: Path) -> None:
 
 
 @needs_node
-@pytest.mark.nightly
 def test_its_package_in_an_empty_folder(project: Path) -> None:
     packed = ran(project, "check-package")
     assert packed.returncode == 0, packed.stdout + packed.stderr
