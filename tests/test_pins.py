@@ -3,6 +3,7 @@
 That the pins are in the ranges of the package, its installation in `.ci/run` finds.
 """
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -13,6 +14,10 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[1]
 PINS = sorted((ROOT / ".ci").glob("requirements*.txt"))
+LOCKS = [
+    ROOT / folder / "package-lock.json"
+    for folder in ("tests/node", "tests/node/hosts", "specs/typescript")
+]
 PIN = re.compile(
     r"[\w.-]+==\S+? (?:; [^\\]+ )?\\"
     r"(?:\n    --hash=\S+(?: \\)?)+\n"
@@ -35,6 +40,17 @@ def test_a_pin_has_hashes_and_no_address(path: Path) -> None:
     assert text
     assert PIN.sub("", text) == "", "a line that is no pin with its hashes"
     assert not re.search(r"://|\bfile:", text)
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.parent.name)
+def test_a_lock_of_npm_has_each_package_and_no_address(path: Path) -> None:
+    """`npm ci` of npm 11 refuses a lock that leaves out packages for other systems."""
+    packages = json.loads(path.read_text(encoding="utf-8"))["packages"]
+    names = {place.split("node_modules/")[-1] for place in packages}
+    for place, package in packages.items():
+        needed = {**package.get("dependencies", {}), **package.get("optionalDependencies", {})}
+        assert {*needed} <= names, place
+        assert "resolved" not in package, place
 
 
 def test_the_tests_have_what_users_of_a_model_and_of_postgresql_have() -> None:

@@ -247,6 +247,7 @@ async def _call(
         Step,
         call_tool_with_chaining,
     )
+    from tool_chaining.caller import advertised
     from tool_chaining.client import NOT_ADVERTISED
 
     waiting = StatusLine(sys.stderr)
@@ -296,8 +297,13 @@ async def _call(
             refused = [step.result.is_error for step in result.steps] == [True]
             if refused or isinstance(result.error, MCPError):
                 more = await _unknown_tool(client, tool) or more
+            has_extension = advertised(client)
     finally:
         waiting.over()
+    completed = result.outcome is Outcome.COMPLETED
+    good = completed and not result.steps[-1].result.is_error
+    if more is None and completed:
+        more = failures.dropped(possible=good and has_extension)
     narrator.end(result)
     if more is not None:
         end = "" if more.endswith((".", "?")) else "."
@@ -306,7 +312,6 @@ async def _call(
         print(json.dumps(_as_json(result), indent=2))
     if result.outcome is Outcome.CANCELLED:
         return 130  # As a program that Ctrl-C has ended.
-    good = result.outcome is Outcome.COMPLETED and not result.steps[-1].result.is_error
     return 0 if good else 1
 
 

@@ -18,12 +18,13 @@ from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
 from banking_server.host.plain import LINE
+from banking_server.host.server_log import ServerLog
 from banking_server.host.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
-from tool_chaining.text import one_line, printable
+from tool_chaining.text import one_line
 from tool_chaining_proxy.hosting.call_timer import CallTimer
-from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
+from tool_chaining_proxy.hosting.server_errors import http_failure, server_ended
 from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
 from tool_chaining_proxy.hosting.urls import checked_url
 
@@ -49,7 +50,7 @@ class ConnectionFailed(ForPeople):
 class Failures:
     """Remembers what the SDK's errors do not say: a refusal over HTTP, or what a server wrote."""
 
-    def __init__(self, advice: str, errors: ServerErrors | None) -> None:
+    def __init__(self, advice: str, errors: ServerLog | None) -> None:
         """`advice`: what to do where the server wants another token, or one at all."""
         self.last: str | None = None
         self._advice = advice
@@ -63,6 +64,18 @@ class Failures:
         if closed and self._errors is not None:
             return server_ended(self._errors.last_line())
         return None
+
+    def dropped(self, *, possible: bool) -> str | None:
+        """Say which wrong directive the server dropped last; None if it logged none.
+
+        Call this only after the connection has ended. Over HTTP the log cannot be read; say so if
+        it is `possible` that the server dropped one.
+        """
+        if self._errors is not None:
+            message = self._errors.dropped()
+            return message and f"the server logged: {message}"
+        unknown = "over HTTP, only the server's log says whether it dropped a wrong directive"
+        return unknown if possible else None
 
     def reason(self, error: BaseException) -> str:
         """Say why a connection failed, in a few words."""
@@ -122,7 +135,7 @@ async def connected(
         else:
             is_own = server.args[:2] == ["-m", "banking_server"]
             name = "banking-server" if is_own else server.command
-            errors = ServerErrors(_show)
+            errors = ServerLog()
             stack.callback(errors.close)
             failures = Failures(token_advice, errors)
             # What is no UTF-8 is no message, and is to end nothing.
@@ -161,9 +174,3 @@ def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
         return checked_url(url, has_secret=has_token, insecure=insecure)
     except ValueError as error:
         raise ConnectionFailed(str(error)) from None
-
-
-def _show(line: str) -> None:
-    """Print a line of a server's standard error on ours, marked as the server's."""
-    shown = printable(line).removesuffix("\n")
-    sys.stderr.write(f"[server] {shown}\n")

@@ -60,14 +60,14 @@ async def a_day(path: Path) -> None:
         await bank.close()
 
 
-def play(filled: Path, folder: Path, step: int) -> None:
-    """Play the day, each time with the kill `step` statements later, until it is not reached.
+def play(filled: Path, folder: Path) -> None:
+    """Play the day, each time with the kill one statement later, until it is not reached.
 
     In `folder` there is then for each run a copy of the database as the kill left it, and a file
     beside it of what had been acknowledged.
     """
     end_with_the_tests()
-    for number in itertools.count(1, step):
+    for number in itertools.count(1):
         copy = Path(shutil.copy(filled, folder / f"{number}.db"))
         child = os.fork()
         if child == 0:

@@ -51,9 +51,13 @@ CALLS, ENTRIES = 100_000, 10_000_000
 COUNTED, CHAINS = 1_600, 60
 """Calls, and chains, whose instructions are counted."""
 
-PURE = {"PYTHONPATH": os.getcwd(), "PYTHONDONTWRITEBYTECODE": ""}
-"""Of each server's environment: compiled once, as what is installed is, and without `kit/start`,
-which spares tests the garbage collector."""
+PURE = {
+    "PYTHONPATH": os.getcwd(),
+    "PYTHONDONTWRITEBYTECODE": "",
+    "COVERAGE_PROCESS_START": "",
+}
+"""Of each server's environment: compiled once, as what is installed is, without `kit/start`, which
+spares tests the garbage collector, and not under coverage."""
 
 Fell = AsyncIterator[bool]
 """Whether each line of a row fell."""

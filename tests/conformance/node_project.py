@@ -20,8 +20,12 @@ MODULES = FOLDER / "node_modules"
 
 @cache
 def node() -> str | None:
-    """Return the path of the program: that of the folder, or else that of the machine."""
-    return shutil.which("node", path=MODULES / ".bin") or shutil.which("node")
+    """Return the path of the program: that of the folder, or else that of the machine.
+
+    The folder has the package of this machine's processor, whose program npm 10 does not link.
+    """
+    program = next(MODULES.glob("node-linux-*/bin/node"), None)
+    return str(program) if program else shutil.which("node")
 
 
 def not_installed(package: str, folder: Path) -> str | None:

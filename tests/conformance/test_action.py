@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .support import HERE, SERVER_COMMAND, SHOP
+from .support import HERE, SERVER_COMMAND, SHOP, stdio_server
 
 ROOT = HERE.parents[1]
 ACTION = ROOT / ".github" / "actions" / "conformance"
@@ -82,6 +83,21 @@ def test_a_client_is_judged(tmp_path: Path) -> None:
     assert (tmp_path / "kept here" / "junit.xml").is_file()
 
 
+def test_a_strict_run_fails_for_a_warning(tmp_path: Path) -> None:
+    silent = (
+        "    def initialize(self): return super().initialize() | {'capabilities': {'tools': {}}}"
+    )
+    ran = run_action(
+        tmp_path,
+        command=shlex.join(map(str, stdio_server(tmp_path, silent))),
+        scenario=str(SHOP),
+        spec_version="2025-11-25",
+        strict="true",
+    )
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "1 SHOULD is not, and --strict allows no warning" in ran.stdout
+
+
 def test_no_shell_reads_what_a_caller_gives(tmp_path: Path) -> None:
     ran = run_action(tmp_path, command="$(touch owned) `touch owned`; touch owned")
     assert ran.returncode == 3, ran.stdout + ran.stderr
@@ -96,6 +112,7 @@ def test_no_shell_reads_what_a_caller_gives(tmp_path: Path) -> None:
     [
         ({"command": "shop 'now"}, "input `command`: a quotation mark is not closed"),
         ({"command": "shop \\"}, "input `command`: nothing follows its last backslash"),
+        ({"strict": "yes"}, "input `strict`: must be `true` or `false`, not `yes`"),
         ({"side": "both"}, "input `side`: must be `server` or `client`, not `both`"),
         (
             {"side": "client", "header": "A=B"},

@@ -47,12 +47,18 @@ def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Pa
     assert "1 failed, 1 passed, " in output
     assert re.search(r"notifyTeam[^$]*change: ", output)
     assert re.search(r"UserWarning: .*extensions", output)
+    with serving(AlsoSilent()) as url:
+        strict = ("-W", "error::UserWarning", *chosen)
+        _, output = judged(tmp_path, url, "--chaining-scenario", "shop.yaml", *strict)
+    assert "2 failed, " in output
 
 
-def test_what_was_not_exercised_is_a_skip_and_a_crash_is_not(tmp_path: Path) -> None:
+def test_what_was_not_exercised_is_a_skip_but_the_verdict_is_not(tmp_path: Path) -> None:
     with serving(SmallServer()) as url:
         code, output = judged(tmp_path, url)
-    assert code == 0, output
+    assert code == 1, output
+    assert "1 failed, 3 passed, 18 skipped" in output
+    assert "inconclusive: 16 checks of a MUST could not be made" in output
     assert "there is no scenario file, which says how to exercise this server" in output
     code, output = judged(tmp_path, f"{sys.executable} -c 'exit(7)'")
     assert code == 1

@@ -81,13 +81,27 @@ def test_every_failure_is_told_in_every_form(tmp_path: Path) -> None:
     assert all("x-place_order" in (failure.get("message") or "") for failure in failures)
 
 
-def test_a_should_that_is_not_kept_fails_no_run(tmp_path: Path) -> None:
-    """CI that shows JUnit is not red for it."""
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_should_that_is_not_kept_fails_only_a_strict_run(tmp_path: Path, strict: bool) -> None:
+    """CI that shows JUnit is red for it exactly if the command fails."""
     server = SERVER_MUTANTS["silent-in-discover"]()
-    reports = Reports(tmp_path, server, "--scenario", SHOP, "--spec-version", "2026-07-28")
-    assert reports.run.code == 0
-    assert {suite.get("failures") for suite in reports.junit} == {"0"}
-    assert [each for each in reports.junit.iter("property") if each.get("name") == "warning"]
+    options = ["--scenario", SHOP, "--spec-version", "2026-07-28", *["--strict"] * strict]
+    reports = Reports(tmp_path, server, *options)
+    assert reports.run.code == int(strict)
+    assert {suite.get("failures") for suite in reports.junit} == {str(int(strict))}
+    warnings = [each for each in reports.junit.iter("property") if each.get("name") == "warning"]
+    assert len(warnings) == int(not strict)
+    assert reports.report["verdict"] == "conformant"
+    why = ", and --strict allows no warning" if strict else ""
+    assert reports.run.output.splitlines()[-1] == (
+        f"conformant: every MUST is met; 1 SHOULD is not{why}. "
+        "No client will follow this server: it does not advertise tool chaining"
+    )
+
+
+def test_a_server_that_advertises_in_one_revision_is_followed_there(tmp_path: Path) -> None:
+    reports = Reports(tmp_path, SERVER_MUTANTS["silent-in-discover"](), "--scenario", SHOP)
+    assert "No client will follow this server on 2026-07-28: it" in reports.run.output
 
 
 MADE_ONCE = """
@@ -97,7 +111,7 @@ steps:
     arguments: {sku: chair, quantity: 500}
     repeatable: true
     follow: [{repeatable: true}, {}]
-  - {id: small, call: place_order, arguments: {sku: chair, quantity: 5}}
+  - {id: small, call: place_order, arguments: {sku: chair, quantity: 5}, expect: {nextTool: none}}
   - {id: asked, call: ask_manager, arguments: {order: x}}
 """
 
@@ -127,6 +141,42 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
         for said in (*once, "TC-S-08"):
             assert said in forms[form].replace("\\", ""), form
         assert "shop/order, call 2" not in forms["terminal"]
+
+
+class OutOfPaper(SmallServer):
+    """The last call of its chain fails."""
+
+    def notify_team(self, arguments: Any, request: Any) -> Any:
+        raise Refusal(-32000, "Out of paper")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "went"),
+    [
+        (
+            OutOfPaper,
+            "expect: {nextTool: none}",
+            "step order, call 3: the follow-up call failed, so there is no chain to judge: error "
+            '-32000 "Out of paper" (and 1 more)',
+        ),
+        (
+            SmallServer,
+            "expect: {isError: true}",
+            "step small: expected isError true, saw a result with no directive (and 1 more)",
+        ),
+    ],
+)
+def test_a_run_that_did_not_go_as_the_scenario_expects_is_no_pass(
+    tmp_path: Path, kind: type[SmallServer], expected: str, went: str
+) -> None:
+    """Also if every check of a MUST found something to judge elsewhere."""
+    path = tmp_path / "one.yaml"
+    steps = MADE_ONCE.replace("expect: {nextTool: none}", expected)
+    path.write_text(SHOP.read_text().partition("steps:")[0] + steps)
+    reports = Reports(tmp_path, kind(), "--scenario", path)
+    assert reports.run.code == 4
+    last = reports.run.output.splitlines()[-1]
+    assert last == f"inconclusive: not all went as expected: shop, 2026-07-28, {went}"
 
 
 HOSTILE = (

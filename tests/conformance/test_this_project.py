@@ -64,7 +64,7 @@ def test_the_server_over_http(tmp_path: Path) -> None:
     assert run.skipped == {*OF_INTERMEDIARIES, INTERIM}
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:
     run = over_http(tmp_path, EXPIRED)
     # This scenario asks nothing and has nothing refused: those checks do not apply.
@@ -73,7 +73,7 @@ def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:
     assert run.statuses == {"SUCCESS", "SKIPPED"}
 
 
-@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.ci)])
 def test_the_client(era: Era) -> None:
     def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         return ClientEnd(0, project_client.run_once(url, environment), "")

@@ -53,7 +53,7 @@ def test_its_own_tests(project: Path) -> None:
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
-@pytest.mark.nightly
+@needs_node
 def test_its_package_in_an_empty_folder(project: Path) -> None:
     packed = ran(project, "check-package")
     assert packed.returncode == 0, packed.stdout + packed.stderr

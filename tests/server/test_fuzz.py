@@ -8,6 +8,7 @@ sent last. `test_stdio.py` has what is odd in a line.
 import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -79,7 +80,8 @@ class Conversation:
         message = json.loads(body)
         for _ in range(self.random.choice([0, 0, 0, 1, 1, 2])):
             changed = self.random.choice(list(objects_in(message)))
-            changed[self.random.choice([*changed, "unknown"])] = self.random.choice(VALUES)
+            value = deepcopy(self.random.choice(VALUES))  # A shared one might get into itself.
+            changed[self.random.choice([*changed, "unknown"])] = value
         sent = json.dumps(message)
         for name, value in [*RAW.items(), *self.known.items()]:
             sent = sent.replace(f'"<{name}>"', value)

@@ -109,9 +109,9 @@ def test_workers_end_with_their_supervisor_however_it_ends(tmp_path: Path) -> No
             time.sleep(0.05)
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 def test_two_workers_whose_database_is_replaced_acknowledge_nothing_more(tmp_path: Path) -> None:
-    """`test_stdio.py` shows the same of a server over stdio, in less time."""
+    """`test_stdio.py` shows the same of the one process of a server over stdio."""
     database, call = tmp_path / "bank.db", tool_call(PREPARE, {**TO_SAVINGS, "amount": 5})
     with http_server(tmp_path, "--workers", "2", BANKING_LOG_LEVEL="INFO") as server:
         token = server.token()

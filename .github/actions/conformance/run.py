@@ -44,6 +44,8 @@ if side not in SIDES:
 for name in ("URL", "SCENARIO", "HEADER"):
     if side == "client" and value(name):
         mistake(f"input `{name.lower()}`: is for servers only, and `side` is `client`")
+if value("STRICT") not in ("true", "false"):
+    mistake(f"input `strict`: must be `true` or `false`, not `{value('STRICT')}`")
 report = value("REPORT")
 words = [side, "--output-dir", report]
 words += ["--junit", str(Path(report, "junit.xml"))]
@@ -52,6 +54,7 @@ if url := value("URL"):
 for option in ("SCENARIO", "HEADER", "SPEC_VERSION"):
     for chosen in one_a_line(option):
         words += [f"--{option.lower().replace('_', '-')}", chosen]
+words += ["--strict"] * (value("STRICT") == "true")
 words += one_a_line("ARGUMENTS")
 if command := command_line():
     words += ["--", *command]

@@ -22,7 +22,6 @@ from tool_chaining_conformance.report.junit import write_junit
 from tool_chaining_conformance.report.redaction import Redaction, redacted_command
 from tool_chaining_conformance.report.report import Report, shortened
 from tool_chaining_conformance.report.summary import print_summary
-from tool_chaining_conformance.report.verdict import EXIT_CODES
 from tool_chaining_conformance.server.draft import draft
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
@@ -46,7 +45,7 @@ def judge_server(
     options.make_folders()
     run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
     at = {"url": _without_credentials(url)} if url else {"command": redacted_command(command)}
-    return _finish(Report.on(run, at, redaction), options)
+    return _finish(Report.on(run, at, redaction, strict=options.strict), options)
 
 
 def first_scenario(
@@ -85,7 +84,7 @@ def judge_client(
             program=program,
         )
     at = {"command": redacted_command(command)}
-    return _finish(Report.on(run, at, redaction), options)
+    return _finish(Report.on(run, at, redaction, strict=options.strict), options)
 
 
 def _finish(report: Report, options: RunOptions) -> int:
@@ -98,7 +97,7 @@ def _finish(report: Report, options: RunOptions) -> int:
         print(report_json(report), end="")
     else:
         print_summary(report, Console())
-    return report.run.stopped or EXIT_CODES[report.conclusion.verdict]
+    return report.run.stopped or report.conclusion.exit_code
 
 
 def server_target(

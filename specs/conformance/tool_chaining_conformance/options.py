@@ -33,6 +33,9 @@ class RunOptions:
         list[str] | None,
         typer.Option("--skip", metavar="ID", help="Leave this check out. May be repeated."),
     ] = None
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 for a warning too: a SHOULD is not met.")
+    ] = False
     output_dir: Annotated[
         Path | None,
         typer.Option("-o", "--output-dir", metavar="DIR", help="The folder for report.json."),

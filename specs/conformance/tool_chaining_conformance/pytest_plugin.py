@@ -1,7 +1,8 @@
 """The checks of a server as pytest tests, one test for each check: `specs/conformance/README.md`.
 
 A check that failed is a failed test. If the server crashed or hung, all tests fail. A WARNING is a
-passed test with a warning. A check that was not exercised is skipped with the reason.
+passed test with a warning. A check that was not exercised is skipped with the reason. One more test
+fails unless the verdict is `conformant`, so that no scenario that went wrong passes.
 """
 
 import shlex
@@ -18,6 +19,7 @@ from tool_chaining_conformance.report.judgement import Status
 from tool_chaining_conformance.report.junit import failure_text
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.report.report import Report
+from tool_chaining_conformance.report.verdict import Verdict
 from tool_chaining_conformance.requirements import checks_of
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.target.era import Era
@@ -42,6 +44,7 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
             raise pytest.UsageError(str(error)) from error
         session.stash[JUDGE] = judge
         items += [CheckTest.from_parent(session, name=each.id) for each in checks_of("server")]
+        items.append(VerdictTest.from_parent(session, name="verdict"))
 
 
 def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
@@ -59,7 +62,25 @@ def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
     return judge
 
 
-class CheckTest(pytest.Item):
+class ReportTest(pytest.Item):
+    """A test of the one run."""
+
+    def reportinfo(self) -> tuple[str, None, str]:
+        """Return the heading of a failure."""
+        return "tool chaining", None, self.name
+
+
+class VerdictTest(ReportTest):
+    """The verdict on the server."""
+
+    def runtest(self) -> None:
+        """Fail if the verdict is not `conformant`."""
+        conclusion = self.session.stash[JUDGE]().conclusion
+        if conclusion.verdict is not Verdict.CONFORMANT:
+            pytest.fail(f"{conclusion.verdict}: {conclusion.reason}", pytrace=False)
+
+
+class CheckTest(ReportTest):
     """One check, on all protocol revisions that the server speaks."""
 
     def runtest(self) -> None:
@@ -73,7 +94,3 @@ class CheckTest(pytest.Item):
             warnings.warn(failure_text(report, worst), stacklevel=1)
         if worst.status is Status.SKIPPED:
             pytest.skip(failure_text(report, worst))
-
-    def reportinfo(self) -> tuple[str, None, str]:
-        """Return the heading of a failure."""
-        return "tool chaining", None, self.name

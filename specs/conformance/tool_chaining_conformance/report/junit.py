@@ -2,7 +2,8 @@
 
 There is a `<failure>` only for what makes the run nonconformant. So CI that shows this file fails
 exactly if the command fails. A violated SHOULD is therefore a case that passed, with the details in
-a property `warning` and in `<system-out>`. It is not `<skipped>`, because the check was made.
+a property `warning` and in `<system-out>`. It is not `<skipped>`, because the check was made. It is
+a `<failure>` if `--strict` fails the run for it.
 
 The name of a case is the check, so that its history in CI stays if a scenario is renamed. The text
 of the case names every place where the check failed.
@@ -67,7 +68,7 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
         return
     message = _clean(report, _sentence(result, len(failed)))
     text = _clean(report, _in_full(failed)) if failed else ""
-    if result.status is Status.WARNING:
+    if result.status is Status.WARNING and not report.conclusion.forbids_warning:
         properties = ElementTree.SubElement(case, "properties")
         ElementTree.SubElement(properties, "property", name="warning", value=message)
         ElementTree.SubElement(case, "system-out").text = f"WARNING: {message}\n{text}"

@@ -38,14 +38,20 @@ class Report:
     redaction: Redaction
 
     @classmethod
-    def on(cls, run: Run, target: Json, redaction: Redaction) -> "Report":
+    def on(cls, run: Run, target: Json, redaction: Redaction, *, strict: bool = False) -> "Report":
         """Return the report on a run that has just finished."""
         run = _redacted(run, redaction)
         identity = {"name": run.name, "version": run.version}
         return cls(
             run=run,
             target=target | {key: value for key, value in identity.items() if value is not None},
-            conclusion=conclude(run.judgements, crashes=run.crashes, silence=run.silence),
+            conclusion=conclude(
+                run.judgements,
+                silence=run.silence,
+                crashes=run.crashes,
+                problems=run.problems,
+                strict=strict,
+            ),
             finished=datetime.now(UTC),
             redaction=redaction,
         )

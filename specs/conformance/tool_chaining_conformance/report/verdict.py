@@ -26,12 +26,22 @@ EXIT_CODES: Final = {
 }
 
 
+ADVERTISES: Final = "tool-chaining-server-advertises"
+
+
 @dataclass(frozen=True)
 class Conclusion:
-    """The verdict, with the reason in a sentence."""
+    """The verdict, with the reason in one or two sentences."""
 
     verdict: Verdict
     reason: str
+    forbids_warning: bool = False
+    """Whether there is a warning, and the user allows none."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        return 1 if self.forbids_warning else EXIT_CODES[self.verdict]
 
 
 def conclude(
@@ -39,6 +49,8 @@ def conclude(
     *,
     silence: str | None,
     crashes: Sequence[str] = (),
+    problems: Sequence[str] = (),
+    strict: bool = False,
 ) -> Conclusion:
     """Apply the rules.
 
@@ -46,7 +58,26 @@ def conclude(
         judgements: All judgements of the run.
         silence: The reason why nothing could be examined, or None.
         crashes: Runs of a client that crashed or hung, each with the reason.
+        problems: What did not go as a scenario expects.
+        strict: Whether a run that is conformant with a warning ends with exit code 1.
     """
+    found = _found(judgements, silence, crashes, problems)
+    warned = [each for each in judgements if each.status is Status.WARNING]
+    forbids = strict and found.verdict is Verdict.CONFORMANT and bool(warned)
+    reason = found.reason + ", and --strict allows no warning" * forbids
+    if unknown := {each.era for each in warned if each.check.id == ADVERTISES}:
+        known = {each.era for each in judgements if each.status is Status.SUCCESS} - unknown
+        where = f" on {', '.join(unknown)}" if known else ""
+        reason += f". No client will follow this server{where}: it does not advertise tool chaining"
+    return Conclusion(found.verdict, reason, forbids)
+
+
+def _found(
+    judgements: Sequence[Judgement],
+    silence: str | None,
+    crashes: Sequence[str],
+    problems: Sequence[str],
+) -> Conclusion:
     if silence is not None:
         return Conclusion(Verdict.ERROR, f"nothing could be examined: {silence}")
     failed = {judgement.check.id for judgement in judgements if judgement.status is Status.FAILURE}
@@ -65,6 +96,10 @@ def conclude(
     ]
     if unseen:
         return _not_made(Verdict.INCONCLUSIVE, unseen, " of a MUST")
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        first = problems[0].partition("\n")[0]
+        return Conclusion(Verdict.INCONCLUSIVE, f"not all went as expected: {first}{more}")
     if not any(judgement.status is Status.SUCCESS for judgement in judgements):
         return Conclusion(Verdict.INCONCLUSIVE, "no check found anything that it could judge")
     warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
