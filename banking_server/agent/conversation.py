@@ -21,12 +21,13 @@ from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSe
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Run
 from banking_server.host.narrator import Narrator
-from banking_server.host.plain import NAME, SHOWN
+from banking_server.host.plain import NAME, SHOWN, sentence
 from banking_server.host.printing import say, write
 from banking_server.host.questions import TerminalQuestions
 from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
-from tool_chaining import DEFAULT_CALL_TIMEOUT, Proposal
+from tool_chaining import Proposal
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.text import cut, one_line
 
 COMMANDS: Final = {
@@ -58,7 +59,7 @@ class Terminal:
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
 
     def __post_init__(self) -> None:
-        self._narrator = Narrator(self.notes, questions=None)
+        self._narrator = Narrator(self.notes, questions=None, waiting=self.waiting)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
         """Write a text and a line break."""
@@ -106,12 +107,10 @@ class Terminal:
         """Show a call that the model asks for, the first of a chain, before consent is asked."""
         self.notes.print()
         self._narrator.begin(tool.name, arguments, "the model asked for it")
-        self.waiting.on(f"Waiting for {tool.name}")
 
     def propose(self, proposal: Proposal) -> None:
         """Show a call that a directive asks for, before consent is asked for."""
-        self._narrator.proposed(proposal)
-        self.waiting.on(f"Waiting for {proposal.tool.name}")
+        self._narrator.propose(proposal)
 
     def hear(self, text: str) -> None:
         """Show what the model says while it says more."""
@@ -168,6 +167,8 @@ def chat(
             start_blocking_portal() as portal,
             portal.wrap_async_context_manager(connected()) as agent,
         ):
+            for problem in agent.toolbox.unread:
+                terminal.tell(sentence(problem))
             if terminal.person is None:
                 terminal.tell(f"{NOBODY_TO_ASK} To be asked, run it in a terminal.")
             if prompt is not None:
@@ -215,7 +216,7 @@ def _command(line: str, agent: Agent, terminal: Terminal) -> bool:
         terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
     elif line == "/tools":
         for tool in agent.toolbox.tools:
-            about = one_line(tool.tool.title or tool.tool.description or "", NAME)
+            about = one_line(tool.tool.title or tool.description, NAME)
             asked = " (you are asked first)" if terminal.person else " (not called here)"
             terminal.tell(f"{tool.name}: {about}{'' if tool.read_only else asked}", indent=3)
     else:

@@ -3,20 +3,21 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
-from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.host.names import stem
-from tool_chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
+from tool_chaining import Tool
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import one_line
+from tool_chaining.tools import read_list
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""
@@ -50,42 +51,50 @@ class OfferedTool:
     @property
     def read_only(self) -> bool:
         """Whether a server that the host trusts says that the tool changes nothing."""
-        return self.trusted and self.says_read_only
-
-    @property
-    def says_read_only(self) -> bool:
-        """Whether its server says so, trusted or not."""
-        return getattr(self.tool.annotations, "read_only_hint", None) is True
+        return self.trusted and self.tool.read_only
 
     @property
     def reads(self) -> bool:
         """Whether it most likely only reads: its server says so, or its name."""
-        return self.says_read_only or _READS.match(self.tool.name) is not None
+        return self.tool.read_only or _READS.match(self.tool.name) is not None
 
     @property
-    def needed(self) -> list[str]:
+    def description(self) -> str:
+        """What its server says it is for; empty if it says nothing."""
+        description = self.tool.wire.get("description")
+        return description if isinstance(description, str) else ""
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The schema of its arguments; one that is no object says nothing."""
+        schema = self.tool.input_schema
+        return schema if isinstance(schema, dict) else {}
+
+    @property
+    def needed(self) -> list[Any]:
         """The names of the arguments that every call must have."""
-        return self.tool.input_schema.get("required") or []
+        required = self.input_schema.get("required")
+        return required if isinstance(required, list) else []
 
     @property
     def schema(self) -> Any:
         """The schema of its arguments, without references."""
-        return _without_references(self.tool.input_schema, self.tool.input_schema)
+        return _without_references(self.input_schema, self.input_schema)
 
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
         lines = [f"Tool: {self.name}"]
         if self.tool.title:
             lines.append(f"Title: {one_line(self.tool.title)}")
-        lines.append("Description: " + one_line(self.tool.description or "none"))
+        lines.append("Description: " + one_line(self.description or "none"))
         arguments = list(_properties(self.schema))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
     def as_function(self) -> dict[str, Any]:
         """Describe the tool for an endpoint's own tool calling."""
-        about = self.tool.description or self.tool.title or ""
-        function = {"name": self.name, "description": about, "parameters": self.tool.input_schema}
+        about = self.description or self.tool.title or ""
+        function = {"name": self.name, "description": about, "parameters": self.input_schema}
         return {"type": "function", "function": function}
 
 
@@ -97,10 +106,14 @@ class Toolbox:
     still clash get a number. Names are settled once and do not change.
     """
 
-    def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
+    def __init__(
+        self, tools: list[OfferedTool], instructions: Mapping[str, str], unread: Sequence[str] = ()
+    ) -> None:
         self.tools = tools
         self.instructions = instructions
         """What each server says about its tools, by the server's name; may be empty."""
+        self.unread = unread
+        """What cannot be read of the servers' lists, in sentences for people."""
         self._known = {offered.name: offered for offered in tools}
 
     @classmethod
@@ -124,12 +137,13 @@ class Toolbox:
         """
         allow = {*(allowed or ())}
         found: list[OfferedTool] = []
+        unread: list[str] = []
         missing = allow - {*clients}
         for server, client in clients.items():
-            for tool in await _listed(server, client, call_timeout):
+            for tool in await _listed(server, client, call_timeout, unread):
                 missing.discard(tool.name)
                 may = allowed is None or not allow.isdisjoint((tool.name, server))
-                if may and not hidden_from_model(tool.meta):
+                if may and not tool.hidden:
                     found.append(OfferedTool(tool.name, server, tool, client, server in trusted))
         if missing:
             raise ToolsUnavailable(
@@ -137,7 +151,7 @@ class Toolbox:
                 f"{', '.join(sorted(missing))[:200]}. The servers are: {', '.join(clients)}"
             )
         said = {name: client.instructions or "" for name, client in clients.items()}
-        return cls(_told_apart(found), said)
+        return cls(_told_apart(found), said, unread)
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -162,10 +176,18 @@ class Toolbox:
         return next((one for one in every if one.reads and not one.needed), None)
 
 
-async def _listed(server: str, client: Client, seconds: float | None) -> list[Tool]:
+async def _listed(
+    server: str, client: Client, seconds: float | None, unread: list[str]
+) -> Iterable[Tool]:
+    def note(problem: str) -> None:
+        unread.append(f"The server {server!r}: {problem}")
+
     try:
         with anyio.fail_after(seconds):
-            return await list_all_tools(client)
+            listed = await read_list(client, note)
+        if listed.failure is not None and not listed.tools:
+            raise listed.failure
+        return listed.tools.values()
     except (MCPError, OSError, RuntimeError, ValueError) as error:  # A timeout is an OSError.
         reason = one_line(str(error), 200) or type(error).__name__
     raise ToolsUnavailable(f"The server {server!r} does not list its tools: {reason}")

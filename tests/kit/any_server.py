@@ -72,8 +72,9 @@ def made(*, advertises: bool = True) -> MCPServer[Any]:
         mcp.middleware.append(advertise)
     for stirring in (tidy_up, delete_all, begin, start_order):
         mcp.add_tool(stirring)
-    for harmless in (count, break_off, order):
-        mcp.add_tool(harmless, annotations=ToolAnnotations(destructive_hint=False))
+    harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
+    for tool in (count, break_off, order):
+        mcp.add_tool(tool, annotations=harmless)
     return mcp
 
 
