@@ -21,12 +21,11 @@ from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSe
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Run
 from banking_server.host.narrator import Narrator
-from banking_server.host.plain import NAME, SHOWN, sentence
+from banking_server.host.plain import NAME, SHOWN
 from banking_server.host.printing import say, write
 from banking_server.host.questions import TerminalQuestions
 from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
-from tool_chaining import Proposal
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.text import cut, one_line
 
@@ -59,7 +58,7 @@ class Terminal:
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
 
     def __post_init__(self) -> None:
-        self._narrator = Narrator(self.notes, questions=None, waiting=self.waiting)
+        self.narrator = Narrator(self.notes, questions=None, waiting=self.waiting)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
         """Write a text and a line break."""
@@ -70,7 +69,7 @@ class Terminal:
         if isinstance(entry, Called):
             if self.person is not None:
                 self.person.names.learn(entry.server, entry.step.result)
-            self._narrator.told(entry.step)
+            self.narrator.told(entry.step)
         else:
             self.tell(f"({entry.text})", indent=3)
         self.waiting.on("Thinking")
@@ -106,11 +105,7 @@ class Terminal:
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, the first of a chain, before consent is asked."""
         self.notes.print()
-        self._narrator.begin(tool.name, arguments, "the model asked for it")
-
-    def propose(self, proposal: Proposal) -> None:
-        """Show a call that a directive asks for, before consent is asked for."""
-        self._narrator.propose(proposal)
+        self.narrator.begin(tool.name, arguments, "the model asked for it")
 
     def hear(self, text: str) -> None:
         """Show what the model says while it says more."""
@@ -147,6 +142,7 @@ def chat(
                 trusted=clients if trust_hints else (),
                 call_timeout=call_timeout,
                 allowed=configuration.tools,
+                note=terminal.tell,
             )
             terminal.waiting.over()
             yield Agent(
@@ -157,7 +153,7 @@ def chat(
                 follow_unadvertised=follow_unadvertised,
                 call_timeout=call_timeout,
                 on_call=terminal.announce,
-                on_proposal=terminal.propose,
+                on_proposal=terminal.narrator.propose,
                 on_entry=terminal.show,
                 on_text=terminal.hear if terminal.waiting.seen else None,
             )
@@ -167,8 +163,6 @@ def chat(
             start_blocking_portal() as portal,
             portal.wrap_async_context_manager(connected()) as agent,
         ):
-            for problem in agent.toolbox.unread:
-                terminal.tell(sentence(problem))
             if terminal.person is None:
                 terminal.tell(f"{NOBODY_TO_ASK} To be asked, run it in a terminal.")
             if prompt is not None:

@@ -31,7 +31,7 @@ from banking_server.agent.reply import (
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Note, Run
 from banking_server.host.names import Names, stem
-from tool_chaining import ConsentPolicy, Follower, NobodyToAsk, Outcome, Proposal, Step
+from tool_chaining import ConsentPolicy, NobodyToAsk, Outcome, Proposal, Step
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.content import content_of, in_text, is_error
@@ -125,9 +125,6 @@ class Agent:
             described=not self._native,
             nobody=self.consent is None,
         )
-        self.followers = {tool.server: Follower(tool.client, validate=False) for tool in tools}
-        """One for each server and the whole conversation. Nobody trusts the servers: they validate
-        the arguments themselves."""
         self._past: list[list[Message]] = []
         """The messages of each earlier request."""
         self._now: list[Message] = []
@@ -422,22 +419,22 @@ class _Request(ConsentPolicy):
         """Return what the host says to a call, whoever asks for it (TC-C-20, TC-C-55)."""
         consent = self.agent.consent
         return tool.read_only or (
-            consent is not None and await consent.allows(tool, arguments, again)
+            consent is not None and await consent.allows(tool, arguments, again) is True
         )
 
     def in_doubt(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return whether the answer to a call of the tool was lost (TC-C-55)."""
-        record, name = self.agent.followers[tool.server].conversation, tool.tool.name
-        return any(one.everywhere for one in record.doubts(name, CallKey.of(name, arguments)))
+        call = CallKey.of(tool.tool.name, arguments)
+        return any(one.everywhere for one in tool.follower.conversation.doubts(call.tool, call))
 
     async def call(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Make a call, follow the chain that it begins, and return it in words for the model."""
         agent, self.run.calling = self.agent, tool.name
-        same_server = [one for one in agent.toolbox.tools if one.client is tool.client]
+        same_server = [one for one in agent.toolbox.tools if one.follower is tool.follower]
         self.offered = {one.tool.name: one for one in same_server}
         self.trusts_hints = tool.trusted
         follower = replace(
-            agent.followers[tool.server],
+            tool.follower,
             consent=self,
             call_timeout=agent.call_timeout,
             follow_unadvertised=agent.follow_unadvertised,

@@ -1,9 +1,10 @@
 """The tools of one or more servers, as a model is told of them."""
 
 import json
+import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -13,11 +14,13 @@ from mcp import Client, MCPError
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.host.names import stem
-from tool_chaining import Tool
+from tool_chaining import Follower, Tool
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import one_line
 from tool_chaining.tools import read_list
+
+logger = logging.getLogger(__name__)
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""
@@ -44,7 +47,9 @@ class OfferedTool:
     server: str
     tool: Tool
     """The tool as its server lists it, under the server's own name."""
-    client: Client
+    follower: Follower
+    """Of its server, for the whole conversation. Nobody trusts the server, so that the arguments of
+    a directive are not validated here: the server does it."""
     trusted: bool = False
     """Whether the host believes what the server says of its tools (their annotations)."""
 
@@ -106,14 +111,10 @@ class Toolbox:
     still clash get a number. Names are settled once and do not change.
     """
 
-    def __init__(
-        self, tools: list[OfferedTool], instructions: Mapping[str, str], unread: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
         self.tools = tools
         self.instructions = instructions
         """What each server says about its tools, by the server's name; may be empty."""
-        self.unread = unread
-        """What cannot be read of the servers' lists, in sentences for people."""
         self._known = {offered.name: offered for offered in tools}
 
     @classmethod
@@ -124,6 +125,7 @@ class Toolbox:
         trusted: Collection[str] = (),
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
         allowed: Collection[str] | None = None,
+        note: Callable[[str], None] = logger.warning,
     ) -> "Toolbox":
         """List the tools of connected servers, all pages of each.
 
@@ -131,27 +133,28 @@ class Toolbox:
         caller chooses for the servers. The annotations of those in `trusted` are believed: no tool
         of another server counts as read-only. `allowed` are the tools that may be used, by their
         servers' names for them; the name of a server stands for all its tools. By default all may.
-        A server may take `call_timeout` seconds to list its tools.
+        A server may take `call_timeout` seconds to list its tools. `note` is told what cannot be
+        read of the lists.
 
         Raises ToolsUnavailable, also if a tool that is allowed is not there.
         """
         allow = {*(allowed or ())}
         found: list[OfferedTool] = []
-        unread: list[str] = []
         missing = allow - {*clients}
         for server, client in clients.items():
-            for tool in await _listed(server, client, call_timeout, unread):
+            follower = Follower(client, validate=False)
+            for tool in await _listed(server, client, call_timeout, note):
                 missing.discard(tool.name)
                 may = allowed is None or not allow.isdisjoint((tool.name, server))
                 if may and not tool.hidden:
-                    found.append(OfferedTool(tool.name, server, tool, client, server in trusted))
+                    found.append(OfferedTool(tool.name, server, tool, follower, server in trusted))
         if missing:
             raise ToolsUnavailable(
                 "No tool and no server has these names, which are allowed: "
                 f"{', '.join(sorted(missing))[:200]}. The servers are: {', '.join(clients)}"
             )
         said = {name: client.instructions or "" for name, client in clients.items()}
-        return cls(_told_apart(found), said, unread)
+        return cls(_told_apart(found), said)
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -177,14 +180,11 @@ class Toolbox:
 
 
 async def _listed(
-    server: str, client: Client, seconds: float | None, unread: list[str]
+    server: str, client: Client, seconds: float | None, note: Callable[[str], None]
 ) -> Iterable[Tool]:
-    def note(problem: str) -> None:
-        unread.append(f"The server {server!r}: {problem}")
-
     try:
         with anyio.fail_after(seconds):
-            listed = await read_list(client, note)
+            listed = await read_list(client, lambda problem: note(f"{server}: {problem}"))
         if listed.failure is not None and not listed.tools:
             raise listed.failure
         return listed.tools.values()

@@ -292,7 +292,7 @@ async def _call(
     finally:
         waiting.over()
     narrator.end(result)
-    for remark in more:
+    for remark in dict.fromkeys(more):
         say(out, sentence(remark))
     if as_json:
         print(json.dumps(_as_json(result), indent=2))

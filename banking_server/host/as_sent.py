@@ -1,8 +1,7 @@
 """Results as the server sent them, where they are not what MCP defines.
 
-`mcp.Client` reads each result into a model, and raises an exception if one member does not fit. The
-call has been made then, and the other members are worth reading: the chaining client and the lists
-of tools work on JSON.
+`mcp.Client` reads each result into a model, and raises an exception if one member does not fit. But
+the call has been made then, and the other members are worth reading.
 """
 
 from collections.abc import Awaitable
