@@ -26,7 +26,7 @@ from banking_server.host.printing import say, write
 from banking_server.host.questions import TerminalQuestions
 from banking_server.host.status_line import StatusLine
 from banking_server.host.typed import read_line
-from tool_chaining import DEFAULT_CALL_TIMEOUT, Proposal
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.text import cut, one_line
 
 COMMANDS: Final = {
@@ -58,7 +58,7 @@ class Terminal:
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
 
     def __post_init__(self) -> None:
-        self._narrator = Narrator(self.notes, questions=None)
+        self.narrator = Narrator(self.notes, questions=None, waiting=self.waiting)
 
     def tell(self, text: str, *, indent: int = 0) -> None:
         """Write a text and a line break."""
@@ -69,7 +69,7 @@ class Terminal:
         if isinstance(entry, Called):
             if self.person is not None:
                 self.person.names.learn(entry.server, entry.step.result)
-            self._narrator.told(entry.step)
+            self.narrator.told(entry.step)
         else:
             self.tell(f"({entry.text})", indent=3)
         self.waiting.on("Thinking")
@@ -105,13 +105,7 @@ class Terminal:
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, the first of a chain, before consent is asked."""
         self.notes.print()
-        self._narrator.begin(tool.name, arguments, "the model asked for it")
-        self.waiting.on(f"Waiting for {tool.name}")
-
-    def propose(self, proposal: Proposal) -> None:
-        """Show a call that a directive asks for, before consent is asked for."""
-        self._narrator.proposed(proposal)
-        self.waiting.on(f"Waiting for {proposal.tool.name}")
+        self.narrator.begin(tool.name, arguments, "the model asked for it")
 
     def hear(self, text: str) -> None:
         """Show what the model says while it says more."""
@@ -148,6 +142,7 @@ def chat(
                 trusted=clients if trust_hints else (),
                 call_timeout=call_timeout,
                 allowed=configuration.tools,
+                note=terminal.tell,
             )
             terminal.waiting.over()
             yield Agent(
@@ -158,7 +153,7 @@ def chat(
                 follow_unadvertised=follow_unadvertised,
                 call_timeout=call_timeout,
                 on_call=terminal.announce,
-                on_proposal=terminal.propose,
+                on_proposal=terminal.narrator.propose,
                 on_entry=terminal.show,
                 on_text=terminal.hear if terminal.waiting.seen else None,
             )
@@ -215,7 +210,7 @@ def _command(line: str, agent: Agent, terminal: Terminal) -> bool:
         terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
     elif line == "/tools":
         for tool in agent.toolbox.tools:
-            about = one_line(tool.tool.title or tool.tool.description or "", NAME)
+            about = one_line(tool.tool.title or tool.description, NAME)
             asked = " (you are asked first)" if terminal.person else " (not called here)"
             terminal.tell(f"{tool.name}: {about}{'' if tool.read_only else asked}", indent=3)
     else:

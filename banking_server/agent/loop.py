@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 import anyio
-from mcp.types import TextContent
 
 from banking_server.agent import prompt
 from banking_server.agent.endpoint import Endpoint, Message, ModelUnavailable, OnText
@@ -32,15 +31,11 @@ from banking_server.agent.reply import (
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import Called, Entry, Note, Run
 from banking_server.host.names import Names, stem
-from tool_chaining import (
-    DEFAULT_CALL_TIMEOUT,
-    Outcome,
-    Proposal,
-    Step,
-    call_tool_with_chaining,
-)
+from tool_chaining import ConsentPolicy, NobodyToAsk, Outcome, Proposal, Step
 from tool_chaining.arguments import ArgumentCheck
-from tool_chaining.catalog import memory_of
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT
+from tool_chaining.content import content_of, in_text, is_error
+from tool_chaining.conversation import CallKey
 from tool_chaining.text import cut
 from tool_chaining.values import canonical
 
@@ -84,7 +79,7 @@ class CallPolicy(Protocol):
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
         """Return whether the call may be made. It may ask the user.
 
-        `again` says that the effect of the tool's last call is unknown.
+        `again` says that the tool is in doubt: it may have run before. Then a person must agree.
         """
         ...
 
@@ -109,7 +104,7 @@ class Agent:
     follow_unadvertised: bool = False
     """Follow directives of a server that did not advertise the extension."""
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT
-    """Seconds that each call may take, as `call_tool_with_chaining` has it."""
+    """Seconds that each call may take, as a `Follower` has it."""
     on_call: Callable[[OfferedTool, dict[str, Any]], None] | None = None
     """Told of each call of the model's that can be made, before consent is asked for."""
     on_proposal: Callable[[Proposal], None] | None = None
@@ -272,7 +267,7 @@ def _with(message: Message, below: str) -> Message:
 
 
 @dataclass
-class _Request:
+class _Request(ConsentPolicy):
     """One request under way, and the calls that are made for it.
 
     It is also the consent policy of its chains, for follow-up calls.
@@ -327,7 +322,7 @@ class _Request:
 
     def check(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Raise Unfit if a call of the model's is not to be made."""
-        problem = ArgumentCheck().problem("", tool.tool.input_schema, arguments)
+        problem = ArgumentCheck().problem("", tool.input_schema, arguments)
         if problem is not None:
             raise Unfit(f"{tool.name}: {problem}")
         spent = self.spent.get(_key(tool, arguments))
@@ -351,7 +346,7 @@ class _Request:
         That are ids; if they are right, it is dates, codes and other single words that the call can
         do without. Their values tell: most servers say in words that a text is a date.
         """
-        names, schema = self.agent._names, tool.tool.input_schema
+        names, schema = self.agent._names, tool.input_schema
         ids = names.unnamed(tool.server, arguments, schema)
         others = [
             (name, value)
@@ -411,7 +406,7 @@ class _Request:
             agent.on_call(tool, arguments)
         self.left.pop(tool.name, None)
         key = _key(tool, arguments)
-        if await self.agrees(tool, arguments):
+        if await self.agrees(tool, arguments, again=self.in_doubt(tool, arguments)):
             return await self.call(tool, arguments)
         self.spent[key] = "refused"
         why = "Nobody can be asked here" if agent.consent is None else "The model has been told"
@@ -420,59 +415,70 @@ class _Request:
             return f"{tool.name} was not called. {prompt.NOBODY_TO_ASK} Tell the user so."
         return f"The user declined the call of {tool.name}: do not make it again."
 
-    async def agrees(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+    async def agrees(self, tool: OfferedTool, arguments: dict[str, Any], *, again: bool) -> bool:
         """Return what the host says to a call, whoever asks for it (TC-C-20, TC-C-55)."""
         consent = self.agent.consent
-        again = tool.tool.name in memory_of(tool.client).in_doubt
         return tool.read_only or (
-            consent is not None and await consent.allows(tool, arguments, again)
+            consent is not None and await consent.allows(tool, arguments, again) is True
         )
+
+    def in_doubt(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Return whether the answer to a call of the tool was lost (TC-C-55)."""
+        call = CallKey.of(tool.tool.name, arguments)
+        return any(one.everywhere for one in tool.follower.conversation.doubts(call.tool, call))
 
     async def call(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
         """Make a call, follow the chain that it begins, and return it in words for the model."""
         agent, self.run.calling = self.agent, tool.name
-        same_server = [one for one in agent.toolbox.tools if one.client is tool.client]
+        same_server = [one for one in agent.toolbox.tools if one.follower is tool.follower]
         self.offered = {one.tool.name: one for one in same_server}
-        made = await call_tool_with_chaining(
-            tool.client,
-            tool.tool.name,
-            arguments,
+        self.trusts_hints = tool.trusted
+        follower = replace(
+            tool.follower,
             consent=self,
-            validate=False,  # Nobody trusts the server: it validates the arguments itself.
             call_timeout=agent.call_timeout,
-            on_step=self.came,
-            on_proposal=agent.on_proposal,
             follow_unadvertised=agent.follow_unadvertised,
+            on_step=self.came,
         )
-        if made.error is not None and not made.steps and not tool.read_only:
+        made = await follower.call_tool(tool.tool.name, arguments)
+        in_doubt = self.in_doubt(tool, arguments)
+        if not made.steps and in_doubt and not tool.read_only:
             # What may have taken effect is not made twice.
             self.spent[_key(tool, arguments)] = "changed"
         if made.outcome is not Outcome.COMPLETED:
             self.note(Note(f"The chain ended: {made.detail}."))
-        return prompt.chain_for_model(tool.name, made)
+        return prompt.chain_for_model(tool.name, made, in_doubt=in_doubt)
 
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether a follow-up call is made."""
+        """Return whether a follow-up call is made. Raises NobodyToAsk."""
+        return await self._allows(proposal, again=False)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return the same of a call that may have run before, which the user is told."""
+        return await self._allows(proposal, again=True)
+
+    async def _allows(self, proposal: Proposal, *, again: bool) -> bool:
+        if self.agent.on_proposal is not None:
+            self.agent.on_proposal(proposal)
         offered = self.offered.get(proposal.tool.name)
         if offered is None:
-            return False  # What the model may not call, a directive may not either (TC-C-42).
+            return False  # What the model may not call, a directive may not either (TC-C-20).
         # As the server lists it now: what it says of the tool may have changed.
         tool, arguments = replace(offered, tool=proposal.tool), proposal.arguments
         key = _key(tool, arguments)
-        if self.spent.get(key) == "refused" or not await self.agrees(tool, arguments):
+        if self.spent.get(key) == "refused" or not await self.agrees(tool, arguments, again=again):
             self.spent.setdefault(key, "refused")
+            if self.agent.consent is None:
+                raise NobodyToAsk
             return False
         self.run.calling = offered.name
         return True
-
-    allows_again = allows
-    """The same of a call whose effect is unknown, which the user is told."""
 
     def came(self, step: Step) -> None:
         """Take note of a result."""
         tool = self.offered[step.tool]
         key = _key(tool, step.arguments)
-        if tool.says_read_only or step.result.is_error:
+        if tool.tool.read_only or step.is_error:
             self.spent.setdefault(key, "read")
         else:
             # What was read before may be otherwise now, and what failed may succeed.
@@ -481,10 +487,10 @@ class _Request:
         self.run.calling = None
         seen = prompt.visible(step.without_words())
         self.agent._names.learn(tool.server, seen)
-        if seen.is_error:
+        if is_error(seen):
             # What the model has made up, an error only repeats.
             given = {str(value) for value in step.arguments.values()}
-            texts = [one.text for one in seen.content if isinstance(one, TextContent)]
+            texts = map(in_text, content_of(seen))
             told = {id_ for text in texts for id_ in _LIKE_AN_ID.findall(text)}
             self.agent._names.hear(tool.server, *told - given)
         self.note(Called("model" if step.level == 1 else "directive", tool.server, step))

@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
-from mcp.types import CallToolResult, TextContent
-
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import OfferedTool, Toolbox
-from tool_chaining import ChainResult, Outcome
-from tool_chaining.content import for_user_alone, in_text, on_the_wire
+from tool_chaining import ChainResult, FollowUpStatus, Outcome
+from tool_chaining.content import Json, content_of, for_user_alone, in_text, is_error, member
 from tool_chaining.text import cut
 
 MAX_RESULT: Final = 20_000
@@ -136,16 +134,19 @@ def _plain(schema: Any) -> dict[str, Any]:
     return kept | ({"items": _plain(schema["items"])} if "items" in schema else {})
 
 
-def chain_for_model(name: str, chain: ChainResult) -> str:
+def chain_for_model(name: str, chain: ChainResult, *, in_doubt: bool = False) -> str:
     """Return a chain as one text for the model: the answer to the one call that it made (TC-C-32).
 
     The text has the result of each step, and says of each follow-up call what became of it
     (TC-C-33). The server's own words for a directive are left out, so that this host alone tells
-    the model of it (TC-C-35). `name` is the name by which the model knows the tool that it called.
+    the model of it (TC-C-35). `name` is the name by which the model knows the tool that it called,
+    and `in_doubt` says that it may have taken effect without a result.
     """
     if not chain.steps:
-        return f"No result came: {chain.detail}. Whether it took effect is not known."
-    first, *others = [step.without_words() for step in chain.steps]
+        doubt = " Whether it took effect is not known." if in_doubt else ""
+        return f"No result came: {chain.detail}.{doubt}"
+    followed = chain.followed
+    first, *others = [step.without_words() if followed else step.result for step in chain.steps]
     parts = [_result(name, first)]
     for follow_up, result in zip_longest(chain.follow_ups, others):
         parts.append(follow_up.text_for_model())
@@ -153,27 +154,31 @@ def chain_for_model(name: str, chain: ChainResult) -> str:
             parts.append(_result(follow_up.tool, result))
     if chain.outcome is Outcome.MALFORMED_DIRECTIVE:
         parts.append(f"The server named a next step that cannot be read: {chain.detail}.")
+    unknown = any(one.status is FollowUpStatus.UNKNOWN for one in chain.follow_ups)
+    if unknown or (others and any(step.is_error for step in chain.steps)):
+        parts.append(f"Calling {name} again could repeat what was already done.")
     return "\n".join(parts)
 
 
-def _result(name: str, result: CallToolResult) -> str:
+def _result(name: str, result: Json) -> str:
     seen = visible(result)
-    texts = [in_text(on_the_wire(item), note=": not shown to you") for item in seen.content]
-    if all(text == WITHHELD for text in texts) and seen.structured_content is not None:
+    texts, structured = [*map(in_text, content_of(seen))], seen.get("structuredContent")
+    if all(text == WITHHELD for text in texts) and structured is not None:
         # Text repeats the structured content; the model needs it only if there is no text for it.
-        texts.append(json.dumps(seen.structured_content, ensure_ascii=False))
-    heading = f"{name} failed" if result.is_error else f"Result of {name}"
+        texts.append(json.dumps(structured, ensure_ascii=False))
+    heading = f"{name} failed" if is_error(result) else f"Result of {name}"
     return f"{heading}:\n{cut(chr(10).join(texts) or '[no content]', MAX_RESULT)}"
 
 
-def visible(result: CallToolResult) -> CallToolResult:
+def visible(result: Json) -> Json:
     """Return a result without what is for the user alone.
 
     Structured content has no audience of its own, and servers repeat in it what they say in text.
     """
-    kept_back = [item for item in result.content if for_user_alone(on_the_wire(item))]
-    secrets = [one.text for one in kept_back if isinstance(one, TextContent) and one.text]
-    withheld = TextContent(type="text", text=WITHHELD)
+    content = content_of(result)
+    texts = [member(item, "text") for item in content if for_user_alone(item)]
+    secrets = [text for text in texts if isinstance(text, str) and text]
+    withheld = {"type": "text", "text": WITHHELD}
 
     def clean(value: Any) -> Any:
         if isinstance(value, dict):
@@ -183,6 +188,6 @@ def visible(result: CallToolResult) -> CallToolResult:
         told = isinstance(value, str) and any(secret in value for secret in secrets)
         return WITHHELD if told else value
 
-    content = [withheld if item in kept_back else item for item in result.content]
-    structured = clean(result.structured_content)
-    return result.model_copy(update={"content": content, "structured_content": structured})
+    shown = [withheld if for_user_alone(item) else item for item in content]
+    structured = clean(result.get("structuredContent"))
+    return {**result, "content": shown, "structuredContent": structured}

@@ -1,22 +1,26 @@
 """The tools of one or more servers, as a model is told of them."""
 
 import json
+import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
-from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.host.names import stem
-from tool_chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
+from tool_chaining import Follower, Tool
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import one_line
+from tool_chaining.tools import read_list
+
+logger = logging.getLogger(__name__)
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""
@@ -43,49 +47,59 @@ class OfferedTool:
     server: str
     tool: Tool
     """The tool as its server lists it, under the server's own name."""
-    client: Client
+    follower: Follower
+    """Of its server, for the whole conversation. Nobody trusts the server, so that the arguments of
+    a directive are not validated here: the server does it."""
     trusted: bool = False
     """Whether the host believes what the server says of its tools (their annotations)."""
 
     @property
     def read_only(self) -> bool:
         """Whether a server that the host trusts says that the tool changes nothing."""
-        return self.trusted and self.says_read_only
-
-    @property
-    def says_read_only(self) -> bool:
-        """Whether its server says so, trusted or not."""
-        return getattr(self.tool.annotations, "read_only_hint", None) is True
+        return self.trusted and self.tool.read_only
 
     @property
     def reads(self) -> bool:
         """Whether it most likely only reads: its server says so, or its name."""
-        return self.says_read_only or _READS.match(self.tool.name) is not None
+        return self.tool.read_only or _READS.match(self.tool.name) is not None
 
     @property
-    def needed(self) -> list[str]:
+    def description(self) -> str:
+        """What its server says it is for; empty if it says nothing."""
+        description = self.tool.wire.get("description")
+        return description if isinstance(description, str) else ""
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The schema of its arguments; one that is no object says nothing."""
+        schema = self.tool.input_schema
+        return schema if isinstance(schema, dict) else {}
+
+    @property
+    def needed(self) -> list[Any]:
         """The names of the arguments that every call must have."""
-        return self.tool.input_schema.get("required") or []
+        required = self.input_schema.get("required")
+        return required if isinstance(required, list) else []
 
     @property
     def schema(self) -> Any:
         """The schema of its arguments, without references."""
-        return _without_references(self.tool.input_schema, self.tool.input_schema)
+        return _without_references(self.input_schema, self.input_schema)
 
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
         lines = [f"Tool: {self.name}"]
         if self.tool.title:
             lines.append(f"Title: {one_line(self.tool.title)}")
-        lines.append("Description: " + one_line(self.tool.description or "none"))
+        lines.append("Description: " + one_line(self.description or "none"))
         arguments = list(_properties(self.schema))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
     def as_function(self) -> dict[str, Any]:
         """Describe the tool for an endpoint's own tool calling."""
-        about = self.tool.description or self.tool.title or ""
-        function = {"name": self.name, "description": about, "parameters": self.tool.input_schema}
+        about = self.description or self.tool.title or ""
+        function = {"name": self.name, "description": about, "parameters": self.input_schema}
         return {"type": "function", "function": function}
 
 
@@ -111,6 +125,7 @@ class Toolbox:
         trusted: Collection[str] = (),
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
         allowed: Collection[str] | None = None,
+        note: Callable[[str], None] = logger.warning,
     ) -> "Toolbox":
         """List the tools of connected servers, all pages of each.
 
@@ -118,7 +133,8 @@ class Toolbox:
         caller chooses for the servers. The annotations of those in `trusted` are believed: no tool
         of another server counts as read-only. `allowed` are the tools that may be used, by their
         servers' names for them; the name of a server stands for all its tools. By default all may.
-        A server may take `call_timeout` seconds to list its tools.
+        A server may take `call_timeout` seconds to list its tools. `note` is told what cannot be
+        read of the lists.
 
         Raises ToolsUnavailable, also if a tool that is allowed is not there.
         """
@@ -126,11 +142,12 @@ class Toolbox:
         found: list[OfferedTool] = []
         missing = allow - {*clients}
         for server, client in clients.items():
-            for tool in await _listed(server, client, call_timeout):
+            follower = Follower(client, validate=False)
+            for tool in await _listed(server, client, call_timeout, note):
                 missing.discard(tool.name)
                 may = allowed is None or not allow.isdisjoint((tool.name, server))
-                if may and not hidden_from_model(tool.meta):
-                    found.append(OfferedTool(tool.name, server, tool, client, server in trusted))
+                if may and not tool.hidden:
+                    found.append(OfferedTool(tool.name, server, tool, follower, server in trusted))
         if missing:
             raise ToolsUnavailable(
                 "No tool and no server has these names, which are allowed: "
@@ -162,10 +179,15 @@ class Toolbox:
         return next((one for one in every if one.reads and not one.needed), None)
 
 
-async def _listed(server: str, client: Client, seconds: float | None) -> list[Tool]:
+async def _listed(
+    server: str, client: Client, seconds: float | None, note: Callable[[str], None]
+) -> Iterable[Tool]:
     try:
         with anyio.fail_after(seconds):
-            return await list_all_tools(client)
+            listed = await read_list(client, lambda problem: note(f"{server}: {problem}"))
+        if listed.failure is not None and not listed.tools:
+            raise listed.failure
+        return listed.tools.values()
     except (MCPError, OSError, RuntimeError, ValueError) as error:  # A timeout is an OSError.
         reason = one_line(str(error), 200) or type(error).__name__
     raise ToolsUnavailable(f"The server {server!r} does not list its tools: {reason}")

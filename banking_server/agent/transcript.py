@@ -50,7 +50,7 @@ class Run:
         made: list[str] = []
         for call in self.calls:
             whose = "model" if call.by == "model" else "server's directive"
-            failed = ", which failed" if call.step.result.is_error else ""
+            failed = ", which failed" if call.step.is_error else ""
             made.append(f"{call.step.tool} (by the {whose}){failed}")
         done = f"Done so far: {'; '.join(made)}." if made else "No tool call was completed."
         done = f"{self.detail} {done}"

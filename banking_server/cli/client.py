@@ -59,7 +59,8 @@ TrustOption = Annotated[
     typer.Option(
         "--trust-hints",
         help="Trust the server's tool annotations: do not ask before a call that they mark as "
-        "read-only or not destructive. This bank's own annotations are always trusted.",
+        "read-only, or as neither destructive nor open to the world. This bank's own annotations "
+        "are always trusted.",
     ),
 ]
 TimeoutOption = Annotated[
@@ -237,77 +238,66 @@ async def _call(
     from mcp import MCPError
 
     from banking_server.host.narrator import Narrator
+    from banking_server.host.plain import sentence
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
     from banking_server.host.status_line import StatusLine
-    from tool_chaining import (
-        DEFAULT_LIMIT,
-        Outcome,
-        Proposal,
-        Step,
-        call_tool_with_chaining,
-    )
-    from tool_chaining.caller import advertised
-    from tool_chaining.client import NOT_ADVERTISED
+    from tool_chaining import Follower, Outcome
+    from tool_chaining.directive import DEFAULT_LIMIT
+    from tool_chaining.tools import ToolList
 
     waiting = StatusLine(sys.stderr)
     # With --json the steps are shown on standard error, beside the questions.
     errors = console(sys.stderr, waiting.hidden)
     out = errors if as_json else console(sys.stdout, waiting.hidden)
     questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
-    narrator = Narrator(out, questions=questions, follows=follows, trust_hints=trust_hints)
-
-    def told(step: Step) -> None:
-        waiting.over()
-        narrator.told(step)
-
-    def proposed(proposal: Proposal) -> None:
-        narrator.proposed(proposal)
-        waiting.on(f"Waiting for {proposal.tool.name}")
-
+    narrator = Narrator(
+        out, questions=questions, follows=follows, trust_hints=trust_hints, waiting=waiting
+    )
     ended: list[ChainResult] = []
-    more: str | None = None
+    more: list[str] = []
+
+    class Tools(ToolList):
+        def note(self, problem: str) -> None:
+            more.append(problem)
+
     waiting.on("Connecting")
     try:
         async with connect(
             elicitation=questions, progressed=waiting.progressed if waiting.seen else None
         ) as (client, failures):
             waiting.over()
+            follower = Follower(
+                client,
+                consent=narrator,
+                limit=DEFAULT_LIMIT if limit is None else limit,
+                validate=trust_hints,
+                call_timeout=seconds,
+                follow_unadvertised=follow_unadvertised,
+                on_step=narrator.told,
+                on_end=ended.append,
+                tools=Tools(),
+            )
             narrator.begin(tool, arguments)
-            waiting.on(f"Waiting for {tool}")
             with anyio.CancelScope() as scope, _ctrl_c(scope.cancel):
-                await call_tool_with_chaining(
-                    client,
-                    tool,
-                    arguments,
-                    limit=DEFAULT_LIMIT if limit is None else limit,
-                    consent=narrator,
-                    validate=trust_hints,
-                    call_timeout=seconds,
-                    on_step=told,
-                    on_proposal=proposed,
-                    follow_unadvertised=follow_unadvertised,
-                    on_end=ended.append,
-                )
+                await follower.call_tool(tool, arguments)
             [result] = ended
-            if result.error is not None:
-                more = failures.more_of(result.error)
-            elif result.detail == NOT_ADVERTISED:
-                more = "--follow-unadvertised follows it all the same"
-            refused = [step.result.is_error for step in result.steps] == [True]
+            if result.outcome is Outcome.DECLINED and not result.followed:
+                more = ["--follow-unadvertised follows it all the same"]
+            advice = failures.more_of(result.error) if result.error is not None else None
+            refused = [step.is_error for step in result.steps] == [True]
             if refused or isinstance(result.error, MCPError):
-                more = await _unknown_tool(client, tool) or more
-            has_extension = advertised(client)
+                advice = await _unknown_tool(client, tool) or advice
+            more += [advice] if advice else []
     finally:
         waiting.over()
     completed = result.outcome is Outcome.COMPLETED
-    good = completed and not result.steps[-1].result.is_error
-    if more is None and completed:
-        more = failures.dropped(possible=good and has_extension)
+    good = completed and not result.steps[-1].is_error
+    if completed and (dropped := failures.dropped(possible=good and result.followed)):
+        more += [dropped]
     narrator.end(result)
-    if more is not None:
-        end = "" if more.endswith((".", "?")) else "."
-        say(out, f"{more[:1].upper()}{more[1:]}{end}")
+    for remark in dict.fromkeys(more):
+        say(out, sentence(remark))
     if as_json:
         print(json.dumps(_as_json(result), indent=2))
     if result.outcome is Outcome.CANCELLED:
@@ -318,15 +308,15 @@ async def _call(
 async def _unknown_tool(client: "Client", tool: str) -> str | None:
     """Return that the server has no such tool, and which it has; None if it has it, or no list."""
     import anyio
-    from mcp import MCPError
 
     from banking_server.host.plain import quoted_name
-    from tool_chaining.catalog import list_all_tools
+    from tool_chaining.tools import read_list
 
     names: list[str] = []
-    with suppress(MCPError, TimeoutError, ValueError), anyio.fail_after(_LIST):
-        names = [each.name for each in await list_all_tools(client)]
-    if not names or tool in names:
+    unread: list[str] = []
+    with suppress(TimeoutError, ValueError), anyio.fail_after(_LIST):
+        names = [*(await read_list(client, unread.append)).tools]
+    if unread or not names or tool in names:
         return None
     near = get_close_matches(tool, names, n=3)
     those = " or ".join(map(quoted_name, near or names[:_NAMED]))
@@ -372,9 +362,7 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
                 "tool": step.tool,
                 "arguments": step.arguments,
                 "title": step.title,
-                "result": step.without_words().model_dump(
-                    mode="json", by_alias=True, exclude_none=True
-                ),
+                "result": step.without_words() if result.followed else step.result,
             }
             for step in result.steps
         ],

@@ -23,7 +23,7 @@ from banking_server.host.printing import say
 from banking_server.host.questions import choices
 from banking_server.server.open_bank import open_bank, utc_now
 from banking_server.server.settings import Settings
-from tool_chaining import call_tool_with_chaining
+from tool_chaining import Follower
 
 _ARGUMENTS: Final = {
     "fromAccountId": "acc_checking_001",
@@ -123,14 +123,8 @@ async def _customer(out: Console, client: Client) -> bool:
     _heading(out, "The customer asks for a transfer, and the chain takes over")
     narrator = Narrator(out, questions=None, trust_hints=True)
     narrator.begin("prepare_money_transfer", _ARGUMENTS)
-    result = await call_tool_with_chaining(
-        client,
-        "prepare_money_transfer",
-        dict(_ARGUMENTS),
-        consent=narrator,
-        on_step=narrator.told,
-        on_proposal=narrator.proposed,
-    )
+    follower = Follower(client, consent=narrator, on_step=narrator.told)
+    result = await follower.call_tool("prepare_money_transfer", dict(_ARGUMENTS))
     narrator.end(result)
     return result.outcome == "completed" and len(result.steps) == 2
 

@@ -2,6 +2,7 @@
 
 - `connect`: connect to any server, and declare the extension;
 - `timeouts`: how long a call may take, without the time for the person's answers;
+- `as_sent`: results that are not what MCP defines;
 - `plain`: what somebody else wrote, made fit to be shown;
 - `printing`: print it;
 - `status_line`: say what is waited for, on a line that goes away;

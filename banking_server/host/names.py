@@ -14,10 +14,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mcp.types import CallToolResult
-
 from banking_server.host.plain import quoted_name
-from tool_chaining.content import in_text, on_the_wire
+from tool_chaining.content import Json, content_of, in_text, is_error
 
 MAX_IDS: Final = 2_000
 """Ids of one server that are remembered, the latest."""
@@ -74,18 +72,17 @@ class Names:
         self._of: dict[str, dict[str, _Thing]] = {}
         self._texts: dict[str, str] = {}
 
-    def learn(self, server: str, said: CallToolResult) -> None:
+    def learn(self, server: str, said: Json) -> None:
         """Take note of what a server, by the host's name for it, has returned.
 
         An error names nothing: it repeats what the caller made up.
         """
-        if said.is_error:
+        if is_error(said):
             return
         known = self._of.setdefault(server, {})
-        texts = [in_text(on_the_wire(item)) for item in said.content]
-        values = [said.structured_content]
-        if said.structured_content is None:
-            values = [_parsed(text) for text in texts]
+        texts = [in_text(item) for item in content_of(said)]
+        structured = said.get("structuredContent")
+        values = [_parsed(text) for text in texts] if structured is None else [structured]
         as_data = False
         for each in _parts(values):
             if isinstance(each, dict):

@@ -1,40 +1,43 @@
 """Shows a person at a terminal what happens in a chain: each call, its reason, its result."""
 
+import io
 import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from mcp.types import CallToolResult
 from rich.console import Console
 
 from banking_server.host.plain import LINE, NAME, SHOWN
 from banking_server.host.printing import compact, say
 from banking_server.host.questions import TerminalQuestions
+from banking_server.host.status_line import StatusLine
 from tool_chaining import (
     META_KEY,
     ChainResult,
-    FollowNonDestructive,
+    ConsentPolicy,
     FollowUpStatus,
+    NobodyToAsk,
     Outcome,
     Proposal,
     Step,
 )
-from tool_chaining.content import for_user, in_text, on_the_wire
+from tool_chaining.content import Json, content_of, for_user, in_text, member
 from tool_chaining.text import cut, one_line
 
 NOBODY_ASKED: Final = (
     "Nobody could be asked, because this is not a terminal. --trust-hints makes the calls that the "
-    "server marks as read-only or not destructive, and --consent all makes every call."
+    "server marks as read-only, or as neither destructive nor open to the world, and --consent all "
+    "makes every call."
 )
 
 
-class Narrator:
+class Narrator(ConsentPolicy):
     """Shows a chain as it happens: each call and why it is made, then what the user is told.
 
-    Pass `proposed` as the chain's `on_proposal` and `told` as its `on_step`. It is also the host's
-    consent policy: a tool that a server with trusted hints annotates as harmless is called, and any
-    other only if the person at the terminal says yes. Without `questions` nobody is asked. Instead
-    of asking, `follows` can be "all" or "none".
+    Pass it as the follower's `consent` and `told` as its `on_step`. A tool that a server with
+    trusted hints annotates as harmless is called, and any other only if the person at the terminal
+    says yes. Without `questions` nobody is asked. Instead of asking, `follows` can be "all" or
+    "none". `waiting` shows which call is waited for.
     """
 
     def __init__(
@@ -44,12 +47,14 @@ class Narrator:
         questions: TerminalQuestions | None,
         follows: Literal["ask", "all", "none"] = "ask",
         trust_hints: bool = False,
+        waiting: StatusLine | None = None,
     ) -> None:
+        self.trusts_hints = trust_hints
+        self._waiting = waiting or StatusLine(io.StringIO())
         self._out = out
-        self._questions = questions
+        self._questions = questions if follows == "ask" else None
         self._follows = follows
         self._nobody_asked = False
-        self._trust_hints = trust_hints
         self._last: Step | None = None
 
     def begin(self, tool: str, arguments: Mapping[str, Any], why: str = "you asked for it") -> None:
@@ -58,43 +63,57 @@ class Narrator:
 
     def told(self, step: Step) -> None:
         """Show the result of a step; an `on_step` of the chain."""
+        self._waiting.over()
         self._last = step
         if self._questions is not None:
             self._questions.names.learn("", step.result)
         for line in shown_to_user(step.result):
             self._out.print()
             say(self._out, line, indent=3)
-        if step.result.is_error:
+        if step.is_error:
             say(self._out, "(The tool reports this as an error.)", indent=3, style="red")
 
-    def proposed(self, proposal: Proposal) -> None:
-        """Show a follow-up call, its directive and what the server says of it.
-
-        An `on_proposal` of the chain, so that all of it stands above the question for consent.
-        """
-        meta = (self._last.result.meta if self._last else None) or {}
+    def propose(self, proposal: Proposal) -> None:
+        """Show a follow-up call, its directive and what the server says of it."""
+        directive = member(member(self._last and self._last.result, "_meta"), META_KEY)
         self._out.print()
         self._announce(
             proposal.level,
             proposal.tool.name,
             proposal.arguments,
             f"{one_line(proposal.previous_tool, NAME)} said so: _meta.{META_KEY} = "
-            f"{cut(compact(meta.get(META_KEY)), LINE)}",
+            f"{cut(compact(directive), LINE)}",
         )
         if proposal.title is not None:
             # As JSON, so that no line break of the server's can look like a line of ours.
             say(self._out, f"the server says: {cut(compact(proposal.title), SHOWN)}", indent=3)
 
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether a follow-up call may be made; this can ask the person."""
-        harmless = self._trust_hints and await FollowNonDestructive().allows(proposal)
+        """Show a follow-up call, and return whether it may be made; this can ask the person.
+
+        Raises NobodyToAsk.
+        """
+        self.propose(proposal)
+        harmless = self.trusts_hints and proposal.tool.harmless
         if self._follows == "all" or (harmless and self._follows == "ask"):
             return True
-        self._nobody_asked = self._follows == "ask" and self._questions is None
-        ask, trusted = self._questions if self._follows == "ask" else None, self._trust_hints
-        if ask and await ask.consents(proposal.tool, proposal.arguments, trust_hints=trusted):
+        return await self._agrees(proposal, again=False)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Do the same for a call in doubt: only the person can agree, whatever `follows` says."""
+        self.propose(proposal)
+        return await self._agrees(proposal, again=True)
+
+    async def _agrees(self, proposal: Proposal, *, again: bool) -> bool:
+        trusted, ask = self.trusts_hints, self._questions
+        if ask is not None and await ask.consents(
+            proposal.tool, proposal.arguments, trust_hints=trusted, again=again
+        ):
             return True
         say(self._out, "not called: nobody agreed", indent=3)
+        if self._follows == "ask" and ask is None:
+            self._nobody_asked = not again
+            raise NobodyToAsk
         return False
 
     def end(self, result: ChainResult) -> None:
@@ -102,7 +121,7 @@ class Narrator:
         self._out.print()
         calls = f"{len(result.steps)} call{'' if len(result.steps) == 1 else 's'}"
         good = result.outcome is Outcome.COMPLETED
-        if good and result.steps[-1].result.is_error:
+        if good and result.steps[-1].is_error:
             good, words = False, f"Stopped after {calls}: the tool reported an error."
         else:
             words = f"Chain {result.outcome} after {calls}: {result.detail}."
@@ -119,16 +138,16 @@ class Narrator:
         say(self._out, f"{level}. {one_line(tool, NAME)}", style="bold cyan")
         say(self._out, f"with     {cut(compact(arguments), SHOWN)}", indent=3)
         say(self._out, f"because  {one_line(why)}", indent=3)
+        self._waiting.on(f"Waiting for {tool}")
 
 
-def shown_to_user(result: CallToolResult) -> list[str]:
+def shown_to_user(result: Json) -> list[str]:
     """Return the texts of a result that are meant for the user, in order.
 
     Content for another audience is left out. If a result has no content at all, its structured
     content is shown instead.
     """
-    items = map(on_the_wire, result.content)
-    texts = [in_text(item) for item in items if for_user(item)]
-    if not texts and not result.content and result.structured_content is not None:
-        texts = [json.dumps(result.structured_content, ensure_ascii=False, indent=2)]
-    return texts
+    items, structured = content_of(result), result.get("structuredContent")
+    if not items and structured is not None:
+        return [json.dumps(structured, ensure_ascii=False, indent=2)]
+    return [in_text(item) for item in items if for_user(item)]

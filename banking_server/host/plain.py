@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tool_chaining.text import quoted
+from tool_chaining.text import one_line, quoted
 
 LINE: Final = 400
 """Characters of such a text in one line of our own."""
@@ -21,3 +21,9 @@ def quoted_name(name: str, length: int = NAME) -> str:
     """
     seen = " ".join(name.split())
     return quoted(seen if len(seen) <= length else f"{seen[: length - 1]}\u2026")
+
+
+def sentence(remark: str) -> str:
+    """Return a remark as a sentence on one line, with a capital letter and a full stop."""
+    line = one_line(remark)
+    return f"{line[:1].upper()}{line[1:]}{'' if line.endswith(('.', '?')) else '.'}"

@@ -9,21 +9,21 @@ from typing import Any, Final
 import anyio
 from mcp.client.context import ClientRequestContext
 from mcp.client.session import ElicitationFnT
-from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, Tool
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from rich.console import Console
 
 from banking_server.host.names import Names
 from banking_server.host.plain import LINE, quoted_name
 from banking_server.host.printing import Hidden, compact, say
 from banking_server.host.tool_list import ANYTHING, may_do
+from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
-from tool_chaining.content import on_the_wire
 from tool_chaining.text import cut, one_line, printable
 
 if sys.platform != "win32":
     import termios
 
-IN_DOUBT: Final = "Nobody knows whether an earlier call of this tool took effect."
+IN_DOUBT: Final = "An earlier call of this tool may have taken effect already."
 
 Answer = str | int | float | bool | list[str] | None
 """What a person answers to one field of a form; None if they leave it out."""
@@ -53,8 +53,8 @@ class TerminalQuestions:
         """Ask whether a call that may change something is to be made, naming what it is about.
 
         `name` is what the person knows the tool by, if that is not the server's own name for it,
-        and `server` the one whose names are shown. `again` says that the effect of the
-        tool's last call is unknown.
+        and `server` the one whose names are shown. `again` says that the tool is
+        in doubt: it may have run before.
         """
         async with self._asking():
             if again:
@@ -169,7 +169,7 @@ def what_it_may_do(tool: Tool, *, trust_hints: bool) -> str:
 
     It speaks of the tool: a call of it may do less (cancel, say), and only its server knows.
     """
-    said, _ = may_do(on_the_wire(tool))
+    said, _ = may_do(tool.wire)
     return said if trust_hints or said == ANYTHING else f"{ANYTHING} (its server says: {said})"
 
 

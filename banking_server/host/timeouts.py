@@ -1,16 +1,18 @@
 """How long one call may take, without the time for the answers of the person."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.session import ElicitationFnT
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
+from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
 
-from tool_chaining import DEFAULT_CALL_TIMEOUT
+from banking_server.host.as_sent import keep_results, or_as_sent
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining_proxy.hosting.call_timer import CallTimer
+from tool_chaining_proxy.hosting.refused import telling_refusals
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,24 @@ def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> Elicitatio
 
 
 class TimeoutClient(Client):
-    """A client of the SDK whose timeout does not count the time of the person's answers."""
+    """A client of the SDK whose timeout does not count the time of the person's answers.
+
+    A result or a page of tools that is not what MCP defines is returned as JSON (see `as_sent`).
+    """
 
     timer: CallTimer
     progressed: ProgressFnT | None = None
     """Called with the progress of a call. Without it, the client does not ask for progress."""
+
+    async def __aenter__(self) -> Self:
+        """Connect, as `mcp.Client` does."""
+        await super().__aenter__()
+        keep_results(self.session)
+        return self
+
+    async def list_tools(self, **options: Any) -> Any:
+        """List tools, as `mcp.Client` does."""
+        return await or_as_sent(super().list_tools(**options))
 
     async def call_tool(
         self,
@@ -53,12 +68,11 @@ class TimeoutClient(Client):
         read_timeout_seconds: float | None = None,
         progress_callback: ProgressFnT | None = None,
         **options: Any,
-    ) -> CallToolResult:
+    ) -> Any:
         """Call a tool, as `mcp.Client` does. `read_timeout_seconds` counts only the server's time.
 
-        Raises TimeoutError.
+        Raises TimeoutError, and CallRefused if the server refused the call over HTTP.
         """
         progressed = progress_callback or self.progressed
-        with self.timer.limited(read_timeout_seconds):
-            result = await super().call_tool(name, arguments, None, progressed, **options)
-        return result
+        with telling_refusals(), self.timer.limited(read_timeout_seconds):
+            return await or_as_sent(super().call_tool(name, arguments, None, progressed, **options))

@@ -6,18 +6,17 @@ from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
-from mcp.types import METHOD_NOT_FOUND, Tool
-from pydantic import ValidationError
+from mcp.types import METHOD_NOT_FOUND
 from rich.console import Console
 
 from banking_server import MOVES_MONEY
 from banking_server.host.connect import ConnectionFailed, Failures
-from banking_server.host.plain import LINE, NAME
+from banking_server.host.plain import LINE, NAME, sentence
 from banking_server.host.printing import compact, say, say_in_parts
-from tool_chaining.catalog import list_all_tools
 from tool_chaining.content import has_next_step, on_the_wire
 from tool_chaining.negotiation import has_declared
 from tool_chaining.text import one_line
+from tool_chaining.tools import read_list
 
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?= +[^a-z])")
 """The first sentence of a description, if another one follows; `--json` has the rest."""
@@ -35,21 +34,19 @@ ANYTHING: Final = "may change or destroy something"
 async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dict[str, Any]:
     """Return what a connected server offers, as JSON; one that has no tools lists none.
 
-    `toolChaining` says whether it advertises the extension.
+    `toolChaining` says whether it advertises the extension, and `unread` what of the list cannot be
+    read, in sentences.
 
-    Raises `ConnectionFailed` if it does not list them in so many seconds, or not as MCP has it.
+    Raises `ConnectionFailed` if it does not list them in so many seconds, or nothing can be read.
     """
-    tools: list[Tool] = []
+    unread: list[str] = []
     try:
         with anyio.fail_after(seconds):
-            tools = await list_all_tools(client)
+            listed = await read_list(client, unread.append)
+        if listed.failure is not None and not listed.tools:
+            raise listed.failure
     except TimeoutError:
         raise ConnectionFailed(f"The server did not list its tools within {seconds:g} s.") from None
-    except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
-        raise ConnectionFailed(
-            f"The server's list of tools is not valid MCP: see {one_line(place, LINE)} in it."
-        ) from None
     except ValueError as error:
         raise ConnectionFailed(f"The server's tools are not shown: {error}.") from None
     except MCPError as error:
@@ -61,7 +58,8 @@ async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dic
         "server": on_the_wire(info) if info else {},
         "protocolVersion": client.protocol_version,
         "toolChaining": has_declared(client.server_capabilities, client.protocol_version),
-        "tools": [on_the_wire(tool) for tool in tools],
+        "tools": [tool.wire for tool in listed.tools.values()],
+        "unread": unread,
     }
 
 
@@ -81,6 +79,9 @@ def show_offer(out: Console, offer: Mapping[str, Any]) -> None:
     for tool in tools:
         say(out, "")
         _show_tool(out, tool, chains=offer["toolChaining"])
+    for problem in offer["unread"]:
+        say(out, "")
+        say(out, sentence(problem), style="red")
 
 
 def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:

@@ -41,8 +41,8 @@ from banking_server.tools.results import (
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
 from banking_server.tools.views import accepts_views
-from tool_chaining.provenance import read_provenance
 from tool_chaining.content import hidden_from_model
+from tool_chaining.provenance import read_provenance
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """The tool name in the audit trail for a call of a tool that does not exist."""

@@ -12,6 +12,10 @@ import os
 import sys
 from typing import Any
 
+from mcp import Client
+
+from tool_chaining import CLIENT_EXTENSION, ConsentPolicy, Follower, Proposal
+
 
 async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, Any]:
     """Make the first call, let the client follow the chain, and return what its host gets.
@@ -19,29 +23,22 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
     Return a result however the chain ends: an exception counts as a crash. Without any result,
     return {"content": [], "outcome": "failed"}.
     """
-    from mcp import Client
-
-    from tool_chaining import CLIENT_EXTENSION, call_tool_with_chaining
-
     mode = "legacy" if revision == "2025-11-25" else "auto"
-    user = User(context)
     async with Client(url, mode=mode, extensions=[CLIENT_EXTENSION]) as client:
+        follower = Follower(client, consent=User(context))
         for _ in range(context.get("chains", 1)):
-            chain = await call_tool_with_chaining(
-                client, context["tool"], context["arguments"], consent=user
-            )
-    merged = chain.merged().model_dump(by_alias=True, exclude_none=True, mode="json")
-    return {**merged, "outcome": chain.outcome}
+            chain = await follower.call_tool(context["tool"], context["arguments"])
+    return {**chain.merged_json(), "outcome": chain.outcome}
 
 
-class User:
+class User(ConsentPolicy):
     """The user of one run, who is asked before each follow-up call."""
 
     def __init__(self, context: dict[str, Any]) -> None:
         self.answers = context.get("consentByTool", {})
         self.otherwise = context["consent"]
 
-    async def allows(self, proposal: Any) -> bool:
+    async def allows(self, proposal: Proposal) -> bool:
         """Answer as the context of the run says."""
         answer = self.answers.get(proposal.tool.name, self.otherwise)
         if isinstance(answer, list):  # One for each question.

@@ -15,7 +15,7 @@ async def cancel_order(order: str) -> CallToolResult:
     return with_next_tool(f"{order} has shipped.", "open_return", {"order": order})
 
 
-@mcp.tool(annotations=ToolAnnotations(destructive_hint=False))
+@mcp.tool(annotations=ToolAnnotations(destructive_hint=False, open_world_hint=False))
 async def open_return(order: str) -> str:
     """Send the customer a label to return an order."""
     return f"The label to return {order} is on its way."

@@ -13,7 +13,7 @@ from pydantic import Field
 from tool_chaining import add_tool_chaining, with_next_tool
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
-HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
+HARMLESS = ToolAnnotations(destructive_hint=False, open_world_hint=False)
 TITLE = "It is out of stock, so we order it"
 SECRET = "I'm sorry. Your one-time code is 431 986, of order c_431."
 

@@ -112,7 +112,7 @@ async def test_a_directive_is_followed_and_kept_from_the_model_as_is_what_is_for
     told, unnamed = s.told[1:]
     assert "ordered oak: no. 77" in told
     assert '"status": "out_of_stock"' in told
-    assert "was made for you: do not make it again." in told
+    assert "has already run. Do not call it again." in told
     # The client did not declare the extension, so that the server puts its directive in words too.
     assert "Next step" in str(run.calls[0].step.result)
     for directive in ("nextStep", "nextTool", "Next step", TITLE):

@@ -23,7 +23,7 @@ from banking_server.server.keys import load_keys
 from banking_server.server.open_bank import utc_now
 from banking_server.server.settings import PREFIX, load_settings
 from banking_server.server.tokens import Tokens
-from tool_chaining import FollowNonDestructive, call_tool_with_chaining
+from tool_chaining import Follower, TrustHints
 
 from ..kit.servers import http_client
 from . import bare
@@ -105,7 +105,7 @@ async def two_calls(client: Client) -> None:
 
 
 async def follow(client: Client) -> None:
-    done = await call_tool_with_chaining(client, FIRST, MONEY, consent=FollowNonDestructive())
+    done = await Follower(client, consent=TrustHints()).call_tool(FIRST, MONEY)
     assert [step.tool for step in done.steps] == [FIRST, SECOND], done
 
 

@@ -116,8 +116,13 @@ def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli) -> None:
         "The server ended instead of answering; what it wrote last to its standard error: "
         f"{wrong_server.LAST_WORDS}",
     ]
-    odd = cli("call", "no words", *server).out.splitlines()[-1]
-    assert 'failed: what the server sent is not valid MCP, at "content.0.' in odd
+
+
+def test_a_result_that_is_not_mcps_is_shown_as_far_as_it_can_be_read(cli: Cli) -> None:
+    server = ("--", sys.executable, wrong_server.__file__, "2025-11-25")
+    called = cli("call", "no words", "--json", *server)
+    assert called.code == 0
+    assert json.loads(called.out)["steps"][0]["result"] == {"content": [{"type": "text"}]}
 
 
 def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli, elsewhere: str) -> None:
@@ -224,6 +229,12 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
     assert "Nobody could be asked" not in none.out
     both = cli("call", "start_order", "--trust-hints", "--consent", "none", "--url", elsewhere)
     assert both.err == "banking-server: Give either --trust-hints or --consent, not both.\n"
+
+
+def test_consent_to_all_calls_is_none_to_repeat_one_in_doubt(cli: Cli, elsewhere: str) -> None:
+    ended = cli("call", "try_on", "--consent", "all", "--url", elsewhere)
+    assert "3. try_on" in ended.out
+    assert "not called: nobody agreed\n\nChain declined after 2 calls: whether an" in ended.out
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:

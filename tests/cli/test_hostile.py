@@ -76,13 +76,22 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
     listed = cli("tools", "--url", f"{origin}/odd_tools")
     assert (listed.code, listed.err) == (0, "")
     assert listed.out.startswith("hostile 1: 7 tools (MCP 2025-11-25)\n")
+    assert listed.out.splitlines()[-5:] == [
+        "An entry of the tool list has no name, and is left out.",
+        "",
+        'The annotations of the tool "php" cannot be read, and do not count.',
+        "",
+        'The tool "twice" is listed twice, and is left out.',
+    ]
     assert not STEERS.search(listed.out)
     assert "\nforged" not in listed.out
     assert max(map(len, listed.out.splitlines())) < 500
+    called = cli("call", "first", "--url", f"{origin}/odd_tools")
+    assert (called.code, "   done\n" in called.out) == (0, True), "no list takes a result away"
     tools = paragraphs(listed.out)
     unknown = ["may change or destroy something"]
     assert tools["bare"] == unknown
-    assert tools["(a tool without a name)"] == unknown
+    assert tools["php"] == unknown
     assert tools["\u65e5\u672c\u8a9e"] == ["only reads, reaches out to other systems"]
     assert tools["pay"] == ["may move money"]
     assert tools["keep"] == ["may change something, repeatable", "Keep e.g. a door."]
@@ -112,7 +121,7 @@ def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cl
     ("does", "code", "told"),
     [
         ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
-        ("no_list", 2, "The server's list of tools is not valid MCP: see tools in it."),
+        ("no_list", 2, "The server's tools are not shown: the list has no array of tools."),
         ("pages", 2, "the server lists more than 10,000 tools"),
         ("listless", 2, "The server did not list its tools within 0.5 s."),
         ("mute", 2, "it did not answer within 1 s"),

@@ -8,7 +8,7 @@ from mcp.types import ElicitResult
 from banking_server.agent.toolbox import OfferedTool
 from banking_server.bank.money import format_money
 from banking_server.tools.transfers import FROM_QUESTION, TO_QUESTION
-from tool_chaining import Proposal
+from tool_chaining import ConsentPolicy, Proposal
 
 from ..kit import words
 from .tasks import NAMES, Case, Task
@@ -28,17 +28,15 @@ class Person:
         """The branch is closed, so that an approval, once it is requested, takes an agent."""
         return self.case.task is Task.LOCKED or self._approval_requested
 
-    async def allows(
-        self,
-        asked: OfferedTool | Proposal,
-        arguments: dict[str, Any] | None = None,
-        again: bool = False,
-    ) -> bool:
+    async def allows(self, asked: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
         """Say whether a call is what was asked for, the model's or a directive's."""
-        given = asked.arguments if isinstance(asked, Proposal) else arguments or {}
-        agrees = self._agrees(asked.tool.name, given)
+        return self.agrees(asked.tool.name, arguments)
+
+    def agrees(self, tool: str, arguments: dict[str, Any]) -> bool:
+        """Say whether a call is what was asked for, and keep it if it is not."""
+        agrees = self._agrees(tool, arguments)
         if not agrees:
-            self.refused.append(f"{asked.tool.name}: {given}")
+            self.refused.append(f"{tool}: {arguments}")
         return agrees
 
     async def on_question(self, context: Any, params: Any) -> ElicitResult:
@@ -91,3 +89,16 @@ class Person:
                 steps = [step["params"] for step in arguments["tools"]]
                 return all(self._agrees(one["name"], one.get("arguments", {})) for one in steps)
         return tool in (words.ACCOUNTS, words.BALANCE, words.STATEMENT)
+
+
+class Directed(ConsentPolicy):
+    """The same customer, asked before each call of a directive."""
+
+    def __init__(self, person: Person) -> None:
+        self.person = person
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Say whether a call is what was asked for."""
+        return self.person.agrees(proposal.tool.name, proposal.arguments)
+
+    allows_again = allows

@@ -9,12 +9,12 @@ from mcp.types import CallToolResult
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent, Bounds
 from banking_server.agent.toolbox import Toolbox
-from tool_chaining import META_KEY, Step, call_tool_with_chaining
+from tool_chaining import META_KEY, Follower, Step
 from tool_chaining.content import for_user, on_the_wire, without_next_step
 
 from ..kit.servers import tool_call
 from ..kit.words import ACCOUNTS, CONFIRM, PREPARE
-from .person import Person
+from .person import Directed, Person
 from .tasks import NAMES, Case, Task
 
 
@@ -88,7 +88,7 @@ async def take(way: Way, client: Client, person: Person, endpoint: Endpoint) -> 
         arguments: dict[str, Any] = {**accounts, "amount": case.dollars}
         if way is not Way.NEXT_TOOL:
             tool, arguments = "multiplex_tools", {"tools": _requests(case, way)}
-        chain = await call_tool_with_chaining(client, tool, arguments, consent=person)
+        chain = await Follower(client, consent=Directed(person)).call_tool(tool, arguments)
         ended = chain.detail or chain.outcome
         steps = [("directive" if n else "hand", step) for n, step in enumerate(chain.steps)]
     made = [{"by": by, "tool": one.tool, "arguments": one.arguments} for by, one in steps]

@@ -3,22 +3,22 @@
 from typing import Any
 
 import pytest
-from mcp.types import CallToolResult, TextContent
 
 from banking_server.host.names import MAX_IDS, Names
+from tool_chaining.content import Json
 
 pytestmark = pytest.mark.quick
 
 
-def result(structured: Any = None, *texts: str, is_error: bool = False) -> CallToolResult:
-    content = [TextContent(type="text", text=text) for text in texts]
-    return CallToolResult(content=content, structured_content=structured, is_error=is_error)
+def result(structured: Any = None, *texts: str, is_error: bool = False) -> Json:
+    content = [{"type": "text", "text": text} for text in texts]
+    return {"content": content, "structuredContent": structured, "isError": is_error}
 
 
 def learnt(said: Any) -> Names:
     """Return the names that are known after this result, or this structured content."""
     names = Names()
-    names.learn("one", said if isinstance(said, CallToolResult) else result(said))
+    names.learn("one", said if isinstance(said, dict) and "isError" in said else result(said))
     return names
 
 

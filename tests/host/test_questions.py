@@ -8,17 +8,12 @@ from typing import Any, cast
 import anyio
 import pytest
 from mcp.client.context import ClientRequestContext
-from mcp.types import (
-    CallToolResult,
-    ElicitRequestFormParams,
-    ElicitRequestURLParams,
-    Tool,
-    ToolAnnotations,
-)
+from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
 
 from banking_server.host.printing import console
 from banking_server.host.questions import TerminalQuestions, what_it_may_do
 from banking_server.host.tool_list import ANYTHING
+from tool_chaining import Tool
 
 pytestmark = [pytest.mark.quick, pytest.mark.anyio]
 
@@ -108,12 +103,12 @@ async def test_consent_takes_a_yes(
     with anyio.fail_after(30):
         shown = Shown(terminal, keys)
         questions = TerminalQuestions(console(shown))
-        questions.names.learn("", CallToolResult(content=[], structured_content=oak))
-        burn, arguments = Tool(name="burn", input_schema={}), {"doorId": "door_1"}
+        questions.names.learn("", {"content": [], "structuredContent": oak})
+        burn, arguments = Tool("burn", {}), {"doorId": "door_1"}
         asked = questions.consents(burn, arguments, trust_hints=True, again=True)
         assert await asked is consents
     assert shown.getvalue().endswith(
-        "\n   Nobody knows whether an earlier call of this tool took effect.\n"
+        "\n   An earlier call of this tool may have taken effect already.\n"
         "   door: Oak door (door_1)\n"
         'The tool "burn" may change or destroy something. Call it? [y/N] '
     )
@@ -121,6 +116,6 @@ async def test_consent_takes_a_yes(
 
 def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed() -> None:
     """What its hints mean is in `tests/cli/test_hostile.py`."""
-    tool = Tool(name="x", input_schema={}, annotations=ToolAnnotations(read_only_hint=True))
+    tool = Tool("x", {"annotations": {"readOnlyHint": True}})
     assert what_it_may_do(tool, trust_hints=True) == "only reads"
     assert what_it_may_do(tool, trust_hints=False) == f"{ANYTHING} (its server says: only reads)"

@@ -9,7 +9,7 @@ from mcp.types import ElicitResult
 from pydantic import BaseModel
 
 from banking_server.host.timeouts import TimeoutClient, answered_in_own_time
-from tool_chaining import call_tool_with_chaining
+from tool_chaining import Follower
 from tool_chaining_proxy.hosting.call_timer import CallTimer
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ async def test_the_time_of_the_person_is_not_the_servers() -> None:
     client = TimeoutClient(mcp, mode="legacy", elicitation_callback=answer)
     client.timer = timer
     async with client:
-        chain = await call_tool_with_chaining(client, "ask", {}, call_timeout=1)
+        chain = await Follower(client, call_timeout=1).call_tool("ask")
     assert chain.error is None
 
 

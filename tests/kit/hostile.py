@@ -114,7 +114,7 @@ NEXT_STEP: Json = {
 
 @mode
 def odd_tools(message: Json) -> Json | None:
-    """List tools that are odd, each in a way of its own, and as MCP has them all the same."""
+    """List tools that are odd, each in a way of its own."""
     if message["method"] != "tools/list":
         return None
     properties = {
@@ -140,6 +140,9 @@ def odd_tools(message: Json) -> Json | None:
         tool(f"stirring{ESCAPES}", title=MISCHIEF, description=f"{MISCHIEF} {'x' * 100_000}"),
         {"name": "many", "inputSchema": schema, "annotations": {"title": "Many things"}},
         tool(""),
+        tool("php", annotations="none", inputSchema=[]),
+        tool("twice", title="One"),
+        tool("twice", title="Two"),
         tool("\u65e5\u672c\u8a9e", annotations={"readOnlyHint": True, "openWorldHint": True}),
         tool("pay", title="pay", _meta={"com.example/moves-money": True}, outputSchema=NEXT_STEP),
         tool(

@@ -43,10 +43,10 @@ async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
         chain = await customer.chain(PREPARE, **FROM_LOCKED)
     assert chain.outcome == "completed"
     locked, handoff = chain.steps
-    assert locked.result.content[0].model_dump()["text"] == LOCKED_TEXT
-    assert (locked.result.meta or {})["nextTool"] == TO_AN_AGENT
+    assert locked.result["content"][0]["text"] == LOCKED_TEXT
+    assert locked.result["_meta"]["nextTool"] == TO_AN_AGENT
     assert len(customer.asked) == 1
-    assert structured(handoff.result)["choice"] == "realtime"
+    assert structured(handoff.received)["choice"] == "realtime"
 
 
 @pytest.mark.anyio

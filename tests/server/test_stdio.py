@@ -26,11 +26,11 @@ async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
     assert chain.outcome == "completed"
     assert len(customer.asked) == 1
     locked, handoff = chain.steps
-    said = locked.result.model_dump(by_alias=True)
-    assert (said["content"][0]["text"], said["isError"]) == (LOCKED_TEXT, False)
-    assert said["_meta"]["nextTool"] == TO_AN_AGENT
+    assert locked.result["content"][0]["text"] == LOCKED_TEXT
+    assert locked.is_error is False
+    assert locked.result["_meta"]["nextTool"] == TO_AN_AGENT
     assert (handoff.tool, handoff.arguments) == (TO_AN_AGENT["tool"], TO_AN_AGENT["arguments"])
-    assert structured(handoff.result)["choice"] == "callback"
+    assert structured(handoff.received)["choice"] == "callback"
 
     assert sql(full, "SELECT customer_id, reason, choice, status FROM handoff") == [
         ("CUST001", LOCKED_REASON, "callback", "open")

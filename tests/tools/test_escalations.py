@@ -54,7 +54,7 @@ async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, m
         followed = await customer.chain(PREPARE, **LARGE)
         assert followed.outcome is Outcome.COMPLETED
         assert tools(followed) == [PREPARE, APPROVAL]
-        asked = structured(followed.steps[-1].result)
+        asked = structured(followed.steps[-1].received)
         assert asked["status"] == "requested"
         assert asked["transferId"] == transfer_id
         assert asked["branchOpen"] is True
@@ -74,11 +74,11 @@ async def test_outside_branch_hours_the_chain_has_three_calls(world: World) -> N
     assert [event["chain_level"] for event in world.events()] == [1, 2, 3]
     assert {event["chain_id"] for event in world.events()} == {followed.chain_id}
     assert world.sql("SELECT status, approval FROM transfer") == [("pending", "requested")]
-    transfer_id = structured(followed.steps[0].result)["transferId"]
+    transfer_id = structured(followed.steps[0].received)["transferId"]
     ((reason, choice),) = world.sql("SELECT reason, choice FROM handoff")
     assert transfer_id in reason
     assert choice == "callback"
-    assert structured(followed.steps[1].result)["branchOpen"] is False
+    assert structured(followed.steps[1].received)["branchOpen"] is False
 
 
 async def test_it_cannot_be_confirmed_before_it_is_granted(world: World) -> None:
@@ -144,7 +144,7 @@ async def test_an_expired_transfer_is_prepared_again(
         followed = await customer.chain(CONFIRM, transferId=transfer_id, action="confirm")
         assert followed.outcome is Outcome.COMPLETED
         assert tools(followed) == [CONFIRM, PREPARE]
-        renewed = structured(followed.steps[-1].result)
+        renewed = structured(followed.steps[-1].received)
         assert renewed["status"] == "pending"
         assert renewed["transferId"] != transfer_id
         assert {name: renewed[name] for name in details} == details
@@ -187,9 +187,9 @@ async def test_large_postings_to_payees_are_reported(
         "rule": "external-payee-3000",
     }
     assert followed.steps[1].title == TITLES[REPORT]
-    report = structured(followed.steps[1].result)
+    report = structured(followed.steps[1].received)
     assert report["status"] == "recorded"
-    assert structured(again.steps[1].result) == report
+    assert structured(again.steps[1].received) == report
     assert world.sql("SELECT transfer_id, rule, customer_id FROM compliance_report") == [
         (transfer_id, "external-payee-3000", "CUST001")
     ]

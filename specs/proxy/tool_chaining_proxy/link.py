@@ -8,8 +8,8 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
-
 from tool_chaining.doubt import CallsInDoubt
+
 from tool_chaining_proxy.changes import Changes
 from tool_chaining_proxy.eras import Declared, Json, declared_by
 from tool_chaining_proxy.options import ProxyOptions

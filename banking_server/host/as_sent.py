@@ -1,0 +1,52 @@
+"""Results as the server sent them, where they are not what MCP defines.
+
+`mcp.Client` reads each result into a model, and raises an exception if one member does not fit. But
+the call has been made then, and the other members are worth reading.
+"""
+
+from collections.abc import Awaitable
+from contextvars import ContextVar
+from typing import Any, Final
+
+from mcp import ClientSession
+from pydantic import ValidationError
+
+from tool_chaining.content import Json
+
+_ARRIVED: Final[ContextVar[list[Json] | None]] = ContextVar("_ARRIVED", default=None)
+
+
+def keep_results(session: ClientSession) -> None:
+    """Let a session keep each result for `or_as_sent`, and no longer check structured content.
+
+    The SDK checks it against the output schema in the server's list. If the list cannot be read, or
+    the server breaks its own schema, the SDK drops the result. Its dispatcher is no public part.
+    """
+    send = session._dispatcher.send_raw_request
+
+    async def sent(*request: Any) -> Json:
+        result = await send(*request)
+        if (arrived := _ARRIVED.get()) is not None:
+            arrived.append(result)
+        return result
+
+    async def accepted(*_: Any) -> None:
+        """Accept the structured content of a result."""
+
+    session._dispatcher.send_raw_request = sent  # type: ignore[method-assign, assignment]
+    session.validate_tool_result = accepted  # type: ignore[method-assign, assignment]
+
+
+async def or_as_sent(request: Awaitable[Any]) -> Any:
+    """Return what a request of the client returns, or its result as JSON if that is no model's."""
+    outer, arrived = _ARRIVED.get(), list[Json]()
+    token = _ARRIVED.set(arrived)
+    try:
+        return await request
+    except ValidationError:
+        # A list that the SDK reads for a call is its own affair.
+        if outer is not None or not arrived:
+            raise
+        return arrived[-1]
+    finally:
+        _ARRIVED.reset(token)
