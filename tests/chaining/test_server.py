@@ -181,7 +181,7 @@ async def test_a_directive_needs_content_besides_its_words(
 async def test_what_another_middleware_answers_is_checked_too(
     answer: Any, kept: bool | None
 ) -> None:
-    async def listed() -> dict[str, Listed]:
+    async def listed(*_: str) -> dict[str, Listed]:
         return {tool.name: Listed(tool.name, on_the_wire(tool)) for tool in await mcp.list_tools()}
 
     mcp = checked()
@@ -264,6 +264,36 @@ async def test_the_list_is_the_one_that_this_caller_sees(
     assert META_KEY in (sent.meta or {})
     assert META_KEY not in (dropped.meta or {})
     assert 'lists no tool "secret"' in caplog.text
+
+
+@pytest.mark.parametrize("add", ["insert", "append"])
+async def test_what_a_middleware_hides_from_this_caller_is_not_named(
+    mode: str, add: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The high-level server lists the tool to everybody else, and another middleware adds one."""
+    sees = True
+
+    async def change(ctx: Any, call_next: Any) -> Any:
+        result = await call_next(ctx)
+        if ctx.method == "tools/list":
+            kept = [each for each in result["tools"] if sees or each["name"] != "target"]
+            result = {
+                **result,
+                "tools": [*kept, {"name": "added", "inputSchema": {"type": "object"}}],
+            }
+        return result
+
+    server = checked()
+    server.middleware.insert(1, change) if add == "insert" else server.middleware.append(change)
+    async with connect(server, mode, extensions=[CLIENT_EXTENSION]) as client:
+        for directive, sees, is_sent in (  # noqa: B007 - the middleware reads it
+            (GOOD, True, True),
+            ({"tool": "added"}, True, True),
+            (GOOD, False, False),
+        ):
+            result = await emit(client, directive)
+            assert (META_KEY in (result.meta or {})) is is_sent
+    assert 'lists no tool "target"' in caplog.text
 
 
 async def test_an_argument_that_no_tool_declares_is_a_mistake(

@@ -38,8 +38,9 @@ NOT_IN_A_TITLE: Final = re.compile(
 )
 """Control characters, and characters that control the direction of text (TC-S-27)."""
 
-Listing = Callable[[], Awaitable[Mapping[str, Tool]]]
-"""Returns the tools, by name, as the server lists them now to this caller."""
+Listing = Callable[..., Awaitable[Mapping[str, Tool]]]
+"""Returns the tools that the server lists now to this caller, by name: at least those whose names
+are its arguments, if they are listed, and all of them if one is not."""
 
 
 class NextStep(BaseModel):
@@ -93,12 +94,11 @@ class OutgoingCheck:
         named = json_string(reading.directive.tool) if isinstance(reading, Found) else "value"
         what = f"nextTool {named} of tool {json_string(called)}"
         try:
-            tools = await listed()
+            target = reading.directive.tool if isinstance(reading, Found) else called
+            tools = await listed(target, called)
             directive = self._valid(result, reading, tools)
-            target = tools[directive.tool]
-            problem = self._arguments.undeclared(
-                target.name, target.input_schema, directive.arguments
-            )
+            schema = tools[directive.tool].input_schema
+            problem = self._arguments.undeclared(directive.tool, schema, directive.arguments)
             if problem is not None and strict:
                 raise DirectiveDropped(problem)
         except DirectiveDropped as dropped:

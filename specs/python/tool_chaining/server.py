@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mcp import MCPError
 from mcp.server import Server
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp_types import INTERNAL_ERROR, CallToolResult, ContentBlock, TextContent
 from opentelemetry.trace import get_current_span
@@ -73,13 +74,16 @@ def add_tool_chaining(server: MCPServer[Any] | Server[Any], *, strict: bool = Fa
         raise ValueError(f"the server {server.name!r} has tool chaining already")
     # Inside the SDK's tracing, whose span gets the chain id, and around everything else: so it asks
     # for the list as the other middlewares let this caller see it.
-    server.middleware.insert(1, ToolChainingMiddleware(strict=strict))
+    server.middleware.insert(1, ToolChainingMiddleware(server, strict=strict))
 
 
 @dataclass(frozen=True)
 class _CallersList:
-    """Reads the tools as the server lists them to the caller of one request."""
+    """The tools as the server lists them to the caller of one request."""
 
+    server: MCPServer[Any] | Server[Any]
+    inner: Sequence[ServerMiddleware[Any]]
+    """The middlewares that are asked for the list."""
     ctx: ServerRequestContext[Any, Any]
     call_next: CallNext
 
@@ -94,17 +98,37 @@ class _CallersList:
             params["cursor"] = cursor
         return await self.call_next(replace(self.ctx, method="tools/list", params=params))
 
-    async def __call__(self) -> Mapping[str, Tool]:
-        listed = await read_list(self, lambda _: None)
-        if listed.failure is not None:
-            raise DirectiveDropped(f"the tools cannot be listed: {listed.failure}")
-        return listed.tools
+    async def __call__(self, *names: str) -> Mapping[str, Tool]:
+        """Return the tools of these names, or all if one of them is not listed.
+
+        To write out a whole list costs more than the call. So the other middlewares of a high-level
+        server get a list of these tools alone, and leave out what this caller may not see.
+        """
+        if isinstance(self.server, MCPServer):
+            own = [
+                on_the_wire(tool) for tool in await self.server.list_tools() if tool.name in names
+            ]
+
+            async def listed(_: Any) -> HandlerResult:
+                return {"tools": own}
+
+            call_next: CallNext = listed
+            for middleware in reversed(self.inner):
+                call_next = partial(middleware, call_next=call_next)
+            seen = await read_list(replace(self, call_next=call_next), lambda _: None)
+            if seen.tools.keys() >= set(names):
+                return seen.tools
+        seen = await read_list(self, lambda _: None)
+        if seen.failure is not None:
+            raise DirectiveDropped(f"the tools cannot be listed: {seen.failure}")
+        return seen.tools
 
 
 class ToolChainingMiddleware:
     """What `add_tool_chaining` adds to a server: it sees each request and its result."""
 
-    def __init__(self, *, strict: bool) -> None:
+    def __init__(self, server: MCPServer[Any] | Server[Any], *, strict: bool) -> None:
+        self._server = server
         self._strict = strict
         self._check = OutgoingCheck()
 
@@ -138,11 +162,12 @@ class ToolChainingMiddleware:
         result = await call_next(ctx)
         # Another middleware may have answered without the server.
         sent: Json = on_the_wire(result) if isinstance(result, BaseModel) else dict(result or {})
+        inner = self._server.middleware[self._server.middleware.index(self) + 1 :]
         try:
             return await self._check(
                 sent,
                 called=str(params.get("name")),
-                listed=_CallersList(ctx, call_next),
+                listed=_CallersList(self._server, inner, ctx, call_next),
                 declared=has_declared(ctx.session.client_capabilities, ctx.protocol_version),
                 strict=self._strict,
             )

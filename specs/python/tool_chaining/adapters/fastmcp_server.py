@@ -65,7 +65,7 @@ class ToolChainingMiddleware(Middleware):
         return ToolResult.from_mcp_result(CallToolResult.model_validate(out))
 
 
-async def _listed(server: FastMCP[Any]) -> dict[str, Tool]:
+async def _listed(server: FastMCP[Any], *_: str) -> dict[str, Tool]:
     """Return the tools as the server lists them now."""
     tools = [on_the_wire(tool.to_mcp_tool()) for tool in await server.list_tools()]
     return {tool["name"]: Tool(tool["name"], tool) for tool in tools}
