@@ -18,7 +18,7 @@ from tool_chaining.directive import META_KEY, Directive
 from tool_chaining.negotiation import advertised_in, has_declared
 from tool_chaining.outgoing import NOT_IN_A_TITLE, DirectiveDropped, OutgoingCheck
 from tool_chaining.provenance import read_provenance
-from tool_chaining.tools import Tool, read_list
+from tool_chaining.tools import Listed, Tool, read_list
 from tool_chaining.values import check_json
 
 
@@ -82,8 +82,9 @@ class _CallersList:
     """The tools as the server lists them to the caller of one request."""
 
     server: MCPServer[Any] | Server[Any]
+    outer: Sequence[ServerMiddleware[Any]]
     inner: Sequence[ServerMiddleware[Any]]
-    """The middlewares that are asked for the list."""
+    """The other middlewares but the SDK's own: around this one, and within it."""
     ctx: ServerRequestContext[Any, Any]
     call_next: CallNext
 
@@ -112,16 +113,18 @@ class _CallersList:
             async def listed(_: Any) -> HandlerResult:
                 return {"tools": own}
 
-            call_next: CallNext = listed
-            for middleware in reversed(self.inner):
-                call_next = partial(middleware, call_next=call_next)
-            seen = await read_list(replace(self, call_next=call_next), lambda _: None)
+            seen = await self._seen(listed, *self.outer, *self.inner)
             if seen.tools.keys() >= set(names):
                 return seen.tools
-        seen = await read_list(self, lambda _: None)
+        seen = await self._seen(self.call_next, *self.outer)
         if seen.failure is not None:
             raise DirectiveDropped(f"the tools cannot be listed: {seen.failure}")
         return seen.tools
+
+    async def _seen(self, call_next: CallNext, *middlewares: ServerMiddleware[Any]) -> Listed:
+        for middleware in reversed(middlewares):
+            call_next = partial(middleware, call_next=call_next)
+        return await read_list(replace(self, call_next=call_next), lambda _: None)
 
 
 class ToolChainingMiddleware:
@@ -162,12 +165,13 @@ class ToolChainingMiddleware:
         result = await call_next(ctx)
         # Another middleware may have answered without the server.
         sent: Json = on_the_wire(result) if isinstance(result, BaseModel) else dict(result or {})
-        inner = self._server.middleware[self._server.middleware.index(self) + 1 :]
+        others = [m for m in self._server.middleware if not type(m).__module__.startswith("mcp.")]
+        own = others.index(self)
         try:
             return await self._check(
                 sent,
                 called=str(params.get("name")),
-                listed=_CallersList(self._server, inner, ctx, call_next),
+                listed=_CallersList(self._server, others[:own], others[own + 1 :], ctx, call_next),
                 declared=has_declared(ctx.session.client_capabilities, ctx.protocol_version),
                 strict=self._strict,
             )
