@@ -16,8 +16,7 @@ from tool_chaining_proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
 from ..kit.stdio import Lines, lines_of
-from .proxied_client import proxy
-from .wire import JSON, LIGHT, PROXY
+from .wire import JSON, LIGHT, PROXY, proxy_in_memory
 
 pytestmark = pytest.mark.anyio
 
@@ -100,7 +99,7 @@ async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words
     patience = {"start_timeout": 0.2} if "0.2" in words else {}
     options = ProxyOptions(server=behind, **patience)
     with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as refused:
-        async with Client(proxy(options)):
+        async with Client(proxy_in_memory(options)):
             raise AssertionError("It was reached.")
     error: BaseException = refused.value
     while isinstance(error, BaseExceptionGroup):

@@ -9,7 +9,6 @@ from mcp import Client
 from tool_chaining_proxy.options import Address, Command, ProxyOptions
 
 from .conftest import Noted
-from .proxied_client import proxy as over_stdio
 from .wire import (
     CHAINING,
     JSON,
@@ -20,6 +19,7 @@ from .wire import (
     Wire,
     light,
     proxy_in_a_thread,
+    proxy_in_memory,
     strange,
     wire,
 )
@@ -143,7 +143,7 @@ async def test_the_revision_is_the_server_s(strange_url: str, revision: str) -> 
         with pytest.raises(Refused, match=r"Unsupported protocol version|Method not found"):
             await other.open()
         await other.http.aclose()
-        for transport in (proxy, over_stdio(options)):
+        for transport in (proxy, proxy_in_memory(options)):
             async with Client(transport, mode="auto") as client:
                 assert client.protocol_version == revision
                 assert not (await client.call_tool("who")).is_error

@@ -111,11 +111,17 @@ async def _answer(ctx: Context, link: Link) -> Json:
     if not (declared.modern and ctx.method in eras.ASKED_OF):
         running = Running(ctx, declared)
         with link.running(running):
-            return await _answered(link, running, params)
+            result = await _answered(link, running, params)
+        await running.hand_over()
+        return result
     if params.get("requestState") is not None:
-        return await link.resumed(ctx, params["requestState"], params.get("inputResponses"))
-    parked = Parked(ctx, declared, parked_for=link.options.parked_for)
-    return await link.parked(parked, lambda: _answered(link, parked, params))
+        parked = link.resumed(ctx, params["requestState"], params.get("inputResponses"))
+    else:
+        parked = Parked(ctx, declared, parked_for=link.options.parked_for)
+        link.park(parked, lambda: _answered(link, parked, params))
+    result = await link.round(parked)
+    await parked.hand_over()
+    return result
 
 
 async def _answered(link: Link, running: Running, params: Json) -> Json:
@@ -125,6 +131,6 @@ async def _answered(link: Link, running: Running, params: Json) -> Json:
         result = await chains.call(link, running, params)
     else:
         result = await link.answer(running, method, params)
-    if method == "tools/list":
+    if method == "tools/list" and link.follows:
         return chains.without_output_schemas(result)
     return result
