@@ -26,7 +26,7 @@ def said(text: str, to: str | None = None, **more: Any) -> JSON:
     """An answer, which names the next tool; the id of what is prepared is never the same."""
     result: JSON = {"content": [{"type": "text", "text": text}], **more}
     if to is not None:
-        result["_meta"] = {"nextTool": {"tool": to, "arguments": {"to": "TO", "id": "N"}}}
+        result["_meta"] = {"nextTool": {"tool": to, "arguments": {"to": "$TO", "id": "$N"}}}
     return {"result": result}
 
 
@@ -34,13 +34,19 @@ def refused(code: int) -> JSON:
     return {"error": {"code": code, "message": "No."}}
 
 
+WHO = {"pid": "$PID", "environment": "$STRANGE_SETTING", "secret": "$MCP_TOKEN"}
+WHO_AND_SLOW = {"who": [said("", structuredContent=WHO)], "slow": ["waits"]}
+"""Which process answers, with what it knows from its environment, and a call that never ends."""
+
 FAILED = said("The back end did not answer.", isError=True)
 
 
 class Shop:
     """The server, and what was called."""
 
-    def __init__(self, folder: Path, revision: str = OLD, hints: Any = ADDS, **script: Any) -> None:
+    def __init__(
+        self, folder: Path, revision: str | None = OLD, hints: Any = ADDS, **script: Any
+    ) -> None:
         self.notes = folder / "notes"
         self.revision = revision
         answers = {"prepare": [said("Prepared.", "pay")], "pay": [said("Paid.")]}
@@ -65,8 +71,11 @@ class Shop:
     def made(self, tool: str = "pay") -> list[JSON]:
         return [one["arguments"] for one in self.noted if one.get("tool") == tool]
 
+    def has(self, **what: Any) -> bool:
+        return any(what.items() <= one.items() for one in self.noted)
+
     async def until(self, **what: Any) -> None:
-        await Wire.until(lambda: any(what.items() <= one.items() for one in self.noted))
+        await Wire.until(lambda: self.has(**what))
 
     @asynccontextmanager
     async def host(

@@ -1,10 +1,11 @@
 """A server over stdio that follows a script: `python scripted_server.py NOTES SCRIPT`.
 
-SCRIPT is JSON: the `revision`, whether it `advertises`, its `tools` (a list for each time that it
-is asked, the last one for ever), and the `answers` of each tool, likewise. An answer is the rest of
-a JSON-RPC response, "waits" or "ends"; `N` in it stands for the number of the call, and `TO` for
-its argument `to`. An answer with `together` waits until so many calls of the tool are running, one
-with `after` so many seconds.
+It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null for
+both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one for
+ever), and the `answers` of each tool, likewise. An answer is the rest of a JSON-RPC response,
+"waits" or "ends"; in it `$N` stands for the number of the call, `$TO` for its argument `to`, and any
+other name for a variable of the environment. An answer with `together` waits until so many calls of
+the tool are running, one with `after` so many seconds.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -13,17 +14,18 @@ import json
 import os
 import sys
 import threading
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 from wrong_server import NEW, OLD
 
 NOTES, SCRIPT = Path(sys.argv[1]), json.loads(sys.argv[2])
-NEXT: dict[str, int] = {}
-CHAINING = {"com.example/tool-chaining": {}}
-waiting: dict[Any, str] = {}
-"""The calls that wait for their answer."""
-held: dict[str, list[Any]] = {}
+CHAINING: Any = {"com.example/tool-chaining": {}}
+asked: Counter[str] = Counter()
+waiting: dict[Any, Any] = {}
+"""What is noted when a call that waits is cancelled."""
+held: dict[str, list[Any]] = defaultdict(list)
 """The responses that wait for those of further calls."""
 writing = threading.Lock()
 
@@ -40,45 +42,45 @@ def send(number: Any, answer: Any, tool: str | None = None) -> None:
         print(json.dumps({"jsonrpc": "2.0", "id": number, **answer}), flush=True)
 
 
-def following(name: str, answers: list[Any], number: int) -> Any:
+def following(answers: list[Any], number: int) -> Any:
     return answers[min(number, len(answers) - 1)]
 
 
-def call(number: Any, params: Any) -> None:
+def call(number: Any, params: Any, complete: Any) -> None:
     name, arguments = params["name"], params.get("arguments") or {}
     lines = NOTES.read_text(encoding="utf-8").splitlines() if NOTES.exists() else []
-    earlier = [one for one in map(json.loads, lines) if one.get("tool") == name]
+    earlier = sum(json.loads(line).get("tool") == name for line in lines)
     note(tool=name, arguments=arguments, meta=params.get("_meta") or {})
-    text = json.dumps(following(name, SCRIPT["answers"][name], len(earlier)))
-    text = text.replace('"N"', str(len(earlier))).replace("TO", arguments.get("to", ""))
-    answer = json.loads(text)
+    os.environ |= {"N": str(earlier), "TO": arguments.get("to", ""), "PID": str(os.getpid())}
+    answer = json.loads(os.path.expandvars(json.dumps(following(SCRIPT["answers"][name], earlier))))
     if answer == "ends":
         os._exit(1)
     if answer == "waits":
-        waiting[number] = name
+        waiting[number] = {"cancelled": name, "arguments": arguments}
         return
-    if SCRIPT["revision"] == NEW and "result" in answer:
-        answer["result"] = {"resultType": "complete", **answer["result"]}
+    if "result" in answer:
+        answer["result"] = {**complete, **answer["result"]}
     together, after = answer.pop("together", 1), answer.pop("after", 0)
-    held.setdefault(name, []).append((number, answer, name))
+    held[name].append((number, answer, name))
     if len(held[name]) == together:
         for response in held.pop(name):
             threading.Timer(after, send, response).start()
 
 
-def greeting(method: str) -> Any:
+def greeting(method: str, complete: Any) -> Any:
     capabilities = {"tools": {}}
     if SCRIPT.get("advertises", True):
         capabilities["extensions"] = capabilities["experimental"] = CHAINING
-    cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    more = cached if SCRIPT["revision"] == NEW else {}
+    more = complete and {**complete, "ttlMs": 0, "cacheScope": "private"}
     if method == "tools/list":
-        NEXT["list"] = NEXT.get("list", -1) + 1
-        return {"result": {"tools": following("list", SCRIPT["tools"], NEXT["list"]), **more}}
-    if (method, SCRIPT["revision"]) == ("initialize", OLD):
-        info = {"name": "scripted", "version": "1"}
-        described = {"protocolVersion": OLD, "serverInfo": info}
-    elif (method, SCRIPT["revision"]) == ("server/discover", NEW):
+        asked[method] += 1
+        return {"result": {"tools": following(SCRIPT["tools"], asked[method] - 1), **more}}
+    if method == "initialize" and SCRIPT["revision"] != NEW:
+        described: Any = {
+            "protocolVersion": OLD,
+            "serverInfo": {"name": "scripted", "version": "1"},
+        }
+    elif method == "server/discover" and SCRIPT["revision"] != OLD:
         described = {"supportedVersions": [NEW]}
     else:
         return {"error": {"code": -32601, "message": "Method not found"}}
@@ -87,11 +89,15 @@ def greeting(method: str) -> Any:
 
 for line in sys.stdin:
     message = json.loads(line)
+    params = message.get("params") or {}
+    is_new = "io.modelcontextprotocol/protocolVersion" in params.get("_meta", {})
+    complete = {"resultType": "complete"} if is_new else {}
     if message.get("method") == "notifications/cancelled":
-        name = waiting.pop(message["params"]["requestId"], None)
-        note(cancelled=name)
+        note(**waiting.pop(params["requestId"], {}))
     elif message.get("method") == "tools/call":
-        call(message["id"], message["params"])
+        call(message["id"], params, complete)
     elif "id" in message:
-        send(message["id"], greeting(message["method"]))
+        send(message["id"], greeting(message["method"], complete))
+for what in waiting.values():
+    note(**what)
 note(closed=True)

@@ -174,7 +174,7 @@ async def test_what_is_called_where_nobody_can_be_asked(why: str, tmp_path: Path
     assert len(shop.made()) == (expected == "completed")
     items = [item.model_dump(by_alias=True) for item in result.content]
     marked = [one["text"] for one in items if CHAINING in (one["_meta"] or {})]
-    assert [text.endswith('{"to": "Ann", "id": 0}') for text in marked] == [True] * suggested
+    assert [text.endswith('{"to": "Ann", "id": "0"}') for text in marked] == [True] * suggested
     # Hosts that show `_meta` to their model show no arguments of a call that was not made.
     assert result.meta is not None
     (entry,) = result.meta[CHAINING]["followUps"]

@@ -62,10 +62,10 @@ async def test_another_call_of_the_model_ends_no_doubt(tmp_path: Path) -> None:
     shop = Shop(tmp_path, answers={"pay": ["ends", said("Paid.")]})
     async with shop.host("stdio") as host:
         await prepare(host)
-        assert not (await host.call_tool("pay", {"to": "Bob", "id": 7})).is_error
+        assert not (await host.call_tool("pay", {"to": "Bob", "id": "7"})).is_error
         assert outcome(await prepare(host)) == "declined"
         # An equal one does: it has taken effect now, once or twice, and nobody needs to ask.
-        await host.call_tool("pay", {"to": "Ann", "id": 0})
+        await host.call_tool("pay", {"to": "Ann", "id": "0"})
         assert outcome(await prepare(host)) == "completed"
 
 
@@ -86,7 +86,7 @@ async def test_a_host_that_gives_up_does_not_pay_twice(
             group.cancel_scope.cancel()
         await shop.until(cancelled="notify")
         assert outcome(await prepare(host)) == "declined"
-        assert shop.made() == [{"to": "Ann", "id": 0}]
+        assert shop.made() == [{"to": "Ann", "id": "0"}]
         # The lost answer of the notification is that of its tool, the payment is of the wish alone.
         await prepare(host, "Bob")
         assert len(shop.made()) == 2

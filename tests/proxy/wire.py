@@ -29,9 +29,6 @@ from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
 from . import strange_server
 
-LIGHT = [sys.executable, str(Path(__file__).with_name("light_server.py"))]
-"""The command of the server that starts at once."""
-
 PROXY = [sys.executable, "-m", "tool_chaining_proxy"]
 
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -274,11 +271,6 @@ def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator
 def strange() -> Command:
     """The strange server as what the proxy starts. It speaks 2025-11-25."""
     return Command((sys.executable, strange_server.__file__), environment())
-
-
-def light(*arguments: str) -> Command:
-    """The server that starts at once as what the proxy starts."""
-    return Command((*LIGHT, *arguments), environment())
 
 
 @asynccontextmanager
