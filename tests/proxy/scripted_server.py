@@ -1,11 +1,11 @@
 """A server over stdio that follows a script: `python scripted_server.py NOTES SCRIPT`.
 
-It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null for
-both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one for
-ever), and the `answers` of each tool, likewise. An answer is the rest of a JSON-RPC response,
-"waits" or "ends"; in it `$N` stands for the number of the call, `$TO` for its argument `to`, and any
-other name for a variable of the environment. An answer with `together` waits until so many calls of
-the tool are running, one with `after` so many seconds.
+It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null
+for both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one
+for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer is the rest of a
+JSON-RPC response, "waits" or "ends"; in it `$N` stands for the number of the call, `$TO` for its
+argument `to`, and any other name for a variable of the environment. An answer with `together` waits
+until so many calls of the tool are running, one with `after` so many seconds.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -71,7 +71,7 @@ def greeting(method: str, complete: Any) -> Any:
     capabilities = {"tools": {}}
     if SCRIPT.get("advertises", True):
         capabilities["extensions"] = capabilities["experimental"] = CHAINING
-    more = complete and {**complete, "ttlMs": 0, "cacheScope": "private"}
+    more = complete and {**complete, "ttlMs": SCRIPT.get("ttl", 0), "cacheScope": "private"}
     if method == "tools/list":
         asked[method] += 1
         return {"result": {"tools": following(SCRIPT["tools"], asked[method] - 1), **more}}

@@ -193,12 +193,18 @@ async def test_a_no_is_not_suggested(choice: str, tmp_path: Path) -> None:
     assert '"to"' not in str([item.model_dump(exclude_none=True) for item in result.content])
 
 
-@pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_a_hint_of_an_older_list_spares_no_question(revision: str, tmp_path: Path) -> None:
-    shop = Shop(tmp_path, revision, tools=[listed(ADDS), listed({"destructiveHint": True})])
+@pytest.mark.parametrize(
+    ("revision", "ttl", "expected"),
+    [(OLD, 60_000, "declined"), (NEW, 0, "declined"), (NEW, 60_000, "completed")],
+)
+async def test_a_hint_of_an_older_list_spares_no_question(
+    revision: str, ttl: int, expected: str, tmp_path: Path
+) -> None:
+    tools = [listed(ADDS), listed({"destructiveHint": True})]
+    shop = Shop(tmp_path, revision, tools=tools, ttl=ttl)
     async with shop.host("stdio", shop.options(trust_hints=True)) as host:
         assert outcome(await prepare(host)) == "completed"
-        assert outcome(await prepare(host)) == "declined"
+        assert outcome(await prepare(host)) == expected
 
 
 async def test_a_follow_up_call_inherits_nothing_but_the_trace(tmp_path: Path) -> None:
@@ -245,8 +251,8 @@ async def test_a_server_that_is_not_followed_is_not_changed(revision: str, tmp_p
 
 def test_the_operator_learns_once_what_is_wrong_with_a_server(tmp_path: Path) -> None:
     told = r"A result has _meta.nextTool, and the server does not advertise tool chaining\."
-    twice = r'the tool "pay\\n\\u001b\[2J" is listed twice, and is left out'
-    pay = {"name": "pay\n\x1b[2J", "inputSchema": {}}
+    twice = r'the tool "pay\\n\\u2028" is listed twice, and is left out'
+    pay = {"name": "pay\n\u2028", "inputSchema": {}}
     tools = [[pay, {**pay, "title": "Pay"}]]
     for script, line in (({"advertises": False}, told), ({"tools": tools}, twice)):
         shop = Shop(tmp_path, **script)

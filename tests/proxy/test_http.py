@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 def shop(folder: Path) -> Shop:
-    return Shop(folder, None, answers=WHO_AND_SLOW)
+    return Shop(folder, None, answers=WHO_AND_SLOW, advertises=False)
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +233,9 @@ async def test_what_runs_is_given_up_when_the_proxy_ends(shop: Shop, folder: Pat
                 for client in (session, caller):
                     calls.start_soon(given_up, client)
                     await shop.until(tool="slow", arguments={"text": client.revision})
+                    await client.call("prepare")
                 proxy.process.send_signal(signal.SIGTERM)
             assert proxy.process.wait(PATIENCE) == 0
-        (line,) = proxy.logged().splitlines()
+        (line, warning) = proxy.logged().splitlines()
         assert "Every account and program of this computer can use it" in line
+        assert "does not advertise tool chaining" in warning

@@ -58,6 +58,14 @@ async def test_a_refusal_after_a_question_is_none(tmp_path: Path) -> None:
         assert outcome(await prepare(host)) == "declined"
 
 
+async def test_a_tool_that_only_reads_is_never_in_doubt(tmp_path: Path) -> None:
+    """If its hints are trusted."""
+    shop = Shop(tmp_path, hints={"readOnlyHint": True}, answers={"pay": ["ends", said("Read.")]})
+    async with shop.host("stdio", shop.options(trust_hints=True)) as host:
+        await prepare(host)
+        assert outcome(await prepare(host)) == "completed"
+
+
 async def test_another_call_of_the_model_ends_no_doubt(tmp_path: Path) -> None:
     shop = Shop(tmp_path, answers={"pay": ["ends", said("Paid.")]})
     async with shop.host("stdio") as host:

@@ -54,7 +54,7 @@ class Link:
         self.declared = declared
         self.conversation = conversation or Conversation()
         self.tools = ToolList()
-        """The tools of the current connection to the server."""
+        """The server's tools, as far as they were read."""
         self._tasks = tasks
         self._connection = connection
         self._upstream: Upstream | None = None
@@ -91,7 +91,6 @@ class Link:
                     on_notification=self._on_notification,
                     patience=self.options.start_timeout,
                 )
-                self.tools = ToolList()
                 self._tasks.start_soon(upstream.run)
                 try:
                     await upstream.connected()

@@ -112,15 +112,14 @@ async def _answer(ctx: Context, link: Link) -> Json:
         running = Running(ctx, declared)
         with link.running(running):
             result = await _answered(link, running, params)
-        await running.hand_over()
-        return result
-    if params.get("requestState") is not None:
-        parked = link.resumed(ctx, params["requestState"], params.get("inputResponses"))
     else:
-        parked = Parked(ctx, declared, parked_for=link.options.parked_for)
-        link.park(parked, lambda: _answered(link, parked, params))
-    result = await link.round(parked)
-    await parked.hand_over()
+        if params.get("requestState") is not None:
+            parked = link.resumed(ctx, params["requestState"], params.get("inputResponses"))
+        else:
+            parked = Parked(ctx, declared, parked_for=link.options.parked_for)
+            link.park(parked, lambda: _answered(link, parked, params))
+        running, result = parked, await link.round(parked)
+    await running.hand_over()
     return result
 
 
