@@ -99,7 +99,10 @@ class Host:
         except MCPError:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-        told = printed.get("_meta", {}).get(CHAINING, {"outcome": "completed", "followUps": []})
+        meta = printed.get("_meta", {})
+        # The proxy leaves a directive only in the result of a server that it does not follow.
+        untold = "declined" if "nextTool" in meta else "completed"
+        told = meta.get(CHAINING, {"outcome": untold, "followUps": []})
         ups = [{k: each[k] for k in ("tool", "status") if k in each} for each in told["followUps"]]
         return {**printed, "outcome": told["outcome"], "followUps": ups}
 
