@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining": (ROOT / "specs" / "python", 2_420),
-    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 3_270),
+    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 3_336),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_319),
     "banking_server": (ROOT, 16_671),
     "tests": (ROOT, 28_750),

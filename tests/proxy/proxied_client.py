@@ -7,40 +7,24 @@ over streams in memory, since each run needs one of its own.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import anyio
 import httpx2
 from mcp import Client, MCPError
-from mcp.shared.memory import create_client_server_memory_streams
 from mcp.types import ElicitResult
 
 from tool_chaining_proxy.consent import MakePolicy, consent_of
-from tool_chaining_proxy.link import OneUser
 from tool_chaining_proxy.options import Address, ProxyOptions
-from tool_chaining_proxy.stdio import serve_one_user
 
 from ..conformance.project_client import agrees
-from .wire import CHAINING, OLD
+from .wire import CHAINING, OLD, proxy_in_memory
 
 CONSENT = re.compile(r'After ".* further call\..* Call ("(?:[^"\\]|\\.)+") with {.*\?')
 """How the proxy asks its user."""
-
-
-@asynccontextmanager
-async def proxy(options: ProxyOptions) -> AsyncIterator[Any]:
-    """Serve the proxy to one client, as over stdio; gives the client's ends of the streams."""
-    async with anyio.create_task_group() as tasks, create_client_server_memory_streams() as ends:
-        links = OneUser(options, tasks)
-        tasks.start_soon(partial(serve_one_user, links, *ends[1], parked_for=options.parked_for))
-        yield ends[0]
-        await links.close()
-        tasks.cancel_scope.cancel()
 
 
 class Host:
@@ -88,7 +72,7 @@ class Host:
             # A host of two servers has a proxy in front of each.
             for each in [url, *filter(None, [self.context.get("otherServerUrl")])]:
                 client = Client(
-                    proxy(self.options(each)),
+                    proxy_in_memory(self.options(each)),
                     mode=self.mode,
                     elicitation_callback=self.on_question,
                 )
@@ -115,7 +99,10 @@ class Host:
         except MCPError:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-        told = printed.get("_meta", {}).get(CHAINING, {"outcome": "completed", "followUps": []})
+        meta = printed.get("_meta", {})
+        # The proxy leaves a directive only in the result of a server that it does not follow.
+        untold = "declined" if "nextTool" in meta else "completed"
+        told = meta.get(CHAINING, {"outcome": untold, "followUps": []})
         ups = [{k: each[k] for k in ("tool", "status") if k in each} for each in told["followUps"]]
         return {**printed, "outcome": told["outcome"], "followUps": ups}
 
