@@ -338,6 +338,10 @@ class SmallClient:
     def trusts_server(self):
         return self.advertised is not None
 
+    def leaves_as_it_is(self):
+        """Whether the result of this server is handed on as it came."""
+        return not self.trusts_server()
+
     def obstacle(self, tool_name, arguments, made):
         """Return how the chain ends before this call, or None."""
         if len(made) >= self.limit:
@@ -565,7 +569,7 @@ class SmallClient:
         return json.dumps(tool[:120])
 
     def printed(self, results, outcome):
-        if results and not self.trusts_server():
+        if results and self.leaves_as_it_is():
             return {"outcome": outcome, "isError": False, **results[-1]}
         follow_ups = self.follow_ups(results)
         content = self.merged(results) + [self.in_words(each) for each in follow_ups]
@@ -599,10 +603,10 @@ class SmallClient:
             further = [(each["tool"], each["arguments"]) for each in self.further()]
             if self.context.get("atOnce"):
                 return self.run_at_once([(tool, arguments), *further])
-            for tool, arguments in [(tool, arguments), *further]:
+            for call in [(tool, arguments), *further]:
                 self.started, self.pending, self.cancelled = [], None, False
                 self.refused = False
-                results, outcome = self.follow(tool, arguments)
+                results, outcome = self.follow(*call)
         return self.output(results, outcome)
 
     def further(self):

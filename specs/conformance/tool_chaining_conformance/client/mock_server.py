@@ -54,7 +54,7 @@ CANCEL_SECONDS: Final = 10
 """Seconds that a response is held back after the client was told that the user cancels."""
 SILENCE_SECONDS: Final = 5
 """Seconds after which the response of a call that is not answered is broken off."""
-QUIET_SECONDS: Final = 2
+QUIET_SECONDS: Final = 1
 """Seconds without a request after which a call waits no longer for others to run beside it."""
 REFUSALS: Final = (-32020, -32021, -32022)
 """The codes of JSON-RPC errors that say that the server refused a call before it acted."""

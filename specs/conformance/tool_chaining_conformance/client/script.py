@@ -79,7 +79,7 @@ class Round(Strict):
     """The JSON text of the result's `_meta`, for values that YAML cannot write."""
     together: Annotated[int, Field(ge=2)] | None = None
     """The answer waits until this number of calls of the tool run at once, or the client has sent
-    nothing for two seconds."""
+    nothing for a second."""
     held: bool = False
     """The user cancels when the call arrives. The server answers only after the client cancelled
     the call. For cases with `cancel: true`."""

@@ -174,8 +174,9 @@ def _is_suggestion(case_run: CaseRun, item: Any) -> bool:
     ended = case.expect.outcome == "limit_reached" or (nobody and case.expect.outcome == "declined")
     directive = within(_results(case_run)[-1], "_meta", META_KEY)
     tools = [tool.to_wire() for tool in case_run.script.tools]
+    denied = context.denied_tools or ()
     offered = [tool["name"] for tool in tools if not hidden_from_model(tool)]
-    allowed = directive.get("tool") in set(offered) - set(context.denied_tools or ())
+    allowed = directive.get("tool") in [name for name in offered if name not in denied]
     return is_marked(item) and ended and allowed
 
 
