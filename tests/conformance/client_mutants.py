@@ -593,13 +593,6 @@ class ForgetsTasks(SmallClient):
             super().on_no_result(tool, arguments, error)
 
 
-class DoubtsTasksEverywhere(SmallClient):
-    only_in = LEGACY
-
-    def on_no_result(self, tool, arguments, error):
-        super().on_no_result(tool, arguments, NoResult())
-
-
 class DoubtsWhatIsReadOnly(SmallClient):
     def in_doubt(self, tool, arguments):
         return [each for each in self.record.doubts if self.counts(each, tool, arguments)]
