@@ -572,6 +572,12 @@ class ForgetsLostFirstCalls(SmallClient):
             super().on_no_result(tool, arguments, error)
 
 
+class ForgetsCancelledCalls(SmallClient):
+    def on_no_result(self, tool, arguments, error):
+        if not self.cancelled:
+            super().on_no_result(tool, arguments, error)
+
+
 class EndsADoubtByAnotherResult(SmallClient):
     def clear(self, tool, arguments):
         self.record.doubts[:] = [each for each in self.record.doubts if each[0] != tool]
@@ -591,11 +597,6 @@ class ForgetsTasks(SmallClient):
     def on_no_result(self, tool, arguments, error):
         if not isinstance(error, Task):
             super().on_no_result(tool, arguments, error)
-
-
-class DoubtsWhatIsReadOnly(SmallClient):
-    def in_doubt(self, tool, arguments):
-        return [each for each in self.record.doubts if self.counts(each, tool, arguments)]
 
 
 class DeclinesWhatRuns(SmallClient):

@@ -126,16 +126,16 @@ def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
     unseen=NotApplicable("no directive names a tool whose input schema declares some arguments"),
 )
 def arguments_declared(result: ResultWithDirective) -> Finding | None:
-    """The tool's input schema declares each argument, unless it declares none or forbids others."""
+    """The tool's input schema declares or forbids each argument, unless it declares none."""
     schema, arguments = (result.target or {}).get("inputSchema"), result.directive.arguments
     if not isinstance(schema, dict) or arguments is None:
         return None
     parts = list(_in_place(schema, schema, []))
     names = {name for part in parts for name in within(part, "properties")}
-    patterns = [each for part in parts for each in within(part, "patternProperties")]
-    if any(REST & part.keys() for part in parts) or patterns or not names:
+    if not names or any(ELSEWHERE & part.keys() for part in parts):
         return None
-    undeclared = sorted(arguments.keys() - names)
+    every = any(EVERY & part.keys() for part in parts)
+    undeclared = [] if every else sorted(arguments.keys() - names)
     return Finding(
         not undeclared,
         expected=f"arguments that the input schema of {result.directive.tool} declares: "
@@ -144,8 +144,11 @@ def arguments_declared(result: ResultWithDirective) -> Finding | None:
     )
 
 
-REST: Final = {"additionalProperties", "unevaluatedProperties", "$dynamicRef"}
-"""Keywords that declare or forbid every argument, or may do so in another place."""
+EVERY: Final = {"additionalProperties", "unevaluatedProperties"}
+"""Keywords that declare or forbid every other argument."""
+
+ELSEWHERE: Final = {"patternProperties", "$dynamicRef"}
+"""Keywords that may declare more arguments than the suite sees."""
 
 IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas")
 """Keywords with schemas that apply to the same value."""
