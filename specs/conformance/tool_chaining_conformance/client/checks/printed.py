@@ -172,7 +172,8 @@ def _is_suggestion(case_run: CaseRun, item: Any) -> bool:
     # A case with further calls leaves the tool in doubt.
     nobody = context.consent == "nobody" and not context.further_calls
     ended = case.expect.outcome == "limit_reached" or (nobody and case.expect.outcome == "declined")
-    directive = within(_results(case_run)[-1], "_meta", META_KEY)
+    last = (_results(case_run) or [{}])[-1]
+    directive = within(last, "_meta", META_KEY)
     tools = [tool.to_wire() for tool in case_run.script.tools]
     denied = context.denied_tools or ()
     offered = [tool["name"] for tool in tools if not hidden_from_model(tool)]
@@ -186,9 +187,9 @@ def printed_unchanged(case_run: CaseRun, check: ScriptCheck, printed: Json) -> J
     """The printed result is the last result of the server, as the same JSON value."""
     last = _results(case_run)[-1]
     absent: Json = {"isError": False, "structuredContent": None, "_meta": {}}
-    names = ("content", *absent)
     wanted, seen = (
-        {name: each.get(name, absent.get(name)) for name in names} for each in (last, printed)
+        {name: each.get(name) or absent.get(name) for name in ("content", *absent)}
+        for each in (last, printed)
     )
     return Finding(same(seen, wanted), expected=quote(wanted), seen=quote(seen))
 
