@@ -56,7 +56,7 @@ async def call(link: Link, running: Running, params: Json) -> Json:
     merged = chain.merged_json()
     if not chain.followed or (chain.outcome is Outcome.COMPLETED and len(chain.steps) == 1):
         return merged
-    return {**merged, "_meta": {**(merged.get("_meta") or {}), IDENTIFIER: _summary(chain)}}
+    return {**merged, "_meta": {**(merged.get("_meta") or {}), IDENTIFIER: summary(chain)}}
 
 
 class _Caller:
