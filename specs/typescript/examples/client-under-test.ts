@@ -67,12 +67,15 @@ async function connect({ protocolVersion, context }: Run, url: string) {
   return { client, close: () => client.close() };
 }
 
-/** Reads the first page of a list as it is: the SDK's `listTools` refuses a whole list for one malformed hint. */
+/**
+ * Reads the first page of a list as it is. On revision 2026-07-28 the SDK refuses a whole list for one malformed hint:
+ * then the model has no tools.
+ */
 async function listed(client: ChainClient): Promise<Tool[]> {
   const asItIs: StandardSchemaV1<unknown, { tools: Tool[] }> = {
     '~standard': { version: 1, vendor: info.name, validate: (value) => ({ value: value as { tools: Tool[] } }) },
   };
-  return (await client.request({ method: 'tools/list', params: {} }, asItIs)).tools;
+  return client.request({ method: 'tools/list', params: {} }, asItIs).then(({ tools }) => tools, () => []);
 }
 
 /** The one policy of this host, for the calls of its model and for follow-up calls. */

@@ -1,7 +1,7 @@
 /** The client half: makes a call, follows the directives of its results, and gives one result for all. */
 import { randomUUID } from 'node:crypto';
 import {
-  InsufficientScopeError, SdkHttpError, UnauthorizedError,
+  InsufficientScopeError, SdkHttpError, specTypeSchemas, UnauthorizedError,
   type CallToolResult, type RequestOptions, type ServerCapabilities, type StandardSchemaV1, type Tool,
 } from '@modelcontextprotocol/client';
 import { invalid } from './arguments.ts';
@@ -17,9 +17,13 @@ type Params = { name: string; arguments?: Json; _meta?: Json };
 
 /** What is needed of a client: the `Client` of SDK version 2 has it, and `version1` makes it of the other. */
 export interface ChainClient {
+  /** Makes a call on revision 2026-07-28. */
   callTool(params: Params, options?: RequestOptions): Promise<CallToolResult>;
+  /** Lists the tools, and makes a call on revision 2025-11-25, where `callTool` does not know a task. */
   request<T extends StandardSchemaV1>(
-    request: { method: 'tools/list'; params: { cursor?: string } }, result: T, options?: RequestOptions,
+    request: { method: 'tools/list'; params: { cursor?: string } } | { method: 'tools/call'; params: Params },
+    result: T,
+    options?: RequestOptions,
   ): Promise<StandardSchemaV1.InferOutput<T>>;
   getProtocolEra(): 'legacy' | 'modern' | undefined;
   getServerCapabilities(): ServerCapabilities | undefined;
@@ -194,7 +198,9 @@ export class Follower {
     let ending: Ending = 'unknown';
     try {
       const params = { name: tool, arguments: args, _meta: { ...meta, [EXTENSION]: provenance } };
-      const result = await this.client.callTool(params, request);
+      const result = this.#modern
+        ? await this.client.callTool(params, request)
+        : await this.client.request({ method: 'tools/call', params }, RESULT_OR_TASK, request);
       // A task goes on, and its server knows of it: only a repetition is in doubt.
       if (!this.#modern && 'task' in result) {
         ending = 'doubtful';
@@ -298,6 +304,17 @@ const AS_IT_IS: StandardSchemaV1<unknown, { tools?: unknown; nextCursor?: unknow
   '~standard': { version: 1, vendor: 'tool-chaining', validate: (value) => ({ value: value as object }) },
 };
 
+/** Checks a result as the SDK does, which refuses a task like any malformed result. */
+const RESULT_OR_TASK: StandardSchemaV1<unknown, CallToolResult> = {
+  '~standard': {
+    version: 1,
+    vendor: 'tool-chaining',
+    validate: (value) => member(value, 'task') === undefined
+      ? specTypeSchemas.CallToolResult['~standard'].validate(value)
+      : { value: value as CallToolResult },
+  },
+};
+
 /**
  * Reads the list anew, so that nothing is decided by one from before the directive (TC-C-12, TC-C-13). Where a page
  * cannot be read, the hints of the pages before it do not count. A name that is listed twice with differences is not listed.
@@ -333,7 +350,8 @@ interface Version1Client {
 /** Returns the `ChainClient` of a `Client` of `@modelcontextprotocol/sdk` (version 1). */
 export const version1 = (client: Version1Client): ChainClient => ({
   callTool: async (params, options) => (await client.callTool(params, undefined, options)) as CallToolResult,
-  request: async ({ params }, _, options) => client.listTools(params, options),
+  request: async ({ method, params }, _, options) =>
+    method === 'tools/call' ? client.callTool(params, undefined, options) : client.listTools(params, options),
   getProtocolEra: () => 'legacy',
   getServerCapabilities: () => client.getServerCapabilities() as ServerCapabilities | undefined,
 });

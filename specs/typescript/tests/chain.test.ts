@@ -62,7 +62,8 @@ for (const [what, pages, outcome] of [
 ] as [string, (string[] | string | undefined)[], string][]) {
   test(`a tool is listed ${what}`, async () => {
     const { client } = await connected(TWO);
-    const listed = async ({ params: { cursor = '0' } }: { params: { cursor?: string } }) => {
+    const listed = async ({ params }: { params: { cursor?: string } }) => {
+      const cursor = params.cursor ?? '0';
       const page = pages[Number(cursor)];
       if (page === 'again') return { tools: [], nextCursor: cursor };
       const tool = (name: string) => ({
@@ -71,8 +72,8 @@ for (const [what, pages, outcome] of [
       return { tools: Array.isArray(page) ? page.map(tool) : page, ...(cursor === '0' && { nextCursor: '1' }) };
     };
     const paged: ChainClient = {
-      callTool: (params) => client.callTool(params), request: listed,
-      getProtocolEra: () => 'legacy', getServerCapabilities: () => CAPABILITIES,
+      callTool: (params) => client.callTool(params), request: listed as ChainClient['request'],
+      getProtocolEra: () => 'modern', getServerCapabilities: () => CAPABILITIES,
     };
     assert.equal((await new Follower(paged, { consent: trustHints }).callTool({ name: 'prepare' })).outcome, outcome);
   });
@@ -200,8 +201,8 @@ test('cancelling after a result ends a chain that has a next step, and no other'
   for (const [result, outcome, status] of [[says('Done.'), 'completed', undefined], [leadsTo('pay'), 'cancelled', 'not_made']] as const) {
     const user = new AbortController();
     const { client, names } = await connected({ ...TWO, prepare: () => result });
-    const { callTool } = client;
-    client.callTool = (params, options) => callTool.call(client, params, options).finally(() => user.abort());
+    const { request } = client;
+    client.request = (...args: unknown[]) => Reflect.apply(request, client, args).finally(() => user.abort());
     const chain = await new Follower(client, { consent: yes }).callTool({ name: 'prepare' }, { signal: user.signal });
     assert.deepEqual([chain.outcome, chain.followUps[0]?.status, names()], [outcome, status, ['prepare']]);
   }

@@ -59,12 +59,13 @@ for (const [what, answer, hints, same, other] of [
 
 test('HTTP 403 leaves no doubt', async () => {
   const { client, prepare } = await bank([]);
-  const { callTool } = client;
+  const { request } = client;
   const forbidden = new SdkHttpError(SdkErrorCode.ClientHttpForbidden, 'Forbidden', { status: 403 });
-  client.callTool = (params, options) => (params.name === 'pay' ? Promise.reject(forbidden) : callTool.call(client, params, options));
+  client.request = (...args: unknown[]) =>
+    JSON.stringify(args[0]).includes('"pay"') ? Promise.reject(forbidden) : Reflect.apply(request, client, args);
   const chain = await prepare();
   assert.deepEqual([chain.outcome, chain.followUps[0]?.status], ['failed', 'not_made']);
-  client.callTool = callTool;
+  client.request = request;
   assert.equal((await prepare()).outcome, 'completed');
 });
 
