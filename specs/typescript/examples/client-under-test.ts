@@ -152,7 +152,7 @@ async function take(run: Run): Promise<void> {
   const chain = await chainOf(client, run.context);
   const handedOn = chain && chain.results.length > 0 ? merged(chain) : { content: [] };
   const followUps = chain?.followUps.map(({ tool, status }) => ({ tool, status })) ?? [];
-  console.log(JSON.stringify({ ...handedOn, outcome: chain?.outcome ?? 'declined', followUps }));
+  console.log(JSON.stringify({ isError: false, ...handedOn, outcome: chain?.outcome ?? 'declined', followUps }));
   await other?.close();
   await close();
 }
