@@ -74,7 +74,7 @@ class Host:
                 client = Client(
                     proxy_in_memory(self.options(each)),
                     mode=self.mode,
-                    elicitation_callback=self.on_question,
+                    elicitation_callback=None if self.context["consent"] == "nobody" else self.on_question,
                 )
                 clients.append(await stack.enter_async_context(client))
             if len(clients) > 1:
@@ -82,7 +82,7 @@ class Host:
             tool = self.context["tool"]
             if self.context.get("firstCallBy") == "model" and not agrees(self.context, tool):
                 return {"outcome": "declined", "content": []}
-            call = asyncio.create_task(self.call(clients[0], tool))
+            call = asyncio.create_task(self.calls(clients[0]))
             cancelled = asyncio.create_task(self.cancelled())
             await asyncio.wait({call, cancelled}, return_when=asyncio.FIRST_COMPLETED)
             cancelled.cancel()
@@ -92,10 +92,17 @@ class Host:
             given_up = isinstance(printed, BaseException)
             return {"outcome": "cancelled", "content": []} if given_up else printed
 
-    async def call(self, client: Client, tool: str) -> dict[str, Any]:
+    async def calls(self, client: Client) -> dict[str, Any]:
+        """Make the first calls, and return what came of the last one."""
+        made = [(call["tool"], call["arguments"]) for call in self.context.get("furtherCalls", ())]
+        made.insert(0, (self.context["tool"], self.context["arguments"]))
+        if self.context.get("atOnce"):
+            return (await asyncio.gather(*[self.call(client, *call) for call in made]))[-1]
+        return [await self.call(client, *call) for call in made][-1]
+
+    async def call(self, client: Client, tool: str, arguments: Any) -> dict[str, Any]:
         try:
-            for _ in range(self.context.get("chains", 1)):
-                result = await client.call_tool(tool, self.context["arguments"])
+            result = await client.call_tool(tool, arguments)
         except MCPError:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
