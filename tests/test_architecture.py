@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining_proxy": (ROOT / "specs" / "proxy", 3_270),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_283),
     "banking_server": (ROOT, 17_003),
-    "tests": (ROOT, 28_900),
+    "tests": (ROOT, 29_159),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 
