@@ -68,7 +68,7 @@ class Host:
     async def run(self, url: str) -> dict[str, Any]:
         """Make the first call through the proxy, and return what came of it."""
         async with AsyncExitStack() as stack:
-            clients = []
+            clients, asks = [], self.context["consent"] != "nobody"
             # A host of two servers has a proxy in front of each.
             for each in [url, *filter(None, [self.context.get("otherServerUrl")])]:
                 client = Client(
