@@ -181,12 +181,15 @@ test('who agreed before another call was lost is asked again', async () => {
 
 test('a chain that waits for another one can be cancelled', async () => {
   const user = new AbortController();
+  const other = new AbortController();
   const { paid, prepare } = await bank([() => new Promise<never>(() => undefined)]);
-  void prepare();
+  const before = prepare('Ann', trustHints, other.signal);
   while (paid.length === 0) await turn();
   const waiting = prepare('Ann', trustHints, user.signal);
   for (let wait = 0; wait < 50; wait++) await turn();
   user.abort();
   const { outcome, followUps } = await waiting;
   assert.deepEqual([outcome, followUps[0]?.status], ['cancelled', 'not_made']);
+  other.abort();
+  await before;
 });
