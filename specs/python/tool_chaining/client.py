@@ -154,7 +154,8 @@ class Follower:
         """
         if arguments is not None and not isinstance(arguments, dict):
             raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
-        chain = _Chain(self, CallKey.of(name, arguments or {}), meta or {})
+        first = CallKey.of(name, arguments or {})
+        chain = _Chain(self, first, meta or {}, first)
         try:
             try:
                 with anyio.fail_after(self.total_timeout):
@@ -215,6 +216,8 @@ class _Chain:
     follower: Follower
     first: CallKey
     meta: dict[str, Any]
+    key: CallKey
+    """The call that is made, or that the last directive asks for."""
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
     made: set[CallKey] = field(default_factory=set[CallKey])
@@ -251,7 +254,7 @@ class _Chain:
         """Make one call, record it, and tell the host of its result."""
         host, level = self.follower, len(self.steps) + 1
         previous = self.steps[-1].tool if self.steps else None
-        key = CallKey.of(directive.tool, directive.arguments)
+        key = self.key
         provenance = Provenance(self.chain_id, level, previous).to_wire()
         self.made.add(key)
         self.calling = True
@@ -324,6 +327,7 @@ class _Chain:
         if len(self.steps) >= host.limit:
             reason = f"{len(self.steps)} calls were made, which is the limit"
             raise _Ends(Outcome.LIMIT_REACHED, f"{reason}; {name} was not called", reason)
+        self.key = CallKey.of(directive.tool, directive.arguments)
         tool = host.tools.fresh(directive.tool)
         if tool is None or not tool.harmless or self._problem(directive, tool) is not None:
             with anyio.fail_after(host.call_timeout):
@@ -347,7 +351,7 @@ class _Chain:
                 # The details are for people: the server chose the names in them.
                 detail = f"the directive to {name}: {problem}"
                 return _Ends(Outcome.INVALID_ARGUMENTS, detail, "its arguments are not valid")
-        if CallKey.of(directive.tool, directive.arguments) in self.made:
+        if self.key in self.made:
             reason = "this chain already made the same call with the same arguments"
             return _Ends(Outcome.CYCLE, f"{name} was not called: {reason}", reason)
         if tool.hidden:
