@@ -60,12 +60,21 @@ class ExpressionError(NoValue):
 class Data:
     """Parsed JSON, and the work that expressions may still take on it."""
 
-    def __init__(self, value: Any, max_work: int, too_much: str = "it takes too much work") -> None:
+    def __init__(
+        self,
+        value: Any,
+        max_work: int,
+        too_much: str = "it takes too much work",
+        *,
+        measured: Any = None,
+    ) -> None:
         """`max_work` limits the sum, over all expressions, of length plus 10 times the data's size.
 
-        `too_much` is what the message says of an expression that would take more.
+        `too_much` is what the message says of an expression that would take more. `measured` is
+        what the size is taken of, if `value` has the same parts several times.
         """
         self.value = value
+        self._measured = value if measured is None else measured
         self._left = max_work
         self._too_much = too_much
 
@@ -74,7 +83,7 @@ class Data:
 
         Raises `NoValue` if it cannot be evaluated, or would take too much work.
         """
-        self._left -= (10 + len(expression)) * len(json.dumps(self.value))
+        self._left -= (10 + len(expression)) * len(json.dumps(self._measured))
         why = self._too_much
         try:
             if self._left >= 0:
