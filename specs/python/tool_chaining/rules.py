@@ -274,6 +274,11 @@ def _expressions(template: Any) -> Iterator[str]:
             yield from _expressions(part)
 
 
+def is_literal(template: Any) -> bool:
+    """Return whether a part of the arguments has no expression in it."""
+    return next(_expressions(template), None) is None and _form(template) is None
+
+
 def _filled(template: Any, data: Data, place: str) -> Any:
     """Return arguments with the values of their expressions. Raises `NoValue`."""
     form = _form(template)
