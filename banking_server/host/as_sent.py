@@ -37,14 +37,18 @@ def keep_results(session: ClientSession) -> None:
     session.validate_tool_result = accepted  # type: ignore[method-assign, assignment]
 
 
-async def or_as_sent(request: Awaitable[Any]) -> Any:
-    """Return what a request of the client returns, or its result as JSON if that is no model's."""
+async def or_as_sent(request: Awaitable[Any], *, always: bool = False) -> Any:
+    """Return what a request of the client returns, or its result as JSON if that is no model's.
+
+    With `always`, it is returned as JSON in any case: models turn a hint `"true"` into a boolean.
+    """
     outer, arrived = _ARRIVED.get(), list[Json]()
     token = _ARRIVED.set(arrived)
     try:
-        return await request
-    except ValidationError:
+        result = await request
         # A list that the SDK reads for a call is its own affair.
+        return arrived[-1] if always and arrived and outer is None else result
+    except ValidationError:
         if outer is not None or not arrived:
             raise
         return arrived[-1]

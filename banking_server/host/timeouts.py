@@ -58,8 +58,8 @@ class TimeoutClient(Client):
         return self
 
     async def list_tools(self, **options: Any) -> Any:
-        """List tools, as `mcp.Client` does."""
-        return await or_as_sent(super().list_tools(**options))
+        """Return a page of the tools, as JSON as it was sent."""
+        return await or_as_sent(super().list_tools(**options), always=True)
 
     async def call_tool(
         self,

@@ -26,8 +26,8 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
     mode = "legacy" if revision == "2025-11-25" else "auto"
     async with Client(url, mode=mode, extensions=[CLIENT_EXTENSION]) as client:
         follower = Follower(client, consent=User(context))
-        for _ in range(context.get("chains", 1)):
-            chain = await follower.call_tool(context["tool"], context["arguments"])
+        for call in (context, *context.get("furtherCalls", ())):
+            chain = await follower.call_tool(call["tool"], call["arguments"])
     return {**chain.merged_json(), "outcome": chain.outcome}
 
 

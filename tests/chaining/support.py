@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+from mcp.types import CallToolResult, TextContent, Tool
 
 from tool_chaining import (
     IDENTIFIER,
@@ -102,13 +102,13 @@ class FakeClient:
 
     def __init__(
         self,
-        tools: list[Tool] | Callable[[str | None], ListToolsResult],
+        tools: list[Any] | Callable[[str | None], Any],
         answer: Callable[[str, dict[str, Any]], CallToolResult | Awaitable[CallToolResult]],
         *,
         ttl_ms: int | None = None,
     ) -> None:
         self.tools = tools
-        self.ttl = {} if ttl_ms is None else {"ttl_ms": ttl_ms}
+        self.ttl = ttl_ms
         self.answer = answer
         self.lists: list[tuple[str | None, str]] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -119,7 +119,8 @@ class FakeClient:
         self.lists.append((cursor, cache_mode))
         if callable(self.tools):
             return self.tools(cursor)
-        return ListToolsResult(tools=self.tools, **self.ttl)
+        tools = [each if isinstance(each, dict) else on_the_wire(each) for each in self.tools]
+        return {"tools": tools, "ttlMs": self.ttl}
 
     async def call_tool(
         self,

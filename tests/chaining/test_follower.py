@@ -277,12 +277,12 @@ def test_any_chains_of_a_session_end_by_the_rules(
     anyway: bool,
 ) -> None:
     tools = [
-        tool(
-            name,
-            inputSchema=SCHEMAS[kind.schema],
-            annotations=ANNOTATIONS[kind.annotations],
-            _meta=VISIBILITY[kind.visibility],
-        )
+        {
+            "name": name,
+            "inputSchema": SCHEMAS[kind.schema],
+            "annotations": ANNOTATIONS[kind.annotations],
+            "_meta": VISIBILITY[kind.visibility],
+        }
         for name, kind in kinds.items()
     ]
     followed = anyway or says in ("new", "old")

@@ -234,7 +234,7 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
 def test_consent_to_all_calls_is_none_to_repeat_one_in_doubt(cli: Cli, elsewhere: str) -> None:
     ended = cli("call", "try_on", "--consent", "all", "--url", elsewhere)
     assert "3. try_on" in ended.out
-    assert "not called: nobody agreed\n\nChain declined after 2 calls: whether an" in ended.out
+    assert "not called: nobody agreed\n\nChain declined after 2 calls: an earlier call" in ended.out
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:

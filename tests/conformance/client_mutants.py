@@ -10,7 +10,7 @@ import unicodedata
 import uuid
 
 from .mutants import by_name
-from .small_client import ID, Lost, Malformed, NoResult, SmallClient
+from .small_client import ID, LEGACY, Lost, Malformed, NoResult, SmallClient, Task
 
 CLIENT_MUTANTS = {}
 
@@ -395,7 +395,7 @@ class AsksForTheCallsOfTheModelOnly(SmallClient):
 
 class FollowsToDeniedTools(SmallClient):
     def may_follow(self, name, tool):
-        return not self.hidden(tool) and self.consents(tool) and self.trusts_server()
+        return not self.hidden(tool) and self.consents(tool)
 
 
 class FollowsWithAnotherToken(SmallClient):
@@ -540,17 +540,139 @@ class ForgetsLostAnswers(SmallClient):
 
     def on_failure(self, results, error):
         if isinstance(error, Lost) and isinstance(error.args[0], self.how):
-            self.in_doubt.clear()
+            self.record.doubts.clear()
         return super().on_failure(results, error)
 
 
 class ComparesArgumentsOfDoubtfulCalls(SmallClient):
-    def doubt(self, tool, arguments):
-        self.in_doubt.add((tool, self.same(arguments)))
+    def counts(self, entry, tool, arguments):
+        return entry[1] == self.same(arguments) and super().counts(entry, tool, arguments)
 
-    def is_in_doubt(self, tool, arguments):
-        known = (tool, self.same(arguments)) not in self.in_doubt
-        return not known and not self.user_agrees({"name": tool})
+
+class DoubtsLostCallsInEqualChainsOnly(SmallClient):
+    def doubt(self, tool, arguments, first):
+        super().doubt(tool, arguments, self.first)
+
+
+class DoubtsErrorsEverywhere(SmallClient):
+    def on_result(self, tool, arguments, result, is_first):
+        super().on_result(tool, arguments, result, is_first)
+        if result.get("isError") and not is_first:
+            self.doubt(tool, arguments, None)
+
+
+class ForgetsErrors(SmallClient):
+    def on_result(self, tool, arguments, result, is_first):
+        super().on_result(tool, arguments, {}, is_first)
+
+
+class ForgetsLostFirstCalls(SmallClient):
+    def on_no_result(self, tool, arguments, error):
+        if (tool, self.same(arguments)) != self.first:
+            super().on_no_result(tool, arguments, error)
+
+
+class ForgetsCancelledCalls(SmallClient):
+    def on_no_result(self, tool, arguments, error):
+        if not self.cancelled:
+            super().on_no_result(tool, arguments, error)
+
+
+class EndsADoubtByAnotherResult(SmallClient):
+    def clear(self, tool, arguments):
+        self.record.doubts[:] = [each for each in self.record.doubts if each[0] != tool]
+
+
+class DoubtsAfterAYes(SmallClient):
+    def begin(self, tool, arguments):
+        kept = list(self.record.doubts)
+        ends = super().begin(tool, arguments)
+        self.record.doubts[:] = kept
+        return ends
+
+
+class ForgetsTasks(SmallClient):
+    only_in = LEGACY
+
+    def on_no_result(self, tool, arguments, error):
+        if not isinstance(error, Task):
+            super().on_no_result(tool, arguments, error)
+
+
+class DeclinesWhatRuns(SmallClient):
+    def begin(self, tool, arguments):
+        running = [name for _, name in self.record.running]
+        return "declined" if tool in running else super().begin(tool, arguments)
+
+
+class DeclinesWhatAnEqualChainRuns(SmallClient):
+    def begin(self, tool, arguments):
+        return "declined" if self.is_held(tool) else super().begin(tool, arguments)
+
+
+class HoldsWhatRuns(SmallClient):
+    def is_held(self, tool):
+        return tool in [name for _, name in self.record.running]
+
+
+class LooksAtTheRecordBeforeItWaits(SmallClient):
+    seen = None
+
+    def begin(self, tool, arguments):
+        self.seen = super().in_doubt(tool, arguments)
+        return super().begin(tool, arguments)
+
+    def in_doubt(self, tool, arguments):
+        return self.seen if self.seen is not None else super().in_doubt(tool, arguments)
+
+
+class BelievesOldHints(SmallClient):
+    def hints(self, tool, name, value):
+        old = vars(self).setdefault("old", self.tools)
+        return super().hints(old.get(tool.get("name"), tool), name, value)
+
+
+class TakesATrueValueForAHint(SmallClient):
+    def hints(self, tool, name, value):
+        given = (tool.get("annotations") or {}).get(name)
+        return super().hints(tool, name, value) or (value and bool(given) and self.trusts_hints())
+
+
+class TakesNullForFalse(SmallClient):
+    def hints(self, tool, name, value):
+        hints = {
+            k: v if v is not None else False for k, v in (tool.get("annotations") or {}).items()
+        }
+        return super().hints({"annotations": hints}, name, value)
+
+
+class SuggestsRefusedCalls(SmallClient):
+    def may_suggest(self, outcome, name, arguments):
+        return outcome == "declined" or super().may_suggest(outcome, name, arguments)
+
+
+class SuggestsHiddenTools(SmallClient):
+    def may_suggest(self, outcome, name, arguments):
+        return outcome == "limit_reached" or super().may_suggest(outcome, name, arguments)
+
+
+class SuggestsDoubtfulCalls(SmallClient):
+    def may_suggest(self, outcome, name, arguments):
+        doubtful = bool(self.in_doubt(name, arguments))
+        nobody = self.context.get("consent") == "nobody"
+        return (doubtful and nobody) or super().may_suggest(outcome, name, arguments)
+
+
+class SuggestsWithoutTheMark(SmallClient):
+    def suggestion(self, outcome):
+        return [self.for_model(item["text"]) for item in super().suggestion(outcome)]
+
+
+class ShowsLaterDataToTheUser(SmallClient):
+    def merged(self, results):
+        data = [json.dumps(self.data(result)) for result in results[1:]]
+        for_user = {"annotations": {"audience": ["user"]}}
+        return [i | for_user if i.get("text") in data else i for i in super().merged(results)]
 
 
 class NamesToolsAsTheyAre(SmallClient):
@@ -634,8 +756,8 @@ class AsksOnce(SmallClient):
 
 
 class RemembersAYes(SmallClient):
-    def is_in_doubt(self, tool, arguments):
-        return False
+    def in_doubt(self, tool, arguments):
+        return []
 
     def user_agrees(self, tool):
         yes = vars(self).setdefault("agreed_to", set())
@@ -670,6 +792,10 @@ class KeepsAMalformedDirective(SmallClient):
         return results[-1]["_meta"] if malformed else super().handed_on_meta(results)
 
 
+def twice(self, tool, tools):
+    return [each["name"] for each in tools].count(tool["name"]) > 1
+
+
 def hinted(name, value):
     """Return a policy that takes a hint for a consent."""
     return lambda self, tool: (
@@ -699,7 +825,16 @@ wrong("reads-extensions-alone", places=lambda self: ["extensions"])
 wrong("reads-experimental-alone", places=lambda self: SmallClient.places(self)[-1:])
 wrong("believes-invalid-params", TakesAFailedCallForNotMade, case="invalid-params")
 wrong("forgets-when-the-connection-breaks", ForgetsOnFailure, when_lost=True)
-wrong("forgets-unknown-effects", is_in_doubt=lambda self, tool, arguments: False)
+wrong("forgets-unknown-effects", in_doubt=lambda self, tool, arguments: [])
+wrong("never-ends-a-doubt", clear=lambda self, tool, arguments: None)
+wrong("forgets-what-was-not-delivered", not_delivered=lambda self, results: None)
+wrong("doubts-errors-of-idempotent-tools", may_be_repeated=lambda self, name: False)
+wrong("takes-a-missing-capability-for-unknown", refusals=(-32020, -32022))
+wrong("holds-nothing", is_held=lambda self, tool: False)
+wrong("takes-the-last-of-two", disagrees=lambda self, tool, tools: False)
+wrong("takes-every-name-twice-for-unknown", disagrees=twice)
+wrong("merges-foreign-results", leaves_as_it_is=lambda self: False)
+wrong("drops-later-data", data=lambda self, result: {})
 wrong("names-unlisted-tools", named=lambda self, tool: json.dumps(tool[:120]))
 wrong("one-chain-id-for-ever", chain_id=lambda self: "8d0eb1a5-6c13-4a6c-9d5f-0a1e7d3f2b11")
 wrong("an-unknown-effect-is-no-error", lost=lambda self, results: False)
@@ -711,12 +846,22 @@ wrong("believes-untrusted-hints", trusts_hints=lambda self: True)
 wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
 wrong("takes-idempotent-for-harmless", consents=hinted("idempotentHint", True))
 wrong("takes-a-closed-world-for-harmless", consents=hinted("openWorldHint", False))
+wrong("takes-what-only-adds-for-harmless", consents=hinted("destructiveHint", False))
 wrong("one-chain-id-a-session", chain_id=lambda self: vars(self).setdefault("id", uuid.uuid4().hex))
 wrong("believes-status-400", TakesAFailedCallForNotMade, case="status-400")
 wrong("believes-status-404", TakesAFailedCallForNotMade, case="status-404")
 wrong("reads-the-words-of-the-guide", ReadsText, phrase=r'call the tool "(\w+)" .*: ({.*})')
 wrong("reads-a-prefixed-key", FollowsALongerName, key=ID)
 wrong("reads-input-as-arguments", ReadsAnotherAlias, alias="input", member="arguments")
+after(
+    "drops-items-for-the-assistant",
+    "merged",
+    lambda self, all: [
+        item
+        for item in all
+        if item.get("annotations") != {"audience": ["assistant"]} or item["text"][0] == "{"
+    ],
+)
 after("drops-blanks", "merged", lambda self, all: [i for i in all if i.get("text", "x").strip()])
 after(
     "drops-priority",

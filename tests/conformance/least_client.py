@@ -6,7 +6,7 @@ client has: a session that calls and lists tools, and a host that knows what its
 
 import json
 
-from .small_client import ID, NoResult, SmallClient
+from .small_client import ID, NoResult, Refused, SmallClient, Task
 
 # The half: begin
 
@@ -39,19 +39,34 @@ def next_call(result):
     return tool, arguments
 
 
+def in_doubt(host, tool, calls):
+    """Return what the record has against a follow-up call: it counts in all chains, or in equal."""
+    return [call for call, first in host.doubts if call[0] == tool and first in (None, calls[0])]
+
+
 def why_not(host, tool, arguments, calls):
     """Return why a follow-up call is not made, or None."""
     if host.cancelled or len(calls) >= host.limit:
         return "the chain was cancelled or has reached its limit"
-    listed = host.list_tools().get(tool)
+    host.read_list()
+    listed = host.find(tool)
     if listed is None:
         return "the server does not list it"
     if (tool, canonical(arguments)) in calls:
         return "the same call was made before"
-    allowed = host.advertised is not None and host.allowed(tool, listed)
-    if not allowed or (tool in host.in_doubt and not host.user_agrees(listed)):
+    doubts = [] if host.hints(listed, "readOnlyHint", True) else in_doubt(host, tool, calls)
+    if not host.allowed(tool, listed) or (doubts and not host.user_agrees(listed)):
         return "it is not allowed"
+    host.doubts[:] = [each for each in host.doubts if each[0] not in doubts]
     return None
+
+
+def settle(host, calls, result):
+    """Note in the record what a result says of the last call."""
+    if not result.get("isError"):
+        host.doubts[:] = [each for each in host.doubts if each[0] != calls[-1]]
+    elif len(calls) > 1 and not host.may_be_repeated(calls[-1][0]):
+        host.doubts.append((calls[-1], calls[0]))
 
 
 def follow(host, tool, arguments):
@@ -60,14 +75,19 @@ def follow(host, tool, arguments):
     while True:
         calls.append((tool, canonical(arguments)))
         named = f"Call {len(calls)}, {json.dumps(tool[:120])},"
-        host.in_doubt.add(tool)
         try:
             results.append(host.call(tool, arguments, {}))
-        except NoResult:
+        except Refused:
+            told.append(f"{named} was not made: the server refused it.")
+            break
+        except NoResult as error:
+            host.doubts.append((calls[-1], calls[0] if isinstance(error, Task) else None))
             lost = len(calls) > 1
             told.append(f"{named} was started; whether it took effect is not known.")
             break
-        host.in_doubt.discard(tool)
+        settle(host, calls, results[-1])
+        if host.advertised is None:
+            return results[-1]
         if len(calls) > 1:
             told.append(f"{named} was made.")
         try:
@@ -78,28 +98,41 @@ def follow(host, tool, arguments):
         if step is None:
             break
         if reason := why_not(host, *step, calls):
-            listed = step[0] in host.list_tools()
-            named = json.dumps(step[0][:120]) if listed else "a tool that is not listed"
+            named = json.dumps(step[0][:120]) if host.find(step[0]) else "a further tool"
             told.append(f"Call {len(calls) + 1}, {named}, was not made: {reason}.")
             break
         tool, arguments = step
+    if host.cancelled:
+        host.doubts += [(call, calls[0]) for call in calls[1 : len(results)]]
     # A result without a directive is handed on as it is.
     return merged(results, told, lost) if results and told else next(iter(results), None)
 
 
 def merged(results, told, lost):
     """Return one result for the whole chain, with what is told of each follow-up call."""
+    data = [own_data(result) for result in results[1:]]
     content = [item for result in results for item in result["content"] if not is_marked(item)]
+    texts = [item.get("text") for item in content]
+    told_data = [text for each in data if each and (text := json.dumps(each)) not in texts]
     audience = {"audience": ["assistant"]}
-    content += [{"type": "text", "text": text, "annotations": audience} for text in told]
-    own = dict(results[0].get("structuredContent") or {})
+    content += [
+        {"type": "text", "text": text, "annotations": audience} for text in told_data + told
+    ]
+    own = own_data(results[0])
     kept = "structuredContent" in results[0] and "followUps" not in own
-    own.pop("nextStep", None)
     return {
         "content": content,
         "isError": lost or any(result.get("isError") for result in results),
         **({"structuredContent": own | {"followUps": told}} if kept else {}),
     }
+
+
+def own_data(result):
+    """Return the structured content of a result without the words."""
+    data = dict(result.get("structuredContent") or {})
+    if "nextTool" in (result.get("_meta") or {}):
+        data.pop("nextStep", None)
+    return data
 
 
 def is_marked(item):
@@ -111,7 +144,15 @@ def is_marked(item):
 
 
 class LeastClient(SmallClient):
-    """The session and the host of the small client, above which the half above runs."""
+    """The session and the host of the small client, above which the half above runs.
+
+    The host begins one chain after the other, so no call waits for another.
+    """
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.doubts = []
+        """The record: each doubtful call, and the first call of its chain; None: for all chains."""
 
     def capabilities(self, method):
         return {"elicitation": {"form": {}}}
@@ -124,6 +165,8 @@ class LeastClient(SmallClient):
         tool, arguments = self.context["tool"], self.context["arguments"]
         if self.context.get("firstCallBy") == "model" and not self.model_may_call(tool):
             return ""
-        for _ in range(self.context.get("chains", 1)):
-            result = follow(self, tool, arguments)
+        further = [] if self.context.get("atOnce") else self.further()
+        for call in [(tool, arguments), *((each["tool"], each["arguments"]) for each in further)]:
+            self.cancelled = False
+            result = follow(self, *call)
         return json.dumps(result) + "\n" if result else ""

@@ -1,4 +1,4 @@
-"""This project's client under test: a host around `call_tool_with_chaining`.
+"""This project's client under test: a host around `Follower`.
 
 What `specs/conformance/README.md` asks of a client under test, with both ways to be run: once, with
 the URL as its last argument, or many times, a run on each line of its standard input.
@@ -9,26 +9,26 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, ElicitResult
+from mcp.types import ElicitResult
 
 from tool_chaining import (
     CLIENT_EXTENSION,
     ChainResult,
-    Directive,
-    FollowNonDestructive,
-    Outcome,
+    ConsentPolicy,
+    Follower,
+    NobodyToAsk,
     Proposal,
     Step,
-    call_tool_with_chaining,
-    list_all_tools,
 )
+from tool_chaining.result import Outcome
+from tool_chaining.tools import read_list
 
 
 def agrees(context: Mapping[str, Any], tool: str) -> bool:
@@ -44,55 +44,39 @@ def agrees(context: Mapping[str, Any], tool: str) -> bool:
     return bool(answer == "grant")
 
 
-@dataclass
-class Policy:
+class Policy(ConsentPolicy):
     """What the host lets its model call, and what it asks the user about; one for all calls."""
 
-    context: Mapping[str, Any]
+    def __init__(self, context: Mapping[str, Any]) -> None:
+        self.context = context
+        self.trusts_hints = context.get("trustHints") is not False
 
     async def allows(self, proposal: Proposal) -> bool:
-        if (
-            proposal.tool.name not in self.context.get("deniedTools", [])
-            and self.context.get("trustHints", True)
-            and await FollowNonDestructive().allows(proposal)
-        ):
+        denied = proposal.tool.name in self.context.get("deniedTools", [])
+        if self.trusts_hints and proposal.tool.harmless and not denied:
             return True
-        return agrees(self.context, proposal.tool.name)
+        return await self.allows_again(proposal)
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """Ask the user, whatever the hints say."""
-        return agrees(self.context, proposal.tool.name)
-
-
-@dataclass
-class Told:
-    """What the chain told of itself on the way."""
-
-    steps: list[Step] = field(default_factory=list[Step])
-    proposals: list[Proposal] = field(default_factory=list[Proposal])
-
-    def broken_off(self, error: Exception) -> ChainResult:
-        """Return a chain of which nothing more will be heard."""
-        started = [each for each in self.proposals if each.level > len(self.steps)]
-        calls = [Directive(tool=each.tool.name, arguments=each.arguments) for each in started]
-        return ChainResult(
-            chain_id="",
-            outcome=Outcome.FAILED,
-            detail=f"the connection broke: {error}",
-            steps=tuple(self.steps),
-            started=calls[0] if calls else None,
-        )
+        name = proposal.tool.name
+        if self.context.get("consent") == "nobody" and name not in self.context.get(
+            "deniedTools", []
+        ):
+            raise NobodyToAsk
+        return agrees(self.context, name)
 
 
 async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str, Any]:
-    """Make the first call, follow the chain, and return what the host hands on."""
+    """Make the first calls, follow their chains, and return what the host hands on of the last."""
 
     async def answer(*question: Any) -> ElicitResult:
         return ElicitResult.model_validate(context["elicitation"])
 
     token = context.get("bearerToken")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    told = Told()
+    told: list[Step] = []
+    chain: ChainResult | None = None
     try:
         async with (
             httpx2.AsyncClient(headers=headers, timeout=30) as http,
@@ -103,40 +87,50 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
                 elicitation_callback=answer,
             ) as client,
         ):
-            for _ in range(context.get("chains", 1)):
-                chain = await chain_of(client, http, context, told)
+            follower = Follower(
+                client,
+                consent=Policy(context),
+                call_timeout=context.get("timeoutSeconds", 30),
+                on_step=told.append,
+            )
+            calls = [(context["tool"], context["arguments"])]
+            calls += [(call["tool"], call["arguments"]) for call in context.get("furtherCalls", ())]
+            urls = [context.get("cancelUrl"), *[None] * len(calls)]
+            chains = [chain_of(follower, http, *each) for each in zip(calls, urls, strict=False)]
+            if context.get("firstCallBy") == "model" and not await may_begin(follower, context):
+                for each in chains:
+                    each.close()
+            elif context.get("atOnce"):
+                chain = (await asyncio.gather(*chains))[-1]
+            else:
+                for each in chains:
+                    chain = await each
     except Exception as error:
         # A connection that breaks takes the whole `async with` of the SDK's client with it.
-        if not told.steps:
+        if not told:
             raise
-        chain = told.broken_off(error)
+        detail = f"the connection broke: {error}"
+        chain = ChainResult("", Outcome.FAILED, detail, tuple(told))
     return {"outcome": "declined", "content": []} if chain is None else handed_on(chain)
 
 
+async def may_begin(follower: Follower, context: Mapping[str, Any]) -> bool:
+    """Return whether the host lets its model make the first call."""
+    listed = await read_list(follower.client, lambda _: None)
+    tool = listed.tools[context["tool"]]
+    assert follower.consent is not None
+    return await follower.consent.allows(Proposal(tool, context["arguments"], 1, ""))
+
+
 async def chain_of(
-    client: Client, http: httpx2.AsyncClient, context: Mapping[str, Any], told: "Told"
-) -> ChainResult | None:
-    """Make the first call and follow the chain; None if the host does not allow the first call."""
-    policy = Policy(context)
-    if context.get("firstCallBy") == "model":
-        tools = {tool.name: tool for tool in await list_all_tools(client)}
-        first = Proposal(tools[context["tool"]], context["arguments"], level=1, previous_tool="")
-        if not await policy.allows(first):
-            return None
+    follower: Follower, http: httpx2.AsyncClient, call: tuple[str, Any], cancel_url: str | None
+) -> ChainResult:
+    """Make a first call and follow its chain, until the user cancels it."""
     ended: list[ChainResult] = []
     with anyio.CancelScope() as scope:
-        waiting = asyncio.create_task(wait_for_user(http, context.get("cancelUrl"), scope))
+        waiting = asyncio.create_task(wait_for_user(http, cancel_url, scope))
         try:
-            await call_tool_with_chaining(
-                client,
-                context["tool"],
-                context["arguments"],
-                consent=policy,
-                call_timeout=context.get("timeoutSeconds", 30),
-                on_step=told.steps.append,
-                on_proposal=told.proposals.append,
-                on_end=ended.append,
-            )
+            await replace(follower, on_end=ended.append).call_tool(*call)
         finally:
             waiting.cancel()
     return ended[0]
@@ -152,10 +146,10 @@ async def wait_for_user(
 
 
 def handed_on(chain: ChainResult) -> dict[str, Any]:
-    merged = chain.merged() if chain.steps else CallToolResult(content=[])
-    result = merged.model_dump(by_alias=True, exclude_none=True, mode="json")
+    result = chain.merged_json() if chain.steps else {"content": []}
     members = ("content", "isError", "structuredContent", "_meta")
     return {
+        "isError": False,
         **{name: result[name] for name in members if name in result},
         "outcome": chain.outcome,
         "followUps": [{"tool": each.tool, "status": each.status} for each in chain.follow_ups],

@@ -7,7 +7,7 @@ Which check each one fails stands in `specs/conformance/mutants.yaml`, under the
 import json
 
 from .mutants import by_name
-from .small_proxy import PREFIX, SmallProxy
+from .small_proxy import JOINED, PREFIX, SmallProxy
 from .small_server import ID, LEGACY, Refusal, SmallServer
 
 SERVER_MUTANTS = {}
@@ -44,6 +44,7 @@ sends("names-unlisted-tool", {"tool": "notifyTeam", "arguments": {"order": "1"}}
 sends("names-app-tool", {"tool": "app_view", "arguments": {"order": "1"}})
 sends("argument-missing", {"tool": "notify_team", "arguments": {}})
 sends("argument-of-wrong-type", {"tool": "notify_team", "arguments": {"order": 1}})
+sends("argument-undeclared", {"tool": "notify_team", "arguments": {"order": "1", "oder": "1"}})
 sends("title-is-a-number", {**NOTIFY, "title": 7})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
 sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})
@@ -326,6 +327,17 @@ class WordsOfFollowedDirectiveStay(SmallProxy):
     def merged(self, first, last):
         content = [*first["content"], *last["content"]]
         return {**super().merged(first, last), "content": content}
+
+
+class HandsOnAForeignDirective(SmallProxy):
+    def withheld(self, result):
+        named = result["_meta"]["nextTool"]["tool"]
+        return result if named == JOINED["report"] else super().withheld(result)
+
+
+class HandsOnForeignWords(SmallProxy):
+    def withheld(self, result):
+        return {**super().withheld(result), "content": result["content"]}
 
 
 class _Numbered(SmallServer):

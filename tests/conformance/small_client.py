@@ -5,7 +5,9 @@ its own, so that a mutant is a few lines: see `client_mutants`.
 """
 
 import contextlib
+import copy
 import http.client
+import itertools
 import json
 import os
 import socket
@@ -31,19 +33,41 @@ class Lost(NoResult):
     """The answer did not arrive, so nobody knows what became of the call."""
 
 
+class Refused(NoResult):
+    """The server refused the call before it acted."""
+
+
+class Task(NoResult):
+    """The answer is a task, which nobody waits for."""
+
+
 class Malformed(Exception):
     """What stands in the place of a directive is not one."""
 
 
+class Record:
+    """What the chains of one conversation share."""
+
+    def __init__(self):
+        self.doubts = []
+        """The tool and the arguments of each doubtful call, and the first call of the chains for
+        which it is in doubt; None: for all."""
+        self.running = []
+        """The first call and the tool of each follow-up call that runs."""
+        self.changed = threading.Condition()
+
+
 class SmallClient:
     limit = 5
+    refusals = (-32020, -32021, -32022)
+    """The codes of errors that say that the server refused a request before it acted."""
 
     def __init__(self, url, era, context):
         self.url, self.era, self.context = url, era, context
         self.session = None
         self.idle = self.busy = None
         """A connection that is kept open between requests, and the one that is waited for."""
-        self.next_id = 0
+        self.ids = itertools.count(1)
         self.tools = {}
         self.advertised = None
         self.cancelled = False
@@ -53,8 +77,11 @@ class SmallClient:
         """The directive that was not followed."""
         self.outcome = None
         """How the last chain ended."""
-        self.in_doubt = set()
-        """Tools of this session whose last call has an unknown effect."""
+        self.first = None
+        """The first call of the chain."""
+        self.refused = False
+        """Whether the server refused the last call before it acted."""
+        self.record = Record()
 
     # Protocol
 
@@ -92,7 +119,6 @@ class SmallClient:
         return type(value) is int and value >= 1
 
     def request(self, method, params, meta=None):
-        self.next_id += 1
         meta = dict(meta or {})
         headers = {}
         if self.era == MODERN:
@@ -103,11 +129,12 @@ class SmallClient:
             if method == "tools/call":
                 headers["mcp-name"] = params["name"].encode().decode("latin-1")
         params = {**params, "_meta": meta} if meta else params
-        message = {"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}
+        message = {"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params}
         answer = self.post(message, headers)
         if "error" in answer:
             self.on_error(answer["error"])
-            raise NoResult(answer["error"]["message"])
+            refused = answer["error"]["code"] in self.refusals
+            raise (Refused if refused else NoResult)(answer["error"]["message"])
         return answer["result"]
 
     def on_error(self, error):
@@ -176,7 +203,7 @@ class SmallClient:
             again = {**params, "inputResponses": answers, "requestState": result["requestState"]}
             result = self.request("tools/call", again, meta)
         if not self.complete(result):
-            raise NoResult("this is no complete result")
+            raise (Task if "task" in result else NoResult)("this is no complete result")
         return result
 
     def complete(self, result):
@@ -185,13 +212,17 @@ class SmallClient:
         return result.get("resultType", "complete") == "complete"
 
     def list_tools(self):
-        tools, cursor = {}, None
+        tools, cursor = [], None
         while True:
             result = self.request("tools/list", {} if cursor is None else {"cursor": cursor})
-            tools |= {tool["name"]: tool for tool in result["tools"]}
+            tools += result["tools"]
             cursor = result.get("nextCursor")
             if cursor is None:
-                return tools
+                return {tool["name"]: tool for tool in tools if not self.disagrees(tool, tools)}
+
+    def disagrees(self, tool, tools):
+        """Whether the list has the name of a tool twice, with differences."""
+        return any(each["name"] == tool["name"] and each != tool for each in tools)
 
     def cancel(self):
         """Cancel the chain: nothing more is awaited."""
@@ -276,9 +307,14 @@ class SmallClient:
         return name in self.context.get("deniedTools", [])
 
     def consents(self, tool):
-        hints = tool.get("annotations") or {}
-        harmless = hints.get("readOnlyHint") is True or hints.get("destructiveHint") is False
-        return (harmless and self.trusts_hints()) or self.user_agrees(tool)
+        closed = self.hints(tool, "destructiveHint", False) and self.hints(
+            tool, "openWorldHint", False
+        )
+        return self.hints(tool, "readOnlyHint", True) or closed or self.user_agrees(tool)
+
+    def hints(self, tool, name, value):
+        """Whether a hint that is trusted has this value."""
+        return self.trusts_hints() and (tool.get("annotations") or {}).get(name) is value
 
     def trusts_hints(self):
         """Whether the user said that the server's hints are trusted."""
@@ -297,10 +333,14 @@ class SmallClient:
         return not (self.denied(name) or self.hidden(tool)) and self.consents(tool)
 
     def may_follow(self, name, tool):
-        return self.allowed(name, tool) and self.trusts_server()
+        return self.allowed(name, tool)
 
     def trusts_server(self):
         return self.advertised is not None
+
+    def leaves_as_it_is(self):
+        """Whether the result of this server is handed on as it came."""
+        return not self.trusts_server()
 
     def obstacle(self, tool_name, arguments, made):
         """Return how the chain ends before this call, or None."""
@@ -333,6 +373,7 @@ class SmallClient:
         """Follow the chain; return its results and its outcome."""
         chain_id, previous = self.chain_id(), None
         results, made = [], []
+        self.first = (tool, self.same(arguments))
         while True:
             made.append((tool, self.same(arguments)))
             if previous is not None:
@@ -341,10 +382,17 @@ class SmallClient:
             try:
                 result = self.call(tool, arguments, meta)
             except NoResult as error:
-                self.doubt(tool, arguments)
+                self.refused = isinstance(error, Refused)
+                self.on_no_result(tool, arguments, error)
+                if self.cancelled:
+                    self.not_delivered(results)
                 return results, "cancelled" if self.cancelled else self.on_failure(results, error)
-            self.in_doubt.discard(tool)
+            finally:
+                self.ended(tool)
+            self.on_result(tool, arguments, result, previous is None)
             results.append(result)
+            if "nextTool" in (result.get("_meta") or {}) and not self.trusts_server():
+                return results, "declined"
             try:
                 directive = self.read(result)
             except Malformed:
@@ -352,31 +400,121 @@ class SmallClient:
             if directive is None:
                 return results, "completed"
             outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)
-            if outcome is None and self.is_in_doubt(*directive):
-                outcome = "declined"
+            if outcome is None:
+                outcome = self.begin(*directive)
             if outcome is not None:
                 self.pending = directive
+                if outcome == "cancelled":
+                    self.not_delivered(results)
                 return results, outcome
             previous, (tool, arguments) = tool, directive
 
-    def doubt(self, tool, arguments):
-        self.in_doubt.add(tool)
+    # The record of doubt
 
-    def is_in_doubt(self, tool, arguments):
-        """Whether the effect of the tool's last call is unknown, and nobody agrees to another."""
-        return tool in self.in_doubt and not self.user_agrees({"name": tool})
+    def begin(self, tool, arguments):
+        """Wait for the turn of a follow-up call; return how the chain ends before it, or None."""
+        with self.record.changed:
+            self.record.changed.wait_for(lambda: not self.is_held(tool))
+            in_doubt = self.in_doubt(tool, arguments)
+            if in_doubt and not self.user_agrees({"name": tool}):
+                return "declined"
+            for entry in in_doubt:
+                self.record.doubts.remove(entry)
+            self.record.running.append((self.first, tool))
+
+    def is_held(self, tool):
+        return (self.first, tool) in self.record.running
+
+    def ended(self, tool):
+        """Let a follow-up call go on that was held for this one."""
+        with self.record.changed:
+            if (self.first, tool) in self.record.running:
+                self.record.running.remove((self.first, tool))
+            self.record.changed.notify_all()
+
+    def in_doubt(self, tool, arguments):
+        """Return what the record has against a follow-up call of this chain."""
+        if self.hints(self.find(tool) or {}, "readOnlyHint", True):
+            return []
+        return [entry for entry in self.record.doubts if self.counts(entry, tool, arguments)]
+
+    def counts(self, entry, tool, arguments):
+        doubtful, _, first = entry
+        return tool == doubtful and first in (None, self.first)
+
+    def on_no_result(self, tool, arguments, error):
+        if not self.refused:
+            narrow = isinstance(error, Task)
+            self.doubt(tool, arguments, self.first if narrow else None)
+
+    def on_result(self, tool, arguments, result, is_first):
+        if not result.get("isError"):
+            self.clear(tool, arguments)
+        elif not is_first and not self.may_be_repeated(tool):
+            self.doubt(tool, arguments, self.first)
+
+    def may_be_repeated(self, name):
+        tool = self.find(name) or {}
+        return any(self.hints(tool, hint, True) for hint in ("readOnlyHint", "idempotentHint"))
+
+    def not_delivered(self, results):
+        """Note that the host did not get the merged result."""
+        for tool, arguments in self.started[: len(results) - 1]:
+            self.doubt(tool, arguments, self.first)
+
+    def doubt(self, tool, arguments, first):
+        self.record.doubts.append((tool, self.same(arguments), first))
+
+    def clear(self, tool, arguments):
+        """End the doubts about a call that an equal one settled."""
+        call = (tool, self.same(arguments))
+        self.record.doubts[:] = [each for each in self.record.doubts if each[:2] != call]
 
     def on_failure(self, results, error):
         return "failed"
 
     def merged(self, results):
         """Return the content of all results, without the words about directives."""
-        return [
-            item
-            for number, result in enumerate(results)
-            for item in result.get("content", [])
-            if not (self.is_settled(number, results) and self.is_wording(item))
-        ]
+        merged = []
+        for number, result in enumerate(results):
+            content = result.get("content", [])
+            settled = self.is_settled(number, results)
+            merged += [item for item in content if not (settled and self.is_wording(item))]
+            data = self.data(result) if number else None
+            if data and data not in [self.json_of(item) for item in content]:
+                merged.append(self.for_model(json.dumps(data)))
+        return merged
+
+    def data(self, result):
+        """Return the structured content of a result without the words."""
+        data = dict(result.get("structuredContent") or {})
+        if "nextTool" in (result.get("_meta") or {}):
+            data.pop("nextStep", None)
+        return data
+
+    def json_of(self, item):
+        try:
+            return json.loads(item.get("text", ""))
+        except ValueError:
+            return None
+
+    def for_model(self, text):
+        return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
+
+    def suggestion(self, outcome):
+        """Return the marked item for a call that nobody could be asked about, in a list."""
+        if self.pending is None or not self.may_suggest(outcome, *self.pending):
+            return []
+        tool, arguments = self.pending
+        text = f"Next: {tool} with {json.dumps(arguments)}"
+        return [{**self.for_model(text), "_meta": {ID: {"describes": "nextTool"}}}]
+
+    def may_suggest(self, outcome, name, arguments):
+        nobody = outcome == "declined" and self.context.get("consent") == "nobody"
+        tool = self.find(name)
+        if tool is None or not (nobody or outcome == "limit_reached"):
+            return False
+        return not (self.denied(name) or self.hidden(tool) or self.in_doubt(name, arguments))
 
     def is_settled(self, number, results):
         """Whether nobody is to act any more on what result `number` says of a next step."""
@@ -387,7 +525,8 @@ class SmallClient:
 
     def follow_ups(self, results):
         """Return the number, the tool, the arguments and the status of each follow-up call."""
-        calls = zip(self.started, ["made"] * (len(results) - 1) + ["unknown"], strict=False)
+        last = "not_made" if self.refused else "unknown"
+        calls = zip(self.started, ["made"] * (len(results) - 1) + [last], strict=False)
         if self.pending is not None:
             calls = [*calls, (self.pending, "not_made")]
         return [
@@ -400,7 +539,7 @@ class SmallClient:
 
     def lost(self, results):
         """Whether nobody knows if a follow-up call took effect."""
-        return len(self.started) >= max(len(results), 1)
+        return len(self.started) >= max(len(results), 1) and not self.refused
 
     def structured(self, results):
         structured = dict(results[0].get("structuredContent") or {}) if results else {}
@@ -422,8 +561,7 @@ class SmallClient:
 
     def in_words(self, follow_up):
         number, named = follow_up["number"], self.named(follow_up["tool"])
-        text = f"Call {number}, of {named}: {follow_up['status']}."
-        return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
+        return self.for_model(f"Call {number}, of {named}: {follow_up['status']}.")
 
     def named(self, tool):
         if tool not in self.tools:
@@ -431,8 +569,11 @@ class SmallClient:
         return json.dumps(tool[:120])
 
     def printed(self, results, outcome):
+        if results and self.leaves_as_it_is():
+            return {"outcome": outcome, "isError": False, **results[-1]}
         follow_ups = self.follow_ups(results)
         content = self.merged(results) + [self.in_words(each) for each in follow_ups]
+        content += self.suggestion(outcome)
         printed = {"outcome": outcome, "content": content, "isError": self.is_error(results)}
         printed |= {"_meta": self.handed_on_meta(results), "followUps": follow_ups}
         structured = self.structured(results)
@@ -459,11 +600,41 @@ class SmallClient:
         if self.context.get("firstCallBy") == "model" and not self.model_may_call(tool):
             results, outcome = [], "declined"
         else:
-            for _ in range(self.context.get("chains", 1)):
-                self.started, self.pending = [], None
-                results, outcome = self.follow(tool, arguments)
+            further = [(each["tool"], each["arguments"]) for each in self.further()]
+            if self.context.get("atOnce"):
+                return self.run_at_once([(tool, arguments), *further])
+            for call in [(tool, arguments), *further]:
+                self.started, self.pending, self.cancelled = [], None, False
+                self.refused = False
+                results, outcome = self.follow(*call)
+        return self.output(results, outcome)
+
+    def further(self):
+        return self.context.get("furtherCalls", [])
+
+    def output(self, results, outcome):
         self.outcome = outcome
         return "".join(f"{line}\n" for line in self.lines(results, outcome))
+
+    def run_at_once(self, calls):
+        """Begin all chains at once; return the output for the last one."""
+        ended = {}
+
+        def run(number, call):
+            chain = copy.copy(self)
+            chain.started, chain.idle = [], None
+            ended[number] = chain, chain.follow(*call)
+
+        threads = [threading.Thread(target=run, args=each) for each in enumerate(calls)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for chain, _ in ended.values():
+            if chain.idle is not None:
+                chain.idle.close()
+        last, (results, outcome) = ended[len(calls) - 1]
+        return last.output(results, outcome)
 
 
 def run(kind, url, environment):

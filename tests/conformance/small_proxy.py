@@ -1,6 +1,7 @@
 """A small conforming intermediary: it passes on the tools of a shop under other names.
 
-It renames the tool wherever it stands. One tool, `desk_ask_fully`, it follows by itself.
+It renames the tool wherever it stands. One tool, `desk_ask_fully`, it follows by itself. It joins
+two more servers, whose directives it may not hand on.
 """
 
 import copy
@@ -9,6 +10,8 @@ from .small_server import ID, Refusal, Request, SmallServer, tool
 
 PREFIX = "desk_"
 FULLY = f"{PREFIX}ask_fully"
+JOINED = {"report": "desk_notify_team", "remind": "remind"}
+"""The tools of other servers behind this one, and the tool that their directive names."""
 
 
 class SmallProxy(SmallServer):
@@ -20,11 +23,13 @@ class SmallProxy(SmallServer):
 
     def listed(self, request):
         renamed = [{**each, "name": PREFIX + each["name"]} for each in self.shop.tools]
-        return [*renamed, tool(FULLY, ["order"])]
+        return [*renamed, tool(FULLY, ["order"]), *map(tool, JOINED)]
 
     def call(self, request):
         if request.params["name"] == FULLY:
             return self.follow(request)
+        if request.params["name"] in JOINED:
+            return self.withheld(self.joined(request))
         return self.passed_on(self.upstream(request, request.params), request)
 
     def upstream(self, request, params):
@@ -38,6 +43,22 @@ class SmallProxy(SmallServer):
         params = {**params, "name": params["name"].removeprefix(PREFIX), "_meta": meta}
         inner = Request(request.method, params, request.modern, request.capabilities, request.ask)
         return self.shop.call(inner)
+
+    def joined(self, request):
+        """Return the result of another server behind this one, with its directive and words.
+
+        `desk_notify_team` is in its list too, and `remind` is of a server that does not advertise.
+        """
+        directive = {"tool": JOINED[request.params["name"]], "arguments": {"order": "7"}}
+        result = {**self.says("Something is to be done."), "_meta": {"nextTool": directive}}
+        self.attach_words(result, directive)
+        return result
+
+    def withheld(self, result):
+        """Take away a directive whose tool is another one here, or is of no such server."""
+        structured = {"said": result["structuredContent"]["said"]}
+        content = self.without_words(result["content"])
+        return {"content": content, "structuredContent": structured}
 
     def passed_on(self, result, request):
         directive = result.get("_meta", {}).get("nextTool")

@@ -63,6 +63,7 @@ UNTESTABLE = "UNTESTABLE"
 OF_INTERMEDIARIES = {
     "tool-chaining-server-intermediary-renames",
     "tool-chaining-server-intermediary-removes-directive",
+    "tool-chaining-server-intermediary-withholds-directive",
 }
 """Checks that do not apply to a server with tools of its own."""
 

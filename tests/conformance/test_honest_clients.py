@@ -1,5 +1,7 @@
 """Clients that keep the text in their own way, or show little: neither are failed for it."""
 
+import json
+import time
 from typing import Any
 
 import pytest
@@ -48,6 +50,27 @@ class KnowsTheOldContract(SmallClient):
         return {name: printed[name] for name in ("outcome", "content")}
 
 
+class BelievesAFreshList(SmallClient):
+    """Reads the list again only when it is not fresh any more, or would end the chain."""
+
+    fresh_until = 0.0
+
+    def request(self, method: str, params: Any, meta: Any = None) -> Any:
+        result = super().request(method, params, meta)
+        if method == "tools/list":
+            self.fresh_until = time.monotonic() + result.get("ttlMs", 0) / 1000
+        return result
+
+    def obstacle(self, tool_name: str, arguments: Any, made: Any) -> Any:
+        if len(made) < self.limit and time.monotonic() < self.fresh_until:
+            questions = json.dumps(self.context)
+            if self.obstacle_in_list(tool_name, arguments, made) is None:
+                return None
+            # A question that was asked for nothing is not asked.
+            self.context = json.loads(questions)
+        return super().obstacle(tool_name, arguments, made)
+
+
 class RepeatsWhenAllowed(SmallClient):
     """Repeats a failed call if it may."""
 
@@ -67,7 +90,8 @@ def verdict(judgements: list[Judgement]) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    "kind", [AsksAlways, CannotBeAsked, KnowsTheOldContract, RepeatsWhenAllowed]
+    "kind",
+    [AsksAlways, CannotBeAsked, KnowsTheOldContract, BelievesAFreshList, RepeatsWhenAllowed],
 )
 def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
     run = examine_client(kind, [Era.MODERN])

@@ -89,8 +89,9 @@ def makes(case: Case, check: str) -> bool:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who does not give a call up does not do so in ten seconds either."""
+    """Who does not give a call up does not do so in ten seconds either. All run on this machine."""
     monkeypatch.setattr(mock_server, "CANCEL_SECONDS", 2)
+    monkeypatch.setattr(mock_server, "QUIET_SECONDS", 0.5)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -9,7 +9,10 @@ from tool_chaining import content
 from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.server import checks
 from tool_chaining_conformance.server.checks import CHECKS
-from tool_chaining_conformance.server.checks.target import hidden_from_model
+from tool_chaining_conformance.server.checks.target import arguments_declared, hidden_from_model
+from tool_chaining_conformance.server.checks.words import repeats_step_in_its_place
+from tool_chaining_conformance.server.evidence import ResultWithDirective
+from tool_chaining_conformance.server.reading import SeenDirective
 from tool_chaining_conformance.target.i_json import directive_faults
 
 PACKAGE = Path(checks.__file__).parent
@@ -57,6 +60,63 @@ def test_judge_and_judged_hide_the_same_tools(ui: Any, hidden: bool) -> None:
     for meta, is_hidden in (({"ui": ui}, hidden), (ui, False)):
         assert hidden_from_model({"name": "x", "_meta": meta}) is is_hidden
         assert content.hidden_from_model(meta) is is_hidden
+
+
+# What one result shows
+
+
+def result(arguments: Any, schema: Any = None, structured: Any = None) -> ResultWithDirective:
+    """Return a result with a directive to `review`, whose input schema is given."""
+    return ResultWithDirective(
+        step="review",
+        messages=(),
+        directive=SeenDirective({"tool": "review", "arguments": arguments}),
+        content=(),
+        declared=True,
+        structured=structured or {},
+        target={"name": "review", "inputSchema": schema or {"type": "object"}},
+        listed=("review",),
+    )
+
+
+NAMED = {"properties": {"order": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "declares"),
+    [
+        (NAMED, False),
+        ({"allOf": [NAMED, {"if": {"properties": {"oder": {}}}}]}, True),
+        ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": NAMED}}, False),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"oder": {}}}}, **NAMED}, True),
+        ({"anyOf": [{"$ref": "#"}, NAMED]}, False),
+        ({**NAMED, "additionalProperties": True}, True),
+        ({**NAMED, "additionalProperties": {"type": "string"}}, True),
+        ({**NAMED, "patternProperties": {"^o": {}}}, None),
+        ({"type": "object"}, None),
+        ({"properties": {}}, None),
+    ],
+    ids=str,
+)
+def test_an_argument_is_declared(schema: Any, declares: bool | None) -> None:
+    judged = arguments_declared(result({"oder": "7"}, schema))
+    assert (judged.holds if judged else None) is declares
+
+
+@pytest.mark.parametrize(
+    ("arguments", "structured", "fine"),
+    [
+        ({}, {"phase": "review", "errors": {}}, True),
+        ({}, {"next": {"tool": "review", "arguments": {}}}, False),
+        ({"order": "7"}, {"phase": "review", "of": {"order": "7"}}, False),
+        ({"order": "7"}, {"phase": "review", "of": {"order": "8"}}, True),
+    ],
+    ids=str,
+)
+def test_what_repeats_a_directive(arguments: Any, structured: Any, fine: bool) -> None:
+    judged = repeats_step_in_its_place(result(arguments, structured=structured))
+    assert judged is not None
+    assert judged.holds is fine
 
 
 # What a parser hides

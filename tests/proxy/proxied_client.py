@@ -7,40 +7,24 @@ over streams in memory, since each run needs one of its own.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import anyio
 import httpx2
 from mcp import Client, MCPError
-from mcp.shared.memory import create_client_server_memory_streams
 from mcp.types import ElicitResult
 
 from tool_chaining_proxy.consent import MakePolicy, consent_of
-from tool_chaining_proxy.link import OneUser
 from tool_chaining_proxy.options import Address, ProxyOptions
-from tool_chaining_proxy.stdio import serve_one_user
 
 from ..conformance.project_client import agrees
-from .wire import CHAINING, OLD
+from .wire import CHAINING, OLD, proxy_in_memory
 
 CONSENT = re.compile(r'After ".* further call\..* Call ("(?:[^"\\]|\\.)+") with {.*\?')
 """How the proxy asks its user."""
-
-
-@asynccontextmanager
-async def proxy(options: ProxyOptions) -> AsyncIterator[Any]:
-    """Serve the proxy to one client, as over stdio; gives the client's ends of the streams."""
-    async with anyio.create_task_group() as tasks, create_client_server_memory_streams() as ends:
-        links = OneUser(options, tasks)
-        tasks.start_soon(partial(serve_one_user, links, *ends[1], parked_for=options.parked_for))
-        yield ends[0]
-        await links.close()
-        tasks.cancel_scope.cancel()
 
 
 class Host:
@@ -54,12 +38,12 @@ class Host:
 
     @property
     def consent(self) -> MakePolicy:
-        """What is given to the proxy as `--consent`: the user is asked, if there is anything in it.
+        """What is given to the proxy as `--consent`: rules, if the user or the host is particular.
 
         A user who would say no to all of it may have said that the hints are trusted.
         """
         denied = self.context.get("deniedTools", [])
-        if self.context["consent"] == "refuse" and "consentByTool" not in self.context:
+        if self.context["consent"] != "grant" and "consentByTool" not in self.context:
             return consent_of(None, trust_hints=self.context.get("trustHints") is not False)
         rules = self.folder / "rules"
         rules.write_text("".join([*(f"deny {tool}\n" for tool in denied), "ask *\n"]))
@@ -84,13 +68,15 @@ class Host:
     async def run(self, url: str) -> dict[str, Any]:
         """Make the first call through the proxy, and return what came of it."""
         async with AsyncExitStack() as stack:
-            clients = []
+            clients, asks = [], self.context["consent"] != "nobody"
             # A host of two servers has a proxy in front of each.
             for each in [url, *filter(None, [self.context.get("otherServerUrl")])]:
                 client = Client(
-                    proxy(self.options(each)),
+                    proxy_in_memory(self.options(each)),
                     mode=self.mode,
-                    elicitation_callback=self.on_question,
+                    elicitation_callback=None
+                    if self.context["consent"] == "nobody"
+                    else self.on_question,
                 )
                 clients.append(await stack.enter_async_context(client))
             if len(clients) > 1:
@@ -98,24 +84,34 @@ class Host:
             tool = self.context["tool"]
             if self.context.get("firstCallBy") == "model" and not agrees(self.context, tool):
                 return {"outcome": "declined", "content": []}
-            call = asyncio.create_task(self.call(clients[0], tool))
-            cancelled = asyncio.create_task(self.cancelled())
-            await asyncio.wait({call, cancelled}, return_when=asyncio.FIRST_COMPLETED)
-            cancelled.cancel()
-            call.cancel()
-            [printed, _] = await asyncio.gather(call, cancelled, return_exceptions=True)
-            # Whoever gave a request up has no result of it, and knows no more than that.
-            given_up = isinstance(printed, BaseException)
-            return {"outcome": "cancelled", "content": []} if given_up else printed
+            made = [self.context, *self.context.get("furtherCalls", ())]
+            calls = [self.call(clients[0], each["tool"], each["arguments"]) for each in made]
+            calls[0] = self.until_cancelled(calls[0])
+            if self.context.get("atOnce"):
+                return (await asyncio.gather(*calls))[-1]
+            return [await call for call in calls][-1]
 
-    async def call(self, client: Client, tool: str) -> dict[str, Any]:
+    async def until_cancelled(self, call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """Make a call, unless the user cancels it; whoever gave a request up knows no more."""
+        made, cancelled = asyncio.create_task(call), asyncio.create_task(self.cancelled())
+        await asyncio.wait({made, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+        cancelled.cancel()
+        made.cancel()
+        [printed, _] = await asyncio.gather(made, cancelled, return_exceptions=True)
+        if isinstance(printed, BaseException):
+            return {"outcome": "cancelled", "content": []}
+        return printed
+
+    async def call(self, client: Client, tool: str, arguments: Any) -> dict[str, Any]:
         try:
-            for _ in range(self.context.get("chains", 1)):
-                result = await client.call_tool(tool, self.context["arguments"])
+            result = await client.call_tool(tool, arguments)
         except MCPError:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-        told = printed.get("_meta", {}).get(CHAINING, {"outcome": "completed", "followUps": []})
+        meta = printed.get("_meta", {})
+        # The proxy leaves a directive only in the result of a server that it does not follow.
+        untold = "declined" if "nextTool" in meta else "completed"
+        told = meta.get(CHAINING, {"outcome": untold, "followUps": []})
         ups = [{k: each[k] for k in ("tool", "status") if k in each} for each in told["followUps"]]
         return {**printed, "outcome": told["outcome"], "followUps": ups}
 

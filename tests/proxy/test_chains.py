@@ -4,16 +4,21 @@ The rules of following are in the client suite, which `test_suites.py` runs thro
 """
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp.types import ElicitResult
 
 from tool_chaining_proxy.consent import consent_of
 from tool_chaining_proxy.options import Address, ProxyOptions
 
+from ..kit.stdio import lines_of
 from .conftest import Noted
-from .wire import CHAINING, JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, wire
+from .scripted import ADDS, FAILED, Shop, outcome, prepare, said
+from .wire import CHAINING, JSON, NEW, OLD, PROXY, Refused, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -47,14 +52,15 @@ def followed(result: JSON) -> JSON:
 async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Noted) -> None:
     before = len(notes.lines)
     result = await client.call("first")
-    *said, words = texts(result)
+    *said, data, words = texts(result)
     assert said == ["One.", "Two.", "Private."]
-    assert "was made for you: do not make it again." in words
-    assert result["content"][3]["annotations"] == {"audience": ["assistant"]}
+    assert json.loads(data) == {"of": "second", "n": 2}
+    assert "has already run. Do not call it again." in words
+    assert result["content"][4]["annotations"] == {"audience": ["assistant"]}
     # A host that shows structured content alone is told too, but of nothing for its user alone.
     assert result["structuredContent"] == {
         "of": "first",
-        "followUps": [f"{words} It returned: Two."],
+        "followUps": [f"{words} It returned: Two.\n{data}"],
     }
     assert result["x-first"] == 1
     assert result["_meta"]["com.strange/meta"] == "One."
@@ -85,20 +91,6 @@ async def test_who_cannot_be_asked_is_not(proxy: str) -> None:
         with pytest.raises(Refused) as refused:
             await client.call("form")
         assert refused.value.error["message"] == "Elicitation not supported"
-
-
-async def test_doubt_is_of_one_caller_whatever_they_declare(proxy: str) -> None:
-    """Though the operator allows every call."""
-    async with wire(proxy, NEW, authorization="Bearer doubt") as client:
-        failed = await client.call("lead", {"to": "error"})
-    assert "whether it took effect is not known" in texts(failed)[1]
-    assert [one["status"] for one in followed(failed)["followUps"]] == ["unknown"]
-    assert failed["isError"]
-    async with wire(proxy, NEW, authorization="Bearer doubt", capabilities={}) as client:
-        assert followed(await client.call("lead", {"to": "error"}))["outcome"] == "declined"
-    async with wire(proxy, NEW, authorization="Bearer other") as other:
-        assert followed(await other.call("lead", {"to": "error"}))["outcome"] == "failed"
-        assert not other.heard
 
 
 async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: Noted) -> None:
@@ -147,3 +139,126 @@ async def refused_anew(client: Wire, params: JSON) -> None:
         await client.ask("tools/call", params)
     assert refused.value.error["code"] == -32602
     assert "Make the call again" in refused.value.error["message"]
+
+
+# --- servers, and what a model is told of them ----------------------------------------------------
+
+CLOSED = {"destructiveHint": False}
+"""Not destructive, and open to the world, as a payment is."""
+
+
+def listed(*hints: Any) -> list[JSON]:
+    """Return a list of the tool `pay`, as often as there are hints."""
+    schema = {"type": "object"}
+    return [{"name": "pay", "inputSchema": schema, "annotations": each} for each in hints]
+
+
+SPARED = {
+    "a hint that is trusted": ({"hints": ADDS}, True, "completed", False),
+    "no hint is trusted": ({"hints": ADDS}, False, "declined", True),
+    "a payment only adds": ({"hints": CLOSED}, True, "declined", True),
+    "a hint that is no boolean": ({"hints": {"readOnlyHint": "true"}}, True, "declined", True),
+    "two tools of one name": ({"tools": [listed(ADDS, CLOSED)]}, True, "unknown_tool", False),
+    "one tool twice": ({"tools": [listed(ADDS, ADDS)]}, True, "completed", False),
+}
+
+
+@pytest.mark.parametrize("why", SPARED)
+async def test_what_is_called_where_nobody_can_be_asked(why: str, tmp_path: Path) -> None:
+    """What only a person could allow is suggested to the model, whose host then decides."""
+    script, trusts, expected, suggested = SPARED[why]
+    shop = Shop(tmp_path, **script)
+    async with shop.host("stdio", shop.options(None, trust_hints=trusts)) as host:
+        result = await prepare(host)
+    assert outcome(result) == expected
+    assert len(shop.made()) == (expected == "completed")
+    items = [item.model_dump(by_alias=True) for item in result.content]
+    marked = [one["text"] for one in items if CHAINING in (one["_meta"] or {})]
+    assert [text.endswith('{"to": "Ann", "id": "0"}') for text in marked] == [True] * suggested
+    # Hosts that show `_meta` to their model show no arguments of a call that was not made.
+    assert result.meta is not None
+    (entry,) = result.meta[CHAINING]["followUps"]
+    assert ("arguments" in entry) == (expected == "completed")
+
+
+@pytest.mark.parametrize("choice", ["ask", "none"])
+async def test_a_no_is_not_suggested(choice: str, tmp_path: Path) -> None:
+    async def decline(*_: Any) -> ElicitResult:
+        return ElicitResult(action="decline")
+
+    shop = Shop(tmp_path)
+    async with shop.host("stdio", shop.options(choice), decline) as host:
+        result = await prepare(host)
+    assert outcome(result) == "declined"
+    assert '"to"' not in str([item.model_dump(exclude_none=True) for item in result.content])
+
+
+@pytest.mark.parametrize(
+    ("revision", "ttl", "expected"),
+    [(OLD, 60_000, "declined"), (NEW, 0, "declined"), (NEW, 60_000, "completed")],
+)
+async def test_a_hint_of_an_older_list_spares_no_question(
+    revision: str, ttl: int, expected: str, tmp_path: Path
+) -> None:
+    tools = [listed(ADDS), listed({"destructiveHint": True})]
+    shop = Shop(tmp_path, revision, tools=tools, ttl=ttl)
+    async with shop.host("stdio", shop.options(trust_hints=True)) as host:
+        assert outcome(await prepare(host)) == "completed"
+        assert outcome(await prepare(host)) == expected
+
+
+async def test_a_follow_up_call_inherits_nothing_but_the_trace(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    parent = f"00-{'1' * 32}-{'2' * 16}-01"
+    async with shop.host("stdio") as host:
+        meta: Any = {"com.acme/approved": "prepare", "traceparent": parent, "progressToken": 3}
+        await host.call_tool("prepare", {"to": "Ann"}, meta=meta)
+    first, second = [one["meta"] for one in shop.noted if "meta" in one]
+    assert first["com.acme/approved"] == "prepare"
+    assert second.keys() == {CHAINING, "traceparent", "progressToken"}
+
+
+async def test_a_model_is_warned_of_what_its_next_try_would_repeat(tmp_path: Path) -> None:
+    """The call failed, and what it named instead has worked."""
+    named = {**FAILED["result"], **said("", "pay")["result"], "isError": True}
+    shop = Shop(tmp_path, answers={"prepare": [{"result": named}]})
+    async with shop.host("stdio") as host:
+        result = await prepare(host)
+    assert result.is_error
+    assert 'Calling "prepare" again could repeat' in str(result.content[-1])
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_a_server_that_is_not_followed_is_not_changed(revision: str, tmp_path: Path) -> None:
+    """It has never heard of the extension, and means something else by the same names."""
+    result = {
+        **said("Assembled.")["result"],
+        "content": [{"type": "text", "text": "x", "_meta": {CHAINING: {"describes": "nextTool"}}}],
+        "structuredContent": {"step": 3, "nextStep": {"tool": "hammer", "minutes": 5}},
+        "_meta": {"nextTool": "hammer"},
+        "isError": None,
+    }
+    tool = {"name": "prepare", "inputSchema": {}, "outputSchema": {"type": "object"}}
+    answers = {"prepare": [{"result": result}]}
+    shop = Shop(tmp_path, revision, answers=answers, tools=[[tool]], advertises=False)
+    with proxy_in_a_thread(shop.options()) as url:
+        async with wire(url, revision) as client:
+            received = await client.call("prepare")
+            assert {name: received[name] for name in result} == result
+            assert (await client.ask("tools/list"))["tools"] == [tool]
+            assert CHAINING not in client.greeting
+
+
+def test_the_operator_learns_once_what_is_wrong_with_a_server(tmp_path: Path) -> None:
+    told = r"A result has _meta.nextTool, and the server does not advertise tool chaining\."
+    twice = r'the tool "pay\\n\\u2028" is listed twice, and is left out'
+    pay = {"name": "pay\n\u2028", "inputSchema": {}}
+    tools = [[pay, {**pay, "title": "Pay"}]]
+    for script, line in (({"advertises": False}, told), ({"tools": tools}, twice)):
+        shop = Shop(tmp_path, **script)
+        with lines_of([*PROXY, "--", *shop.command]) as proxy:
+            for _ in range(2):
+                proxy.open({})
+                assert "result" in proxy.call(2, "prepare", {"to": "Ann"})
+            _, errors = proxy.end()
+        assert re.fullmatch(f"tool-chaining-proxy: {line}\n", errors)

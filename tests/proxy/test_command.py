@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -16,8 +17,8 @@ from tool_chaining_proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
 from ..kit.stdio import Lines, lines_of
-from .proxied_client import proxy
-from .wire import JSON, LIGHT, PROXY
+from .scripted import WHO_AND_SLOW, Shop
+from .wire import JSON, PROXY, proxy_in_memory
 
 pytestmark = pytest.mark.anyio
 
@@ -100,7 +101,7 @@ async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words
     patience = {"start_timeout": 0.2} if "0.2" in words else {}
     options = ProxyOptions(server=behind, **patience)
     with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as refused:
-        async with Client(proxy(options)):
+        async with Client(proxy_in_memory(options)):
             raise AssertionError("It was reached.")
     error: BaseException = refused.value
     while isinstance(error, BaseExceptionGroup):
@@ -113,21 +114,22 @@ async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words
     assert "secret" not in message
 
 
-def started(**variables: str) -> Any:
-    return lines_of([*PROXY, "--", *LIGHT], **variables)
+def started(folder: Path, **variables: str) -> Any:
+    shop = Shop(folder, answers=WHO_AND_SLOW)
+    return lines_of([*PROXY, "--", *shop.command], **variables)
 
 
 def who(proxy: Lines) -> JSON:
     return dict(proxy.call(5, "who", {})["result"]["structuredContent"])
 
 
-def test_the_process_over_stdio() -> None:
+def test_the_process_over_stdio(tmp_path: Path) -> None:
     """A line that is no message is refused alone, and the server ends with the proxy."""
-    with started(STRANGE_SETTING="mine", MCP_TOKEN="secret") as proxy:
+    with started(tmp_path, STRANGE_SETTING="mine", MCP_TOKEN="secret") as proxy:
         proxy.open()
         behind = who(proxy)
         # It is told the environment, but not the token.
-        assert (behind["environment"], behind["secret"]) == ("mine", None)
+        assert (behind["environment"], behind["secret"]) == ("mine", "$MCP_TOKEN")
         for line, code, number in (
             ("{", -32700, None),
             ({"id": "a", "method": "tools/list", "params": {"x": "\ud800"}}, -32700, None),
@@ -147,10 +149,10 @@ def test_the_process_over_stdio() -> None:
         assert rest == []
         assert "Traceback" not in errors
         with pytest.raises(ProcessLookupError):
-            os.kill(behind["pid"], 0)
+            os.kill(int(behind["pid"]), 0)
 
 
-def test_it_ends_with_its_client() -> None:
-    with started() as proxy:
+def test_it_ends_with_its_client(tmp_path: Path) -> None:
+    with started(tmp_path) as proxy:
         proxy.open()
         proxy.end()

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 from mcp import MCPError
-from mcp.types import Tool
 
-from tool_chaining import Proposal
+from tool_chaining import NobodyToAsk, Proposal, Tool
 from tool_chaining_proxy.consent import ConsentUnreadable, consent_of
 
 from .wire import JSON
@@ -16,9 +15,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 def proposal(tool: str, **hints: bool) -> Proposal:
-    listed = {"name": tool, "inputSchema": {"type": "object"}, "annotations": hints}
     return Proposal(
-        tool=Tool.model_validate(listed),
+        tool=Tool(tool, {"name": tool, "inputSchema": {"type": "object"}}, hints),
         arguments={"text": "x\u202e\n\u2028y"},
         level=2,
         previous_tool="first",
@@ -27,7 +25,10 @@ def proposal(tool: str, **hints: bool) -> Proposal:
 
 
 async def allowed(choice: str | None, *, said: Any = None, trust_hints: bool = False) -> str:
-    """Return which of some tools may be called, if the user answers this to each question."""
+    """Return which of some tools may be called, if the user answers this to each question.
+
+    A tool in brackets is one about which nobody could be asked.
+    """
 
     async def ask(method: str, params: JSON) -> JSON:
         assert method == "elicitation/create"
@@ -38,11 +39,17 @@ async def allowed(choice: str | None, *, said: Any = None, trust_hints: bool = F
     policy = consent_of(choice, trust_hints=trust_hints)(ask)
     tools = [
         proposal("look", readOnlyHint=True),
-        proposal("shop.add", destructiveHint=False),
-        proposal("shop.pay"),
+        proposal("shop.add", destructiveHint=False, openWorldHint=False),
+        proposal("shop.pay", destructiveHint=False),
         proposal("Look"),
     ]
-    return " ".join([one.tool.name for one in tools if await policy.allows(one)])
+    called = []
+    for one in tools:
+        try:
+            called += [one.tool.name] * await policy.allows(one)
+        except NobodyToAsk:
+            called.append(f"({one.tool.name})")
+    return " ".join(called)
 
 
 YES = {"action": "accept", "content": {}}
@@ -60,14 +67,14 @@ allow [lL]ook
 @pytest.mark.parametrize(
     ("choice", "said", "expected"),
     [
-        (None, None, ""),
+        (None, None, "(look) (shop.add) (shop.pay) (Look)"),
         ("none", YES, ""),
         ("all", None, "look shop.add shop.pay Look"),
         ("ask", YES, "look shop.add shop.pay Look"),
         ("ask", {"action": "cancel"}, ""),
         ("ask", {"accept": True}, ""),
         (RULES, YES, "look shop.add Look"),
-        (RULES, None, "look Look"),
+        (RULES, None, "look (shop.add) Look"),
         ("allow look\ndeny *\nallow shop.add", YES, "look"),
         ("", YES, ""),
     ],
@@ -85,7 +92,7 @@ async def test_who_may_be_called(
 async def test_hints_decide_where_they_are_trusted_and_the_user_on_the_rest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert await allowed(None, said=None, trust_hints=True) == "look shop.add"
+    assert await allowed(None, said=None, trust_hints=True) == "look shop.add (shop.pay) (Look)"
     capsys.readouterr()
     assert await allowed(None, said=YES, trust_hints=True) == "look shop.add shop.pay Look"
     # One line a step: what is called, and why.
@@ -112,13 +119,11 @@ async def test_the_user_is_asked_once_about_a_call_in_doubt(
         return says
 
     policy: Any = consent_of(choice, trust_hints=trust_hints)(ask)
-    pay = proposal("pay", destructiveHint=False)
+    pay = proposal("pay", destructiveHint=False, openWorldHint=False)
     assert await policy.allows_again(pay) is bool(questions)
-    assert ["took effect is not known" in one for one in asked] == [True] * questions
+    assert ["may have taken effect" in one for one in asked] == [True] * questions
     says["action"] = "decline"
     assert not await policy.allows_again(pay)
-    # To read something twice does no harm, if the server's word counts.
-    assert await policy.allows_again(proposal("look", readOnlyHint=True)) is trust_hints
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def nightly(play: Any, name: str, lacking: str | None) -> Any:
 def is_of_the_handoff(told: str, home: Path) -> None:
     """Assert that the model is told of the handoff, and that the bank has it."""
     assert LOCKED_TEXT in told
-    assert "was made for you: do not make it again." in told
+    assert "has already run. Do not call it again." in told
     assert "A customer service agent can help you with this." in told
     found = re.search(r"Your reference is (ho_[0-9a-f]+)", told)
     assert found is not None

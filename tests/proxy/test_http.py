@@ -9,20 +9,17 @@ import anyio
 import httpx2
 import pytest
 
-from tool_chaining_proxy.consent import consent_of
 from tool_chaining_proxy.http import who_acts
-from tool_chaining_proxy.options import Address, HttpOptions, ProxyOptions
+from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE
-from .conftest import Noted
+from .scripted import WHO_AND_SLOW, Shop
 from .wire import (
     JSON,
-    LIGHT,
     NEW,
     OLD,
     Refused,
     Wire,
-    light,
     proxy_in_a_thread,
     proxy_over_http,
     wire,
@@ -32,9 +29,14 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-def proxy(notes: Noted) -> Iterator[str]:
+def shop(folder: Path) -> Shop:
+    return Shop(folder, None, answers=WHO_AND_SLOW, advertises=False)
+
+
+@pytest.fixture(scope="module")
+def proxy(shop: Shop) -> Iterator[str]:
     """A proxy that takes every step, in front of a command."""
-    with proxy_in_a_thread(ProxyOptions(server=light(), consent=consent_of("all"))) as url:
+    with proxy_in_a_thread(shop.options()) as url:
         yield url
 
 
@@ -86,27 +88,28 @@ async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_a_call_that_nobody_waits_for_is_cancelled(
-    proxy: str, notes: Noted, revision: str
+    proxy: str, shop: Shop, revision: str
 ) -> None:
+    left, stays = ({"text": f"{revision} {name}"} for name in ("left", "stays"))
     async with wire(proxy, revision) as client:
 
-        async def wait(name: str) -> None:
+        async def wait(arguments: JSON) -> None:
             with contextlib.suppress(Refused):
-                await client.call("slow", {"text": f"{revision} {name}"})
+                await client.call("slow", arguments)
 
         async with anyio.create_task_group() as group:
-            for name in ("left", "stays"):
-                group.start_soon(wait, name)
-                await notes.until(f"slow {revision} {name}")
+            for arguments in (left, stays):
+                group.start_soon(wait, arguments)
+                await shop.until(tool="slow", arguments=arguments)
             if revision == OLD:
                 number = {"requestId": client.last - 1, "reason": "enough"}
                 await client.tell("notifications/cancelled", number)
-                await notes.until(f"cancelled {revision} left")
-                assert f"cancelled {revision} stays" not in notes.lines
+                await shop.until(cancelled="slow", arguments=left)
+                assert not shop.has(cancelled="slow", arguments=stays)
             group.cancel_scope.cancel()
     # The end of a session, or of the request's connection, ends what runs in it.
-    await notes.until(f"cancelled {revision} left")
-    await notes.until(f"cancelled {revision} stays")
+    await shop.until(cancelled="slow", arguments=left)
+    await shop.until(cancelled="slow", arguments=stays)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +149,9 @@ async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> No
 
 def test_who_may_act_as_whom_is_said() -> None:
     own, public = Address("http://x", "Bearer a"), HttpOptions(host="::")
-    assert who_acts(light(), public).startswith("Whoever reaches this address can use it as the")
+    assert who_acts(Command(("true",), {}), public).startswith(
+        "Whoever reaches this address can use it as the"
+    )
     assert who_acts(own, public).endswith("with the token in MCP_TOKEN.")
     forwards = HttpOptions(forward_authorization=True)
     assert who_acts(Address("http://x"), forwards).startswith("Each caller uses it with their own")
@@ -215,20 +220,22 @@ async def refused_like_upstream(url: str, revision: str) -> None:
 # --- the process ----------------------------------------------------------------------------------
 
 
-async def test_what_runs_is_given_up_when_the_proxy_ends(notes: Noted, folder: Path) -> None:
-    with proxy_over_http(folder, "--", *LIGHT) as proxy:
+async def test_what_runs_is_given_up_when_the_proxy_ends(shop: Shop, folder: Path) -> None:
+    with proxy_over_http(folder, "--", *shop.command) as proxy:
         async with wire(proxy.url, OLD) as session, wire(proxy.url, NEW) as caller:
 
             async def given_up(client: Wire) -> None:
                 with pytest.raises(Refused) as refused:
-                    await client.call("slow", {"text": f"{client.revision} at the end"})
+                    await client.call("slow", {"text": client.revision})
                 assert "took effect is not known" in refused.value.error["message"]
 
             async with anyio.create_task_group() as calls:
                 for client in (session, caller):
                     calls.start_soon(given_up, client)
-                    await notes.until(f"slow {client.revision} at the end")
+                    await shop.until(tool="slow", arguments={"text": client.revision})
+                    await client.call("prepare")
                 proxy.process.send_signal(signal.SIGTERM)
             assert proxy.process.wait(PATIENCE) == 0
-        (line,) = proxy.logged().splitlines()
+        (line, warning) = proxy.logged().splitlines()
         assert "Every account and program of this computer can use it" in line
+        assert "does not advertise tool chaining" in warning

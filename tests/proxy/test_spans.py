@@ -24,7 +24,7 @@ from tool_chaining_proxy.consent import consent_of
 from tool_chaining_proxy.options import Address, ProxyOptions
 
 from ..kit.serving import served
-from .proxied_client import proxy
+from .wire import proxy_in_memory
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +75,7 @@ async def test_the_calls_of_a_chain_are_one_trace(monkeypatch: pytest.MonkeyPatc
 
     with served(server.streamable_http_app()) as url:
         options = ProxyOptions(server=Address(url), consent=consent_of("all"))
-        async with Client(proxy(options), mode="auto") as agent:
+        async with Client(proxy_in_memory(options), mode="auto") as agent:
             with tracer.start_as_current_span("turn", kind=SpanKind.INTERNAL) as turn:
                 await agent.call_tool("cancel")
 

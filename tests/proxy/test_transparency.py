@@ -1,15 +1,16 @@
 """What comes through the proxy is what comes without it: both revisions, both transports."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 
-from tool_chaining_proxy.options import Address, Command, ProxyOptions
+from tool_chaining_proxy.options import Address, ProxyOptions, Server
 
 from .conftest import Noted
-from .proxied_client import proxy as over_stdio
+from .scripted import WHO_AND_SLOW, Shop
 from .wire import (
     CHAINING,
     JSON,
@@ -18,8 +19,8 @@ from .wire import (
     OLD,
     Refused,
     Wire,
-    light,
     proxy_in_a_thread,
+    proxy_in_memory,
     strange,
     wire,
 )
@@ -94,7 +95,7 @@ def revision(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def behind(strange_url: str, revision: str, over_stdio: Command) -> ProxyOptions:
+def behind(strange_url: str, revision: str, over_stdio: Server) -> ProxyOptions:
     """The options of a proxy in front of a server over stdio, or over HTTP on 2026-07-28."""
     address = Address(strange_url.replace("/mcp", f"/{revision}/mcp"))
     return ProxyOptions(server=over_stdio if revision == OLD else address)
@@ -135,15 +136,18 @@ async def through_the_proxy(proxy: str, revision: str, notes: Noted, expected: J
     assert who["capabilities"] == declared
 
 
-async def test_the_revision_is_the_server_s(strange_url: str, revision: str) -> None:
+async def test_the_revision_is_the_server_s(
+    strange_url: str, revision: str, tmp_path: Path
+) -> None:
     """A client of the other revision is refused; one of both falls back, as without the proxy."""
-    options = behind(strange_url, revision, light(OLD))
+    over_stdio = Shop(tmp_path, answers=WHO_AND_SLOW).options().server
+    options = behind(strange_url, revision, over_stdio)
     with proxy_in_a_thread(options) as proxy:
         other = Wire(proxy, OLD if revision == NEW else NEW)
         with pytest.raises(Refused, match=r"Unsupported protocol version|Method not found"):
             await other.open()
         await other.http.aclose()
-        for transport in (proxy, over_stdio(options)):
+        for transport in (proxy, proxy_in_memory(options)):
             async with Client(transport, mode="auto") as client:
                 assert client.protocol_version == revision
                 assert not (await client.call_tool("who")).is_error

@@ -12,21 +12,22 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+from mcp.shared.memory import create_client_server_memory_streams
 
 from tool_chaining_proxy.http import HttpServer
+from tool_chaining_proxy.link import OneUser
 from tool_chaining_proxy.options import Command, HttpOptions, ProxyOptions
+from tool_chaining_proxy.stdio import serve_one_user
 
 from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
 from . import strange_server
-
-LIGHT = [sys.executable, str(Path(__file__).with_name("light_server.py"))]
-"""The command of the server that starts at once."""
 
 PROXY = [sys.executable, "-m", "tool_chaining_proxy"]
 
@@ -272,9 +273,15 @@ def strange() -> Command:
     return Command((sys.executable, strange_server.__file__), environment())
 
 
-def light(*arguments: str) -> Command:
-    """The server that starts at once as what the proxy starts."""
-    return Command((*LIGHT, *arguments), environment())
+@asynccontextmanager
+async def proxy_in_memory(options: ProxyOptions) -> AsyncIterator[Any]:
+    """Serve the proxy to one client, as over stdio; gives the client's ends of the streams."""
+    async with anyio.create_task_group() as tasks, create_client_server_memory_streams() as ends:
+        links = OneUser(options, tasks)
+        tasks.start_soon(partial(serve_one_user, links, *ends[1], parked_for=options.parked_for))
+        yield ends[0]
+        await links.close()
+        tasks.cancel_scope.cancel()
 
 
 @contextmanager

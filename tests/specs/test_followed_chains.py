@@ -7,7 +7,6 @@ JavaScript, and clients under test print a part of it.
 import re
 
 import pytest
-from mcp.types import CallToolResult
 
 from tool_chaining import IDENTIFIER, ChainResult, FollowUp, FollowUpStatus, Outcome
 from tool_chaining.result import Step
@@ -24,12 +23,12 @@ OUTCOMES = set(FOLLOWED["outcome"]["enum"])
 STATUSES = set(FOLLOW_UP["status"]["enum"])
 
 VIEWS = SPECS.parent / "banking_server" / "tools" / "views"
-TYPESCRIPT = SPECS / "typescript" / "src" / "client.ts"
+TYPESCRIPT = SPECS / "typescript" / "src" / "result.ts"
 
 
 def chain(last: FollowUp | None) -> ChainResult:
     """Two calls that brought a result, and one that did not."""
-    result = CallToolResult(content=[], structured_content={}, is_error=False)
+    result = {"content": [], "structuredContent": {}, "isError": False}
     steps = (Step(1, "a", {}, result), Step(2, "b", {"n": 1}, result))
     return ChainResult("one of them", Outcome.FAILED, "It failed.", steps, last)
 
@@ -41,7 +40,7 @@ def test_what_is_written_has_the_members_of_the_schema_and_no_others() -> None:
     written = [summary(each) for each in chains]
     for each, one in zip(chains, written, strict=True):
         assert problems(one, part("followedChain")) == []
-        told = (each.merged().structured_content or {})["followUps"]
+        told = each.merged_json()["structuredContent"]["followUps"]
         assert problems(told, part("followUps")) == []
     assert {member for one in written for member in one} == set(FOLLOWED)
     assert {member for one in written for call in one["followUps"] for member in call} == set(

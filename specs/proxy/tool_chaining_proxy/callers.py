@@ -1,7 +1,8 @@
 """The callers of the proxy over HTTP. Each has a link, which is closed when it is not used.
 
 On 2025-11-25 a caller is a session. Revision 2026-07-28 has no sessions: all requests with the same
-`Authorization` header are one caller, and all requests without this header are one caller.
+`Authorization` header are one caller, and all requests without this header are one caller. There
+can be many people behind one header, so they share a record of doubt (TC-C-55).
 """
 
 import time
@@ -16,6 +17,7 @@ from mcp import MCPError
 from mcp.types import INVALID_REQUEST
 from starlette.requests import Request
 
+from tool_chaining import Conversation
 from tool_chaining_proxy.eras import declared_by, is_modern
 from tool_chaining_proxy.link import ENDING, Link
 from tool_chaining_proxy.options import Address, HttpOptions, ProxyOptions
@@ -23,6 +25,12 @@ from tool_chaining_proxy.sdk import Connection, Context, connection_of
 from tool_chaining_proxy.upstream import Refused
 
 _LINK: Final = "link"
+
+MAX_RECORDS: Final = 1_000
+"""The most `Authorization` headers whose records are kept.
+
+The header that was not used for the longest time goes first.
+"""
 
 
 @dataclass
@@ -46,6 +54,8 @@ class Callers:
         self._sessions: dict[str, Connection] = {}
         self._callers: dict[str | None, _Caller] = {}
         """The callers on 2026-07-28, by their `Authorization` header."""
+        self._records: dict[str | None, Conversation] = {}
+        """Their records, which outlive their links; the latest used is the last."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -105,12 +115,21 @@ class Callers:
 
     def _link_of_caller(self, ctx: Context) -> Link:
         name = _authorization(ctx)
+        record = self._records.pop(name) if name in self._records else Conversation(shared=True)
+        self._records[name] = record
+        if len(self._records) > MAX_RECORDS:
+            del self._records[next(iter(self._records))]
         if (caller := self._callers.get(name)) is None:
-            caller = self._callers[name] = _Caller(self._new_link(ctx), 0)
+            caller = self._callers[name] = _Caller(self._new_link(ctx, conversation=record), 0)
         caller.seen = time.monotonic()
         return caller.link
 
-    def _new_link(self, ctx: Context, connection: Connection | None = None) -> Link:
+    def _new_link(
+        self,
+        ctx: Context,
+        connection: Connection | None = None,
+        conversation: Conversation | None = None,
+    ) -> Link:
         if self.over.is_set():
             raise Refused(ENDING, status=503)
         if len(self._sessions) + len(self._callers) >= self._chosen.max_callers:
@@ -120,7 +139,9 @@ class Callers:
             server = replace(server, authorization=_authorization(ctx))
             options = replace(options, server=server)
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
-        return Link(options, declared, self._tasks, connection=connection)
+        return Link(
+            options, declared, self._tasks, connection=connection, conversation=conversation
+        )
 
     def _make_room(self) -> None:
         """Close the link that was not used for the longest time. Raises `Refused`."""

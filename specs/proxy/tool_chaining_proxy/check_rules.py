@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from tool_chaining import Step, Tool
 from tool_chaining.arguments import ArgumentCheck

@@ -4,11 +4,13 @@ import logging
 import os
 import shutil
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tool_chaining.errors import ForPeople
+from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
@@ -71,17 +73,17 @@ def proxy(
         typer.Option(
             metavar="none|all|ask|FILE",
             help="Which next tools are called: none, all, those to which the user agrees (ask), or "
-            "as the rules in FILE say. Default: ask. If the user cannot be asked, the answer is "
-            "no. A rule is allow, ask or deny, and a pattern of tool names, such as 'deny *'. The "
-            "first rule that matches decides.",
+            "as the rules in FILE say. Default: ask. If the user cannot be asked, the tool is not "
+            "called, and the result suggests the call to the model. A rule is allow, ask or deny, "
+            "and a pattern of tool names, such as 'deny *'. The first rule that matches decides.",
         ),
     ] = None,
     trust_hints: Annotated[
         bool,
         typer.Option(
             "--trust-hints",
-            help="Do not ask before a next tool that the server marks as read-only or not "
-            "destructive. In place of --consent.",
+            help="Do not ask before a next tool that the server marks as read-only, or as neither "
+            "destructive nor open-world. In place of --consent.",
         ),
     ] = False,
     limit: Annotated[
@@ -118,7 +120,8 @@ def proxy(
     """Follow the tool chains of any MCP server for any client."""
     import anyio
 
-    from tool_chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT
+    from tool_chaining.client import DEFAULT_CALL_TIMEOUT
+    from tool_chaining.directive import DEFAULT_LIMIT
     from tool_chaining_proxy.consent import consent_of
     from tool_chaining_proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
     from tool_chaining_proxy.stdio import serve_stdio
@@ -131,9 +134,10 @@ def proxy(
         start_timeout=START_TIMEOUT if timeout is None else timeout,
         follow_unadvertised=follow_unadvertised,
     )
-    # The client gets each error, once. Standard error is for the server behind the proxy.
-    logging.getLogger("mcp").addHandler(logging.NullHandler())
-    logging.getLogger("mcp").propagate = False
+    # The client gets each error of the SDK, once.
+    for name, handler in (("tool_chaining", _Warnings()), ("mcp", logging.NullHandler())):
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).propagate = False
     given: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -153,6 +157,24 @@ def proxy(
         if sys.stdin.isatty():
             print(f"{NAME}: waiting for MCP messages on standard input.", file=sys.stderr)
         anyio.run(serve_stdio, options)
+
+
+class _Warnings(logging.Handler):
+    """Writes what the library finds wrong with the server, as one line, to standard error.
+
+    Each of the latest lines is written once, since the connection of each caller finds the same.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: deque[str] = deque(maxlen=1_000)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the message of a record."""
+        line = one_line(record.getMessage())
+        if line not in self._written:
+            self._written.append(line)
+            print(f"{NAME}: {line}", file=sys.stderr, flush=True)
 
 
 def _server(

@@ -1,9 +1,9 @@
 """Consent to follow-up calls: `--consent` and `--trust-hints` (TC-C-20, TC-C-21, TC-C-55).
 
 The client's user approved only the first call. So the user is asked about each follow-up call with
-a form, unless the operator chose something else. If the client cannot ask, the answer is no. The
-user is always asked about a tool whose last call has an unknown effect, unless the server's hints
-are trusted and say that it only reads.
+a form, unless the operator chose something else. If the client cannot ask, the call is not made.
+The user is always asked about a tool in doubt, unless the server's hints are trusted and say that
+it only reads.
 
 The proxy writes one line on standard error for each follow-up call: what it calls, and why.
 """
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from mcp import MCPError
 
-from tool_chaining import ConsentPolicy, FollowNonDestructive, Proposal
+from tool_chaining import ConsentPolicy, NobodyToAsk, Proposal
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import quoted
 from tool_chaining_proxy import NAME
@@ -44,7 +44,7 @@ class _Rule:
     pattern: str
 
 
-class _Asking:
+class _Asking(ConsentPolicy):
     """Asks the client's user, and reports each allowed follow-up call to the operator."""
 
     def __init__(self, ask: Ask) -> None:
@@ -54,10 +54,7 @@ class _Asking:
         return _reported(proposal, await self._reason(proposal))
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        doubt = (
-            " Whether an earlier call of this tool took effect is not known: it may take effect a "
-            "second time."
-        )
+        doubt = " An earlier call of this tool may have taken effect, and this one could repeat it."
         return _reported(proposal, await self._agreed(proposal, doubt))
 
     async def _reason(self, proposal: Proposal) -> str | None:
@@ -65,7 +62,7 @@ class _Asking:
         return await self._agreed(proposal)
 
     async def _agreed(self, proposal: Proposal, doubt: str = "") -> str | None:
-        """Ask the user. Every answer but a yes is a no, also that nobody can be asked."""
+        """Ask the user. Every answer but a yes is a no. Raises NobodyToAsk without an answer."""
         reason = f" Its reason: {quoted(proposal.title)}." if proposal.title is not None else ""
         question = {
             "mode": "form",
@@ -76,7 +73,7 @@ class _Asking:
         try:
             answer = await self._ask("elicitation/create", question)
         except MCPError:
-            return None
+            raise NobodyToAsk from None
         return "the user agreed" if answer.get("action") == "accept" else None
 
 
@@ -114,15 +111,12 @@ class _ByRules(_Asking):
 class _ByHints(_Asking):
     """The server's hints allow calls that they mark as harmless. The user decides the others."""
 
+    trusts_hints = True
+
     async def _reason(self, proposal: Proposal) -> str | None:
-        if await FollowNonDestructive().allows(proposal):
+        if proposal.tool.harmless:
             return "the server marks it as harmless, and --trust-hints is given"
         return await self._agreed(proposal)
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        if await FollowNonDestructive().allows_again(proposal):
-            return await self.allows(proposal)
-        return await super().allows_again(proposal)
 
 
 def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
-from tool_chaining import IDENTIFIER, SETTINGS
+from tool_chaining.directive import IDENTIFIER, SETTINGS
 
 Json = dict[str, Any]
 

@@ -8,12 +8,14 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
-from tool_chaining.doubt import CallsInDoubt
 
+from tool_chaining import Conversation
+from tool_chaining.negotiation import has_declared
+from tool_chaining.tools import ToolList
 from tool_chaining_proxy.changes import Changes
 from tool_chaining_proxy.eras import Declared, Json, declared_by
 from tool_chaining_proxy.options import ProxyOptions
-from tool_chaining_proxy.questions import NotAnswered, Parked, Running, not_waiting
+from tool_chaining_proxy.questions import Parked, Running, not_waiting
 from tool_chaining_proxy.sdk import Connection, Context, connection_of
 from tool_chaining_proxy.upstream import SessionForgotten, Upstream
 
@@ -42,12 +44,17 @@ class Link:
         tasks: TaskGroup,
         *,
         connection: Connection | None = None,
+        conversation: Conversation | None = None,
     ) -> None:
-        """`declared` is the client's declaration with the first request."""
+        """`declared` is the client's declaration with the first request.
+
+        `conversation` is the record of doubt, if it outlives this link (TC-C-55).
+        """
         self.options = options
         self.declared = declared
-        self.in_doubt = CallsInDoubt()
-        """The user's calls whose effect is unknown."""
+        self.conversation = conversation or Conversation()
+        self.tools = ToolList()
+        """The server's tools, as far as they were read."""
         self._tasks = tasks
         self._connection = connection
         self._upstream: Upstream | None = None
@@ -63,6 +70,13 @@ class Link:
     def in_use(self) -> bool:
         """Whether the client waits for the server, or the server for the client."""
         return bool(self._running) or self._connecting.locked()
+
+    @property
+    def follows(self) -> bool:
+        """Whether the connected server is followed (TC-C-03)."""
+        server = self._upstream
+        advertises = server is not None and has_declared(server.capabilities, server.revision)
+        return self.options.follow_unadvertised or advertises
 
     async def upstream(self) -> Upstream:
         """Return the connection; connect if there is none. Raises MCPError with one line."""
@@ -111,6 +125,7 @@ class Link:
 
         A follow-up call, which is not the client's `own` request, is not sent again (TC-C-39).
         """
+        running.rounds = 0
         upstream = await self.upstream()
         passed = dict(params)
         with self._token(running, passed):
@@ -122,13 +137,11 @@ class Link:
                 upstream = await self.upstream()
                 result = await upstream.request(method, passed, running.declared)
             while upstream.modern and result.get("resultType") == "input_required":
+                running.rounds += 1
                 asked = result.get("inputRequests")
                 again = {k: v for k, v in passed.items() if k not in ("requestState", ANSWERS)}
                 if isinstance(asked, dict) and asked:
-                    try:
-                        again[ANSWERS] = await running.ask_all(asked)
-                    except MCPError as error:
-                        raise NotAnswered.from_error_data(error.error) from None
+                    again[ANSWERS] = await running.ask_all(asked)
                 else:
                     await anyio.sleep(POLL)
                 if (state := result.get("requestState")) is not None:
@@ -149,12 +162,6 @@ class Link:
         elif method == "resources/unsubscribe":
             self._standing.pop(("resources/subscribe", uri), None)
         return result
-
-    async def list_tools(self, running: Running, *, cursor: str | None) -> Json:
-        """Return a page of the server's tools, for the library."""
-        upstream = await self.upstream()
-        params = {"cursor": cursor} if cursor is not None else {}
-        return await upstream.request("tools/list", params, running.declared)
 
     @contextmanager
     def _token(self, running: Running, params: Json) -> Iterator[None]:
@@ -181,8 +188,8 @@ class Link:
         finally:
             self._running.remove(running)
 
-    async def parked(self, parked: Parked, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Begin a request that can ask its client between rounds, and return its first result."""
+    def park(self, parked: Parked, do: Callable[[], Awaitable[Json]]) -> None:
+        """Begin a request that can ask its client between rounds."""
 
         async def work() -> None:
             try:
@@ -192,17 +199,17 @@ class Link:
                 self._parked.pop(parked.key, None)
 
         self._tasks.start_soon(work)
-        return await self._round(parked)
 
-    async def resumed(self, ctx: Context, state: Any, answers: Any) -> Json:
+    def resumed(self, ctx: Context, state: Any, answers: Any) -> Parked:
         """Continue a request that waits for its user. Raises MCPError if there is none."""
         parked = self._parked.get(str(state).partition(".")[0])
         if parked is None:
             raise not_waiting()
         parked.resume(ctx, str(state), answers)
-        return await self._round(parked)
+        return parked
 
-    async def _round(self, parked: Parked) -> Json:
+    async def round(self, parked: Parked) -> Json:
+        """Return the next result of a parked request. Raises MCPError."""
         result = await parked.next_round()
         if not parked.collected:
             waiting = len(self._parked)
@@ -275,12 +282,16 @@ class Links(Protocol):
 
 
 class OneUser:
-    """The link of a proxy over stdio: all messages are of the same user."""
+    """The link of a proxy over stdio: all messages are of the same user.
+
+    The record of doubt is kept as long as the process runs.
+    """
 
     def __init__(self, options: ProxyOptions, tasks: TaskGroup) -> None:
         self._options = options
         self._tasks = tasks
         self._link: Link | None = None
+        self._conversation = Conversation()
 
     async def of(self, ctx: Context) -> Link:
         """Return the sender's link. An `initialize` makes a new one."""
@@ -289,7 +300,13 @@ class OneUser:
             if self._link is not None:
                 self._tasks.start_soon(self._link.close)
             declared = declared_by(ctx.method, ctx.params, connection.protocol_version)
-            self._link = Link(self._options, declared, self._tasks, connection=connection)
+            self._link = Link(
+                self._options,
+                declared,
+                self._tasks,
+                connection=connection,
+                conversation=self._conversation,
+            )
         return self._link
 
     def principal(self, _: Context) -> None:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tool_chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT, DEFAULT_TOTAL_TIMEOUT
+from tool_chaining.client import DEFAULT_CALL_TIMEOUT, DEFAULT_TOTAL_TIMEOUT
+from tool_chaining.directive import DEFAULT_LIMIT
 from tool_chaining_proxy.consent import MakePolicy, consent_of
 from tool_chaining_proxy.hosting.urls import without_user
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 from mcp import MCPError
 from mcp.types import (
     INVALID_PARAMS,
@@ -32,10 +33,6 @@ _CAPABILITY_OF: Final = {
 _FEATURE: Final = {"elicitation": "Elicitation", "sampling": "Sampling", "roots": "List roots"}
 
 
-class NotAnswered(MCPError):
-    """The client did not answer a question that the server asked during a call."""
-
-
 class Running:
     """A request of the client that is being answered."""
 
@@ -49,6 +46,10 @@ class Running:
         self._reached: float = 0
         self.upstream_token: Any = None
         """The progress token of this request to the server."""
+        self.rounds = 0
+        """How often the server asked for input in the current call."""
+        self.on_loss: Callable[[], None] = _nothing
+        """Called if the client does not get the result of a chain (TC-C-55)."""
         self._attach(ctx)
 
     def _attach(self, ctx: Context) -> None:
@@ -173,6 +174,17 @@ class Running:
                 code=REQUEST_TIMEOUT, message=f"The server did not answer within {seconds:g} s."
             ) from None
 
+    async def hand_over(self) -> None:
+        """Let the client have the result, unless it has cancelled the request: then this raises.
+
+        After this, the SDK writes the result, and awaits nothing before.
+        """
+        try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        except BaseException:
+            self.on_loss()
+            raise
+
     @property
     def asking(self) -> int:
         """The number of questions that the client has not answered yet."""
@@ -202,6 +214,7 @@ class Parked(Running):
         self._error: Exception | None = None
         self._done = False
         self._collected = anyio.Event()
+        self._delivered = False
 
     @property
     def collected(self) -> bool:
@@ -222,6 +235,8 @@ class Parked(Running):
             # The client fetches the result, even if the server did not wait for its answer.
             with anyio.move_on_after(self._parked_for):
                 await self._collected.wait()
+            if not self._delivered:
+                self.on_loss()
 
     def cancel(self) -> None:
         """Cancel the work."""
@@ -244,6 +259,7 @@ class Parked(Running):
             self._channel = None
         if not self._done:
             return self._interim()
+        self._delivered = True
         self._collected.set()
         if self._error is not None:
             raise self._error
@@ -309,6 +325,10 @@ def not_waiting() -> MCPError:
         code=INVALID_PARAMS,
         message="No question waits for this answer any more. Make the call again.",
     )
+
+
+def _nothing() -> None:
+    """Do nothing: no chain was followed."""
 
 
 def _client_is_gone() -> MCPError:

@@ -111,11 +111,16 @@ async def _answer(ctx: Context, link: Link) -> Json:
     if not (declared.modern and ctx.method in eras.ASKED_OF):
         running = Running(ctx, declared)
         with link.running(running):
-            return await _answered(link, running, params)
-    if params.get("requestState") is not None:
-        return await link.resumed(ctx, params["requestState"], params.get("inputResponses"))
-    parked = Parked(ctx, declared, parked_for=link.options.parked_for)
-    return await link.parked(parked, lambda: _answered(link, parked, params))
+            result = await _answered(link, running, params)
+    else:
+        if params.get("requestState") is not None:
+            parked = link.resumed(ctx, params["requestState"], params.get("inputResponses"))
+        else:
+            parked = Parked(ctx, declared, parked_for=link.options.parked_for)
+            link.park(parked, lambda: _answered(link, parked, params))
+        running, result = parked, await link.round(parked)
+    await running.hand_over()
+    return result
 
 
 async def _answered(link: Link, running: Running, params: Json) -> Json:
@@ -125,6 +130,6 @@ async def _answered(link: Link, running: Running, params: Json) -> Json:
         result = await chains.call(link, running, params)
     else:
         result = await link.answer(running, method, params)
-    if method == "tools/list":
+    if method == "tools/list" and link.follows:
         return chains.without_output_schemas(result)
     return result

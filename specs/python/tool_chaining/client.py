@@ -412,11 +412,12 @@ class _Chain:
         """Ask the host's policy. Raises `_Ends` unless it says yes."""
         name, policy = json_string(proposal.tool.name), self.follower.consent
         suggested = not in_doubt and proposal.rule is None
-        nobody = "nobody could be asked to allow it"
         detail, reason = f"the host did not consent to the call of {name}", "the host did not agree"
+        nobody = "nobody could be asked to allow it"
         if in_doubt:
-            reason = "it is not known whether an earlier call took effect, and nobody agreed to it"
-            detail = f"whether an earlier call of {name} took effect is not known; nobody agreed"
+            reason = "an earlier call may have taken effect, and nobody agreed to repeat it"
+            nobody = reason
+            detail = f"an earlier call of {name} may have taken effect; nobody agreed to repeat it"
         if policy is None:
             detail = f"{detail}; no consent policy was given: pass consent="
             raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested)

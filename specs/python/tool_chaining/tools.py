@@ -130,7 +130,7 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
     seen: set[str | None] = {None}
     while True:
         try:
-            page = as_json(await client.list_tools(cursor=cursor, cache_mode="refresh"))
+            page = as_json(await _page(client, cursor))
             if not isinstance(page.get("tools"), list):
                 raise ValueError("the list has no array of tools")
         except Exception as error:
@@ -155,6 +155,25 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
         if not isinstance(cursor, str) or cursor in seen or len(seen) == MAX_PAGES:
             return Listed({n: t for n, t in tools.items() if n not in unclear}, seconds)
         seen.add(cursor)
+
+
+async def _page(client: Any, cursor: str | None) -> Any:
+    if not type(client).list_tools.__module__.startswith("mcp."):
+        return await client.list_tools(cursor=cursor, cache_mode="refresh")
+    return await page_as_json(client.session, cursor)
+
+
+async def page_as_json(session: Any, cursor: str | None) -> Json:
+    """Return one page of a list as a `ClientSession` of the SDK received it.
+
+    The models of `mcp.Client.list_tools` turn a hint `"true"` into a boolean.
+    """
+    from mcp_types import ListToolsRequest, PaginatedRequestParams
+    from pydantic import TypeAdapter
+
+    request = ListToolsRequest(params=PaginatedRequestParams(cursor=cursor))
+    page: Json = await session.send_request(request, TypeAdapter(Json))
+    return page
 
 
 def _tool(name: str, wire: Json, note: Callable[[str], None]) -> Tool:

@@ -2,7 +2,7 @@
 /** A server and a client of the built package, in one process: node examples/both-halves.mjs */
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { McpServer } from '@modelcontextprotocol/server';
-import { callWithChaining, CAPABILITIES, merged } from 'tool-chaining/client';
+import { CAPABILITIES, Follower, merged } from 'tool-chaining/client';
 import { follows, withNextTool } from 'tool-chaining/server';
 
 const bank = new McpServer({ name: 'bank', version: '1.0.0' }, { capabilities: { tools: {}, ...CAPABILITIES } });
@@ -17,6 +17,7 @@ const client = new Client({ name: 'desk', version: '1.0.0' }, { capabilities: CA
 const [here, there] = InMemoryTransport.createLinkedPair();
 await bank.connect(there);
 await client.connect(here);
-const chain = await callWithChaining(client, { name: 'transfer' }, { allow: () => true });
+const follower = new Follower(client, { consent: { allows: () => true } });
+const chain = await follower.callTool({ name: 'transfer' });
 console.log(chain.outcome, JSON.stringify(merged(chain).content));
 await client.close();

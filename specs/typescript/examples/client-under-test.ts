@@ -9,18 +9,23 @@
  */
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { Client, StreamableHTTPClientTransport, type ElicitResult, type Tool } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport, type ElicitResult, type StandardSchemaV1, type Tool } from '@modelcontextprotocol/client';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { callWithChaining, CAPABILITIES, merged, version1, type Chain, type ChainClient } from '../src/client.ts';
+import {
+  CAPABILITIES, Follower, merged, NobodyToAsk, trustHints, version1, type Chain, type ChainClient, type ConsentPolicy, type Proposal,
+} from '../src/client.ts';
 
 type Answer = 'grant' | 'refuse';
 
-interface Context {
+interface Call {
   tool: string;
   arguments?: { [name: string]: unknown };
-  consent?: Answer;
+}
+
+interface Context extends Call {
+  consent?: Answer | 'nobody';
   consentByTool?: { [name: string]: Answer | Answer[] };
   elicitation?: ElicitResult;
   otherServerUrl?: string;
@@ -28,7 +33,8 @@ interface Context {
   deniedTools?: string[];
   trustHints?: boolean;
   bearerToken?: string;
-  chains?: number;
+  furtherCalls?: Call[];
+  atOnce?: boolean;
   timeoutSeconds?: number;
   cancelUrl?: string;
 }
@@ -61,53 +67,92 @@ async function connect({ protocolVersion, context }: Run, url: string) {
   return { client, close: () => client.close() };
 }
 
-/** Makes the first call of a run as the context says, and follows the chain. */
-async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
+/**
+ * Reads the first page of a list as it is. On revision 2026-07-28 the SDK refuses a whole list for one malformed hint:
+ * then the model has no tools.
+ */
+async function listed(client: ChainClient): Promise<Tool[]> {
+  const asItIs: StandardSchemaV1<unknown, { tools: Tool[] }> = {
+    '~standard': { version: 1, vendor: info.name, validate: (value) => ({ value: value as { tools: Tool[] } }) },
+  };
+  return client.request({ method: 'tools/list', params: {} }, asItIs).then(({ tools }) => tools, () => []);
+}
+
+/** The one policy of this host, for the calls of its model and for follow-up calls. */
+class Policy implements ConsentPolicy {
+  trustsHints: boolean;
+  #context: Context;
+
+  constructor(context: Context) {
+    this.trustsHints = context.trustHints !== false;
+    this.#context = context;
+  }
+
+  allows(proposal: Proposal): boolean {
+    if (this.#denies(proposal)) return false;
+    return (this.trustsHints && isHarmless(proposal)) || this.#agrees(proposal);
+  }
+
+  allowsAgain(proposal: Proposal): boolean {
+    return !this.#denies(proposal) && this.#agrees(proposal);
+  }
+
+  #denies({ tool }: Proposal): boolean {
+    return this.#context.deniedTools?.includes(tool.name) === true;
+  }
+
   /** What the user answers when asked; of a list one answer after the other, and the last one for all further. */
-  function agrees({ tool }: { tool: Tool }): boolean {
-    let answer = context.consentByTool?.[tool.name] ?? context.consent;
+  #agrees({ tool }: Proposal): boolean {
+    const { consent, consentByTool } = this.#context;
+    let answer = consentByTool?.[tool.name] ?? consent;
+    if (answer === 'nobody') throw new NobodyToAsk();
     if (Array.isArray(answer)) answer = answer.length > 1 ? answer.shift() : answer[0];
     return answer === 'grant';
   }
-  const denied = ({ tool }: { tool: Tool }) => context.deniedTools?.includes(tool.name) === true;
-  /** The one policy of this host, for the calls of its model and for follow-up calls. */
-  function allow({ tool }: { tool: Tool }): boolean {
-    if (denied({ tool })) return false;
-    const { readOnlyHint, destructiveHint } = tool.annotations ?? {};
-    const harmless = readOnlyHint === true || destructiveHint === false;
-    return (harmless && context.trustHints !== false) || agrees({ tool });
-  }
+}
 
-  if (context.firstCallBy === 'model') {
-    const { tools } = await client.listTools();
-    const tool = tools.find(({ name }) => name === context.tool);
-    if (!tool || !allow({ tool })) {
-      return { chainId: '', tool: context.tool, outcome: 'declined', results: [], followUps: [] };
-    }
+/** Whether the hints alone allow a call, as they do for a client without a person. */
+function isHarmless(proposal: Proposal): boolean {
+  try {
+    return trustHints.allows(proposal) === true;
+  } catch {
+    return false;
   }
+}
+
+/** Makes the calls of a run, each of which begins a chain, and returns the last chain. */
+async function chainOf(client: ChainClient, context: Context): Promise<Chain | undefined> {
+  const consent = new Policy(context);
+  if (context.firstCallBy === 'model') {
+    const tool = (await listed(client)).find(({ name }) => name === context.tool);
+    if (!tool || !consent.allows({ tool, arguments: context.arguments ?? {} })) return undefined;
+  }
+  const follower = new Follower(client, { consent });
+  // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
+  const timeout = (context.timeoutSeconds ?? 5) * 1_000;
   const user = new AbortController();
   const over = new AbortController();
   if (context.cancelUrl) void fetch(context.cancelUrl, over).then(() => user.abort(), () => undefined);
-  const chain = await callWithChaining(client, { name: context.tool, arguments: context.arguments ?? {} }, {
-    allow,
-    allowAgain: (call) => !denied(call) && agrees(call),
-    signal: user.signal,
-    // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
-    request: { timeout: (context.timeoutSeconds ?? 5) * 1_000 },
-  });
+  const begin = ({ tool, arguments: args = {} }: Call, signal?: AbortSignal) =>
+    follower.callTool({ name: tool, arguments: args }, { timeout, signal });
+  const chains = [begin(context, user.signal)];
+  for (const call of context.furtherCalls ?? []) {
+    if (!context.atOnce) await chains.at(-1);
+    chains.push(begin(call));
+  }
+  await Promise.all(chains);
   over.abort();
-  return chain;
+  return chains.at(-1);
 }
 
 async function take(run: Run): Promise<void> {
   const { client, close } = await connect(run, run.url);
   const other = run.context.otherServerUrl ? await connect(run, run.context.otherServerUrl) : undefined;
-  await other?.client.listTools();
-  for (let before = 1; before < (run.context.chains ?? 1); before++) await chainOf(client, run.context);
+  if (other) await listed(other.client);
   const chain = await chainOf(client, run.context);
-  const { outcome, results, followUps } = chain;
-  const handedOn = results.length > 0 ? merged(chain) : { content: [] };
-  console.log(JSON.stringify({ ...handedOn, outcome, followUps: followUps.map(({ tool, status }) => ({ tool, status })) }));
+  const handedOn = chain && chain.results.length > 0 ? merged(chain) : { content: [] };
+  const followUps = chain?.followUps.map(({ tool, status }) => ({ tool, status })) ?? [];
+  console.log(JSON.stringify({ isError: false, ...handedOn, outcome: chain?.outcome ?? 'declined', followUps }));
   await other?.close();
   await close();
 }

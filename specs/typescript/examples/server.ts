@@ -45,7 +45,7 @@ function shop(): McpServer {
     {
       description: 'Orders goods. An order above the limit waits for a manager.',
       inputSchema: fromJsonSchema<{ sku: string; quantity: number }>(TOOLS.place_order.inputSchema),
-      annotations: { destructiveHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false },
     },
     ({ sku, quantity }, ctx) => {
       const order = `order-${orders.size + 1}`;
@@ -66,7 +66,7 @@ function shop(): McpServer {
     {
       description: 'Asks a manager to agree to an order that waits.',
       inputSchema: fromJsonSchema<{ order: string }>(TOOLS.ask_manager.inputSchema),
-      annotations: { destructiveHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false },
     },
     ({ order }, ctx) => {
       const chain = readProvenance(ctx.mcpReq._meta);

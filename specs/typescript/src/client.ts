@@ -1,23 +1,30 @@
 /** The client half: makes a call, follows the directives of its results, and gives one result for all. */
 import { randomUUID } from 'node:crypto';
 import {
-  InsufficientScopeError, ProtocolError, SdkHttpError, UnauthorizedError,
-  type CallToolResult, type RequestOptions, type ServerCapabilities, type Tool,
+  InsufficientScopeError, SdkHttpError, specTypeSchemas, UnauthorizedError,
+  type CallToolResult, type RequestOptions, type ServerCapabilities, type StandardSchemaV1, type Tool,
 } from '@modelcontextprotocol/client';
 import { invalid } from './arguments.ts';
-import { canonical, declares, EXTENSION, isObject, isWords, member, readDirective, visible, type Json } from './directive.ts';
+import { Conversation, keyOf, type Call, type Doubt, type Ending } from './conversation.ts';
+import { declares, EXTENSION, member, readDirective, visible, type Json } from './directive.ts';
+import { quoted, type Chain, type FollowUp, type Outcome } from './result.ts';
 
+export { Conversation } from './conversation.ts';
 export { CAPABILITIES } from './directive.ts';
+export { merged, type Chain, type FollowUp, type Outcome } from './result.ts';
 
 type Params = { name: string; arguments?: Json; _meta?: Json };
 
 /** What is needed of a client: the `Client` of SDK version 2 has it, and `version1` makes it of the other. */
 export interface ChainClient {
+  /** Makes a call on revision 2026-07-28. */
   callTool(params: Params, options?: RequestOptions): Promise<CallToolResult>;
-  listTools(
-    params?: { cursor?: string },
-    options?: RequestOptions & { cacheMode?: 'refresh' },
-  ): Promise<{ tools: Tool[]; nextCursor?: string | undefined }>;
+  /** Lists the tools, and makes a call on revision 2025-11-25, where `callTool` does not know a task. */
+  request<T extends StandardSchemaV1>(
+    request: { method: 'tools/list'; params: { cursor?: string } } | { method: 'tools/call'; params: Params },
+    result: T,
+    options?: RequestOptions,
+  ): Promise<StandardSchemaV1.InferOutput<T>>;
   getProtocolEra(): 'legacy' | 'modern' | undefined;
   getServerCapabilities(): ServerCapabilities | undefined;
 }
@@ -26,319 +33,312 @@ export interface ChainClient {
 export interface Proposal {
   tool: Tool;
   arguments: Json;
-  /** The server's words for people; never for a model (TC-C-40). */
+  /** The server's words for people; never for a model (TC-C-53). */
   title?: string;
 }
 
-export interface ChainOptions {
+/** Decides for the host on follow-up calls, as on the calls of its model. Only `true` is a yes (TC-C-20). */
+export interface ConsentPolicy {
+  /** Whether the host makes this call. Throws `NobodyToAsk` if only a person could decide, and there is none. */
+  allows(proposal: Proposal): boolean | Promise<boolean>;
   /**
-   * What decides on the calls of the host's model, consent included: it decides on follow-up calls too
-   * (TC-C-20, TC-C-42). Absent: nobody can be asked, and `trustHints` says what is called (TC-C-21).
+   * Asked in place of `allows` about a tool in doubt: whether a person who knows of the doubt agrees (TC-C-55).
+   * Absent: no such call is made.
    */
-  allow?: (proposal: Proposal) => boolean | Promise<boolean>;
-  /**
-   * Decides in place of `allow` on a call of a tool whose last call has an unknown effect: it applies the same
-   * policy, and asks the user in every case (TC-C-55). Absent: no such call is made, but of a tool that trusted
-   * hints call read-only.
-   */
-  allowAgain?: (proposal: Proposal) => boolean | Promise<boolean>;
-  /** The record of a conversation that outlives the client. Absent: one for this client. */
-  inDoubt?: CallsInDoubt;
-  /** Whether this server is trusted to tell what its tools do. */
-  trustHints?: boolean;
+  allowsAgain?(proposal: Proposal): boolean | Promise<boolean>;
+  /** Whether the user or the host trusts this server's hints. Then a tool that they call read-only is never in doubt. */
+  trustsHints?: boolean;
+}
+
+/** A policy throws this if nobody can be asked. The merged result then suggests the call to the model. */
+export class NobodyToAsk extends Error {}
+
+/** Allows what the hints of a trusted server call harmless, for a client without a person (TC-C-21). */
+export const trustHints: ConsentPolicy = {
+  trustsHints: true,
+  allows: ({ tool: { annotations } }) => {
+    const closed = annotations?.destructiveHint === false && annotations.openWorldHint === false;
+    if (annotations?.readOnlyHint !== true && !closed) throw new NobodyToAsk();
+    return true;
+  },
+};
+
+export interface FollowerOptions {
+  /** Asked before each follow-up call. Absent: no follow-up call is made (TC-C-21). */
+  consent?: ConsentPolicy;
+  /** The record of calls that could be made twice (TC-C-55). Absent: a new one. */
+  conversation?: Conversation;
   /** Whether a server is followed that is not known to advertise the extension (TC-C-03). */
   followUnadvertised?: boolean;
   /** The most calls of one chain, the first included (TC-C-09). */
   limit?: number;
-  /** Ends the chain when aborted: outcome `cancelled`, or `failed` if an `AbortSignal.timeout` did it. */
-  signal?: AbortSignal;
-  /** For each request of the chain, such as `timeout`. */
-  request?: RequestOptions;
+  /** Gets the mistakes of the policy. */
+  mistake?: (why: string, error?: unknown) => void;
 }
 
-export type Outcome =
-  | 'cancelled' | 'failed' | 'completed' | 'malformed_directive' | 'limit_reached'
-  | 'unknown_tool' | 'invalid_arguments' | 'cycle' | 'declined';
-
-export interface FollowUp {
-  tool: string;
-  arguments: Json;
-  title?: string;
-  /** `unknown`: it was started, and no result came back. */
-  status: 'made' | 'not_made' | 'unknown';
-  /** Whether the tool was found in the server's list; no other name is told a model (TC-C-53). */
-  listed: boolean;
-}
-
-export interface Chain {
-  chainId: string;
-  /** The tool that was called first. */
-  tool: string;
-  outcome: Outcome;
-  /** Why it ended so, for people; `merged` has what a model is told. */
-  detail?: string;
-  /** The results of the calls, in their order. */
-  results: CallToolResult[];
-  /** The follow-up calls, and at the end the one that was not made. */
-  followUps: FollowUp[];
-  /** What was thrown, where a call brought no result. */
-  error?: unknown;
-}
-
+/** Ends the chain before its next call; the message is for the model too. */
 class End extends Error {
   readonly outcome: Outcome;
-  constructor(outcome: Outcome, detail: string) {
-    super(detail);
+  readonly suggested: boolean;
+  constructor(outcome: Outcome, reason: string, { cause, suggested = false }: { cause?: string; suggested?: boolean } = {}) {
+    super(reason, { cause });
     this.outcome = outcome;
+    this.suggested = suggested;
   }
 }
-
-type Effect = FollowUp['status'];
 
 /**
- * The tools of one server whose last call has an unknown effect, or still runs (TC-C-55).
+ * A client that follows chains: one object for each connection.
  *
- * It belongs to the host's conversation with its user: keep one object, also over a new connection.
+ * A second conversation on the same connection is another `new Follower(client, options)`. A new connection in the same
+ * conversation is `new Follower(newClient, { ...options, conversation: follower.conversation })`.
  */
-export class CallsInDoubt {
-  #running: string[] = [];
-  #lost = new Map<string, object>();
+export class Follower {
+  readonly client: ChainClient;
+  readonly conversation: Conversation;
+  readonly options: FollowerOptions;
 
-  has(tool: string): boolean {
-    return this.#running.includes(tool) || this.#lost.has(tool);
+  constructor(client: ChainClient, options: FollowerOptions = {}) {
+    if (!client.getProtocolEra) throw new TypeError('client is no Client of SDK version 2: make one by version1(client)');
+    if (options.consent && !options.consent.allows) throw new TypeError('consent has no method allows');
+    if (!((options.limit ?? 1) >= 1)) throw new RangeError(`limit counts the first call too: ${options.limit} is less than 1`);
+    this.client = client;
+    this.conversation = options.conversation ?? new Conversation();
+    this.options = options;
   }
 
-  /** Records that a call starts; the function that it returns is to be called when the call has ended. */
-  start(tool: string): (effect: Effect) => void {
-    const lostBefore = this.#lost.get(tool);
-    this.#running.push(tool);
-    return (effect) => {
-      this.#running.splice(this.#running.indexOf(tool), 1);
-      if (effect === 'unknown') this.#lost.set(tool, {});
-      // A result settles the doubt about the calls that were lost before this one started.
-      else if (effect === 'made' && this.#lost.get(tool) === lostBefore) this.#lost.delete(tool);
+  /**
+   * Calls a tool, and follows the chain to its end. Whatever happens, what came back is in the answer (TC-C-24).
+   *
+   * `request` holds for each request of the chain, such as `timeout`. Its `signal` ends the chain: the outcome is
+   * `cancelled`, or `failed` if an `AbortSignal.timeout` did it.
+   */
+  async callTool(params: Params, request: RequestOptions = {}): Promise<Chain> {
+    const signal = request.signal ?? new AbortController().signal;
+    const over = new AbortController();
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: over.signal });
+    });
+    aborted.catch(() => undefined);
+    const unlessAborted: Unless = (value) => Promise.race([aborted, value]);
+    const chain: Chain = {
+      chainId: randomUUID(), tool: params.name, arguments: params.arguments ?? {}, outcome: 'completed',
+      followed: this.options.followUnadvertised === true || declares(this.client.getServerCapabilities(), this.#modern),
+      results: [], followUps: [],
     };
-  }
-}
-
-const OF_CLIENT = new WeakMap<ChainClient, CallsInDoubt>();
-
-/** Makes a call and follows its chain to the end. Whatever happens, what came back is in the answer (TC-C-24). */
-export async function callWithChaining(client: ChainClient, first: Params, options: ChainOptions = {}): Promise<Chain> {
-  const { limit = 5, signal = new AbortController().signal } = options;
-  const modern = client.getProtocolEra() === 'modern';
-  const request = { ...options.request, signal };
-  const over = new AbortController();
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: over.signal });
-  });
-  aborted.catch(() => undefined);
-  const chain: Chain = { chainId: randomUUID(), tool: first.name, outcome: 'completed', results: [], followUps: [] };
-  const made = new Set<string>();
-  const inDoubt = options.inDoubt ?? OF_CLIENT.get(client) ?? new CallsInDoubt();
-  OF_CLIENT.set(client, inDoubt);
-
-  async function call(params: Params): Promise<CallToolResult> {
-    made.add(callKey(params.name, params.arguments));
-    const ended = inDoubt.start(params.name);
-    let effect: Effect = 'unknown';
     try {
-      const result = await client.callTool(params, request);
+      await this.#follow(chain, params._meta ?? {}, { ...request, signal }, unlessAborted);
+    } catch (error) {
+      failed(chain, error, signal);
+    } finally {
+      over.abort();
+    }
+    if (signal.aborted && !timedOut(signal)) this.notDelivered(chain);
+    return chain;
+  }
+
+  /**
+   * Records that the result of a chain did not reach whoever asked for it (TC-C-55). `callTool` does so if its signal
+   * cancels the chain. Call it if you drop a result for another reason, for example because your client is gone.
+   */
+  notDelivered({ tool, arguments: args, followUps }: Chain): void {
+    const first = keyOf(tool, args);
+    for (const call of followUps)
+      if (call.status === 'made') this.conversation.add({ tool: call.tool, key: keyOf(call.tool, call.arguments), first });
+  }
+
+  get #modern(): boolean {
+    return this.client.getProtocolEra() === 'modern';
+  }
+
+  async #follow(chain: Chain, meta: Json, request: RequestOptions & { signal: AbortSignal }, unlessAborted: Unless): Promise<void> {
+    const { signal } = request;
+    const first = keyOf(chain.tool, chain.arguments);
+    const made = new Set([first]);
+
+    signal.throwIfAborted();
+    const firstCall = { tool: chain.tool, key: first, first };
+    let result = await this.#call(chain, chain, meta, request, this.conversation.start(firstCall));
+    for (;;) {
+      const next = readDirective(result._meta);
+      if (next.status === 'absent') return;
+      if (!chain.followed) throw new End('declined', 'the server does not advertise tool chaining');
+      if (next.status === 'malformed') throw new End('malformed_directive', next.why);
+      const { tool: name, arguments: args, title } = next;
+      const followUp: FollowUp = { tool: name, arguments: args, ...(title && { title }), status: 'not_made', listed: false };
+      chain.followUps.push(followUp);
+      signal.throwIfAborted();
+      const { limit = 5 } = this.options;
+      if (chain.results.length >= limit) throw new End('limit_reached', `${limit} calls were made, which is the limit`);
+      const tool = await find(this.client, name, request);
+      if (!tool) throw new End('unknown_tool', 'the server does not list it');
+      followUp.listed = true;
+      const why = invalid(tool.inputSchema ?? {}, args);
+      if (why !== undefined) throw new End('invalid_arguments', 'its arguments are not valid', { cause: why });
+      const call = { tool: name, key: keyOf(name, args), first };
+      if (made.has(call.key)) throw new End('cycle', 'this chain already made the same call with the same arguments');
+      made.add(call.key);
+      if (!visible(tool)) throw new End('declined', 'it is not meant for the model to call');
+      const started = await this.#agreed({ tool, arguments: args, ...(title && { title }) }, call, unlessAborted);
+      followUp.status = 'unknown'; // from here on it may have been sent
+      meta = Object.fromEntries(Object.entries(meta).filter(([name]) => OF_EVERY_CALL.test(name)));
+      result = await this.#call(chain, followUp, meta, request, started, this.#trusted(tool, 'readOnlyHint', 'idempotentHint'));
+      followUp.status = 'made';
+    }
+  }
+
+  async #call(
+    chain: Chain, { tool, arguments: args }: { tool: string; arguments: Json }, meta: Json, request: RequestOptions,
+    ended: (ending: Ending) => void, mayRepeat = chain.followUps.length === 0,
+  ): Promise<CallToolResult> {
+    const provenance = {
+      chainId: chain.chainId, level: chain.results.length + 1,
+      ...(chain.followUps.length > 0 && { previousTool: chain.followUps.at(-2)?.tool ?? chain.tool }),
+    };
+    let ending: Ending = 'unknown';
+    try {
+      const params = { name: tool, arguments: args, _meta: { ...meta, [EXTENSION]: provenance } };
+      const result = this.#modern
+        ? await this.client.callTool(params, request)
+        : await this.client.request({ method: 'tools/call', params }, RESULT_OR_TASK, request);
+      // A task goes on, and its server knows of it: only a repetition is in doubt.
+      if (!this.#modern && 'task' in result) {
+        ending = 'doubtful';
+        throw new Error('it was answered with a task, for whose result this client does not wait');
+      }
       // SDK version 2 itself refuses a `resultType` that it does not know, on revision 2026-07-28.
-      if ((member(result, 'resultType') ?? 'complete') !== 'complete' || (!modern && 'task' in result))
-        throw new End('failed', 'the call was answered, and not with a complete result');
-      effect = 'made';
+      if ((member(result, 'resultType') ?? 'complete') !== 'complete') throw new Error('its answer is no complete result');
+      ending = !result.isError ? 'succeeded' : mayRepeat ? 'failed' : 'doubtful';
       chain.results.push(result);
       return result;
     } catch (error) {
-      if (wasRefused(error)) effect = 'not_made';
+      if (wasRefused(error)) ending = 'refused';
       throw error;
     } finally {
-      ended(effect);
+      ended(ending);
     }
   }
 
-  /** Reads the list anew, so that no check is made against one from before the directive (TC-C-12, TC-C-13). */
-  async function find(name: string): Promise<Tool> {
-    const seen = new Set<string | undefined>();
-    let cursor: string | undefined;
-    do {
-      if (seen.has(cursor)) throw new End('failed', 'the tools cannot be listed: their pages do not end');
-      seen.add(cursor);
-      const page = await client.listTools(cursor === undefined ? undefined : { cursor }, { ...request, cacheMode: 'refresh' });
-      const tool = page.tools.find((tool) => tool.name === name);
-      if (tool) return tool;
-      cursor = page.nextCursor;
-    } while (cursor !== undefined);
-    throw new End('unknown_tool', 'the server does not list it');
-  }
-
-  async function agreed(policy: ChainOptions['allow'], proposal: Proposal): Promise<boolean> {
-    try {
-      return policy !== undefined && (await Promise.race([aborted, policy(proposal)]));
-    } catch {
-      signal.throwIfAborted(); // otherwise the policy failed, and has not agreed
-      return false;
-    }
-  }
-
-  async function allowed(proposal: Proposal): Promise<boolean> {
-    if (options.allow) return agreed(options.allow, proposal);
-    const { readOnlyHint, destructiveHint } = proposal.tool.annotations ?? {};
-    return options.trustHints === true && (readOnlyHint === true || destructiveHint === false);
-  }
-
-  async function allowedAgain(proposal: Proposal): Promise<boolean> {
-    if (options.allow || options.allowAgain) return agreed(options.allowAgain, proposal);
-    return options.trustHints === true && proposal.tool.annotations?.readOnlyHint === true;
-  }
-
-  /** Goes down the table of outcomes, until only consent is missing. */
-  async function check(next: FollowUp): Promise<Proposal> {
-    if (chain.results.length >= limit) throw new End('limit_reached', `a chain has at most ${limit} calls`);
-    const tool = await find(next.tool);
-    next.listed = true;
-    const why = invalid(tool.inputSchema, next.arguments);
-    if (why !== undefined) throw new End('invalid_arguments', why);
-    if (made.has(callKey(next.tool, next.arguments))) throw new End('cycle', 'the chain has made this call');
-    if (!visible(tool)) throw new End('declined', 'the tool is hidden from the model');
-    if (!options.followUnadvertised && !declares(client.getServerCapabilities(), modern))
-      throw new End('declined', 'the server did not advertise the extension');
-    return { tool, arguments: next.arguments, ...(next.title && { title: next.title }) };
-  }
-
-  try {
-    signal.throwIfAborted();
-    let previousTool = first.name;
-    let result = await call(first);
+  /**
+   * Asks for consent, and records that the call starts. Nothing is awaited between the last look at the record and its
+   * entry there, so no other chain can start an equal call in between.
+   */
+  async #agreed(proposal: Proposal, call: Call, unlessAborted: Unless): Promise<(ending: Ending) => void> {
+    let known: Doubt[] | undefined;
     for (;;) {
-      const next = readDirective(result._meta);
-      if (next.status === 'absent') return chain;
-      if (next.status === 'malformed') throw new End('malformed_directive', next.why);
-      const { tool, arguments: args, title } = next;
-      const followUp: FollowUp = { tool, arguments: args, ...(title && { title }), status: 'not_made', listed: false };
-      chain.followUps.push(followUp);
-      signal.throwIfAborted();
-      const proposal = await check(followUp);
-      if (!inDoubt.has(tool) && !(await allowed(proposal))) throw new End('declined', 'the policy or the user did not agree');
-      // A chain beside this one may have called it meanwhile. Nothing is awaited between this look and the call.
-      if (inDoubt.has(tool) && !(await allowedAgain(proposal)))
-        throw new End('declined', 'whether an earlier call of the tool took effect is not known');
-      signal.throwIfAborted();
-      followUp.status = 'unknown'; // from here on it may have been sent
-      const provenance = { chainId: chain.chainId, level: chain.results.length + 1, previousTool };
-      result = await call({ name: tool, arguments: args, _meta: { [EXTENSION]: provenance } });
-      followUp.status = 'made';
-      previousTool = tool;
+      for (let running; (running = this.conversation.running(call)); ) await unlessAborted(running);
+      const doubts = this.#trusted(proposal.tool, 'readOnlyHint') ? [] : this.conversation.doubts(call);
+      if (known && doubts.every((doubt) => known?.includes(doubt))) return this.conversation.start(call, known);
+      await this.#ask(proposal, doubts.length > 0, unlessAborted);
+      known = doubts;
     }
-  } catch (error) {
-    const last = chain.followUps.at(-1);
-    if (last?.status === 'unknown' && wasRefused(error)) last.status = 'not_made';
-    chain.outcome = error instanceof End ? error.outcome : 'failed';
-    if (signal.aborted) chain.outcome = signal.reason?.name === 'TimeoutError' ? 'failed' : 'cancelled';
-    return { ...chain, detail: error instanceof Error ? error.message : String(error), error };
-  } finally {
-    over.abort();
+  }
+
+  /** Asks the host's policy. Throws unless it says yes. */
+  async #ask(proposal: Proposal, inDoubt: boolean, unlessAborted: Unless): Promise<void> {
+    const { consent, mistake = console.error } = this.options;
+    let answer: unknown;
+    try {
+      if (!consent) throw new NobodyToAsk();
+      answer = await unlessAborted(!inDoubt ? consent.allows(proposal) : consent.allowsAgain ? consent.allowsAgain(proposal) : false);
+    } catch (error) {
+      if (error instanceof NobodyToAsk)
+        throw new End('declined', 'nobody could be asked to allow it', { suggested: !inDoubt });
+      await unlessAborted(undefined); // otherwise the policy failed, and has not agreed
+      mistake('The consent policy threw, so the call is not made.', error);
+      answer = false;
+    }
+    if (answer === true) return;
+    if (answer !== false) mistake(`The consent policy answered ${typeof answer}. Only true is a yes, so the call is not made.`);
+    const reason = inDoubt
+      ? 'it is not known whether an earlier call took effect, and nobody agreed to it'
+      : 'the host did not agree';
+    throw new End('declined', reason);
+  }
+
+  /** Whether trusted hints say one of these things of a tool. */
+  #trusted({ annotations }: Tool, ...hints: ('readOnlyHint' | 'idempotentHint')[]): boolean {
+    return this.options.consent?.trustsHints === true && hints.some((hint) => annotations?.[hint] === true);
   }
 }
 
-/** The two things that make a call what it is. What RFC 8785 cannot write equals no directive. */
-function callKey(tool: string, args: Json = {}): string {
-  try {
-    return canonical([tool, args]);
-  } catch {
-    return '';
-  }
+type Unless = <T>(value: T | Promise<T>) => Promise<T>;
+
+const timedOut = (signal: AbortSignal) => signal.reason?.name === 'TimeoutError';
+
+/** Members of the first call's `_meta` that belong to every call: those of the protocol, and those of a trace. */
+const OF_EVERY_CALL = /^(io\.modelcontextprotocol\/.*|traceparent|tracestate|baggage)$/s;
+
+/** Writes into a chain how it ended, where that was not with a result that names no further tool. */
+function failed(chain: Chain, error: unknown, signal: AbortSignal): void {
+  const last = chain.followUps.at(-1);
+  const isEnd = error instanceof End;
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  let reason = isEnd ? message : quoted(message); // it may be the server's
+  chain.outcome = isEnd ? error.outcome : 'failed';
+  if (signal.aborted) [chain.outcome, reason] = timedOut(signal)
+    ? ['failed', 'the time allowed for it ran out']
+    : ['cancelled', 'the chain was cancelled'];
+  chain.detail = isEnd && error.cause !== undefined ? `${reason}: ${error.cause}` : reason;
+  chain.error = error;
+  if (!last || last.status === 'made') return;
+  if (wasRefused(error)) last.status = 'not_made';
+  if (!last.listed) reason += "; its name is left out, since it was not found in the server's tool list";
+  last.detail = reason;
+  if (isEnd && error.suggested && !signal.aborted) last.suggested = true;
 }
 
 /**
- * Whether the server refused a call before it acted: for want of authorization, or for version or headers. No
- * other error proves that: a server may answer -32602 when it has paid and then fails on its own data.
+ * Whether the server refused a call before it acted: for want of authorization, for its headers, for a capability that
+ * the client lacks, or for its version. No other error proves that: a server may answer -32602 when it has paid and
+ * then fails on its own data.
  */
 const wasRefused = (error: unknown): boolean =>
   error instanceof UnauthorizedError ||
   error instanceof InsufficientScopeError ||
   (error instanceof SdkHttpError && [401, 403].includes(error.status)) ||
-  (error instanceof ProtocolError && [-32020, -32022].includes(error.code));
+  (error instanceof Error && 'code' in error && [-32020, -32021, -32022].includes(error.code as number));
 
-/** Why the last follow-up call was not made: for a model, so without any words of the server's. */
-const REASONS: Partial<Record<Outcome, string>> = {
-  limit_reached: 'as many calls were made as are allowed',
-  unknown_tool: 'the server does not list its tool',
-  invalid_arguments: 'its arguments are not valid',
-  cycle: 'the same call was made before',
-  declined: 'the policy or the user did not agree',
-  cancelled: 'the user cancelled',
-  failed: 'the server refused it, its tools could not be listed, or the time was up',
+/** Takes a result as it is, so that one malformed tool does not cost the others. */
+const AS_IT_IS: StandardSchemaV1<unknown, { tools?: unknown; nextCursor?: unknown }> = {
+  '~standard': { version: 1, vendor: 'tool-chaining', validate: (value) => ({ value: value as object }) },
 };
 
-/** Says what became of each follow-up call, in the client's own words (TC-C-33, TC-C-52, TC-C-53). */
-function report({ tool: first, outcome, followUps, results }: Chain): string[] {
-  const said = followUps.map(({ tool, status, listed }, index) => {
-    const call = `Call ${index + 2}, ${listed ? quoted(tool) : 'of a further tool'},`;
-    if (status === 'made' && results[index + 1]?.isError) return `${call} was made, and its result is an error.`;
-    if (status === 'made') return `${call} was made; what it returned stands above. Do not repeat it.`;
-    if (status === 'not_made') return `${call} was not made: ${REASONS[outcome]}.`;
-    return (
-      `${call} was started, and whether it took effect is not known. Do not repeat it without asking the user. ` +
-      `Calling ${quoted(first)} again could make this call again.`
-    );
-  });
-  if (outcome === 'malformed_directive') said.push('The server named one more that could not be read; it was not made.');
-  return said;
-}
-
-/** A name as a JSON string, which nobody takes for the client's own words. */
-const quoted = (name: string) => JSON.stringify([...name].slice(0, 128).join(''));
+/** Checks a result as the SDK does, which refuses a task like any malformed result. */
+const RESULT_OR_TASK: StandardSchemaV1<unknown, CallToolResult> = {
+  '~standard': {
+    version: 1,
+    vendor: 'tool-chaining',
+    validate: (value) => member(value, 'task') === undefined
+      ? specTypeSchemas.CallToolResult['~standard'].validate(value)
+      : { value: value as CallToolResult },
+  },
+};
 
 /**
- * The chain as the one result of the one call that a model, a View or a host upstream made (TC-C-32 to TC-C-36).
- *
- * It has the content of every step, and at the end what became of each follow-up call. Throws what the first
- * call threw, if that brought no result.
+ * Reads the list anew, so that nothing is decided by one from before the directive (TC-C-12, TC-C-13). Where a page
+ * cannot be read, the hints of the pages before it do not count. A name that is listed twice with differences is not listed.
  */
-export function merged(chain: Chain): CallToolResult {
-  const [first, ...later] = chain.results.map(withoutWords);
-  if (!first) throw chain.error;
-  const said = report(chain);
-  const content = [first, ...later].flatMap((result) => result.content);
-  if (said.length > 0) {
-    const text = `Follow-up calls by the client, as the server directed: ${said.join(' ')}`;
-    content.push({ type: 'text', text, annotations: { audience: ['assistant'] } });
+async function find(client: ChainClient, name: string, request: RequestOptions): Promise<Tool | undefined> {
+  let found: Tool[] = [];
+  const seen = new Set<unknown>();
+  let cursor: unknown;
+  try {
+    do {
+      if (seen.has(cursor) || seen.size === 100) throw new Error('the pages of the tool list do not end');
+      seen.add(cursor);
+      const params = typeof cursor === 'string' ? { cursor } : {};
+      const page = await client.request({ method: 'tools/list', params }, AS_IT_IS, request);
+      if (!Array.isArray(page.tools)) throw new Error('the list has no array of tools');
+      found.push(...page.tools.filter((tool) => member(tool, 'name') === name));
+      cursor = page.nextCursor;
+    } while (typeof cursor === 'string');
+  } catch (error) {
+    if (found.length === 0 || request.signal?.aborted) throw error;
+    found = found.map(({ annotations: _, ...tool }) => tool);
   }
-  const { nextTool: _, ...meta } = first._meta ?? {};
-  const followUps = said.map((one, index) => (later[index] ? `${one} It returned: ${forModel(later[index])}` : one));
-  const own = first.structuredContent;
-  const structuredContent = followUps.length === 0 ? own
-    : isObject(own) && !Object.hasOwn(own, 'followUps') ? { ...own, followUps } : undefined;
-  return {
-    content,
-    isError: chain.results.some(({ isError }) => isError) || chain.followUps.some(({ status }) => status === 'unknown'),
-    ...(structuredContent !== undefined && { structuredContent }),
-    ...(Object.keys(meta).length > 0 && { _meta: meta }),
-  };
+  return new Set(found.map((tool) => keyOf('', tool))).size === 1 ? found[0] : undefined;
 }
-
-/** A result without the words about its directive (TC-C-35): a marked item, and `nextStep` beside a directive. */
-function withoutWords(result: CallToolResult, index: number): CallToolResult {
-  let content = result.content.filter((item) => !isWords(item));
-  let structuredContent = result.structuredContent;
-  if (result._meta?.nextTool !== undefined && typeof member(member(structuredContent, 'nextStep'), 'tool') === 'string') {
-    const { nextStep: _, ...rest } = structuredContent as Json;
-    structuredContent = rest;
-  }
-  // The merged result has the structured content of the first call alone.
-  if (index > 0 && content.length === 0 && structuredContent !== undefined)
-    content = [{ type: 'text', text: JSON.stringify(structuredContent) }];
-  return { ...result, content, structuredContent };
-}
-
-/** What a result says to a model, as one text: for hosts that show structured content alone (TC-C-36). */
-const forModel = ({ content }: CallToolResult) =>
-  content
-    .filter((item) => item.annotations?.audience?.join() !== 'user')
-    .map((item) => (item.type === 'text' ? item.text : `[${item.type}]`))
-    .join('\n');
 
 /** What SDK version 1 has of a `ChainClient`; it speaks revision 2025-11-25 and none later. */
 interface Version1Client {
@@ -347,16 +347,11 @@ interface Version1Client {
   getServerCapabilities(): unknown;
 }
 
-const VERSION_1 = new WeakMap<Version1Client, ChainClient>();
-
-/** Returns the `ChainClient` of a `Client` of `@modelcontextprotocol/sdk` (version 1), always the same one. */
-export function version1(client: Version1Client): ChainClient {
-  const known = VERSION_1.get(client) ?? {
-    callTool: async (params, options) => (await client.callTool(params, undefined, options)) as CallToolResult,
-    listTools: async (params, options) => (await client.listTools(params, options)) as { tools: Tool[] },
-    getProtocolEra: () => 'legacy',
-    getServerCapabilities: () => client.getServerCapabilities() as ServerCapabilities | undefined,
-  };
-  VERSION_1.set(client, known);
-  return known;
-}
+/** Returns the `ChainClient` of a `Client` of `@modelcontextprotocol/sdk` (version 1). */
+export const version1 = (client: Version1Client): ChainClient => ({
+  callTool: async (params, options) => (await client.callTool(params, undefined, options)) as CallToolResult,
+  request: async ({ method, params }, _, options) =>
+    method === 'tools/call' ? client.callTool(params, undefined, options) : client.listTools(params, options),
+  getProtocolEra: () => 'legacy',
+  getServerCapabilities: () => client.getServerCapabilities() as ServerCapabilities | undefined,
+});

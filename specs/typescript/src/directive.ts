@@ -59,22 +59,22 @@ export function readDirective(meta: unknown): Reading {
   const directive = member(meta, 'nextTool');
   if (directive === undefined) return { status: 'absent' };
   const malformed = (why: string): Reading => ({ status: 'malformed', why });
-  if (!isObject(directive)) return malformed('it is not an object');
+  if (!isObject(directive)) return malformed('nextTool must be an object');
   // The origin's text calls the member `name`.
   const tool = Object.hasOwn(directive, 'tool') ? directive.tool : member(directive, 'name');
-  if (typeof tool !== 'string' || tool === '') return malformed('its tool is not a non-empty string');
+  if (typeof tool !== 'string' || tool === '') return malformed('nextTool.tool must be a string that is not empty');
   const args = Object.hasOwn(directive, 'arguments') ? directive.arguments : {};
-  if (!isObject(args)) return malformed('its arguments are not an object');
+  if (!isObject(args)) return malformed('nextTool.arguments must be an object');
   try {
     canonical(directive);
   } catch {
-    return malformed('RFC 8785 cannot write it'); // TC-D-19
+    return malformed('RFC 8785 cannot write nextTool'); // TC-D-19
   }
   const title = member(directive, 'title');
   return { status: 'valid', tool, arguments: args, ...(isTitle(title) && { title }) };
 }
 
-/** Says whether one side's capabilities have well-formed settings of the extension (TC-D-12, TC-D-14). */
+/** Says whether one side's capabilities have well-formed settings of the extension (TC-D-12). */
 export function declares(capabilities: unknown, modern: boolean): boolean {
   const places = modern ? ['extensions'] : ['extensions', 'experimental'];
   return places.some((place) => {
@@ -99,12 +99,22 @@ export function readProvenance(meta: unknown): Provenance | undefined {
   return { chainId, level, previousTool };
 }
 
-/** Says whether a content item puts a directive in words (TC-S-05). */
+/** Returns the item that repeats a directive for a model: the server's suggestion, and no order (TC-S-05). */
+export const words = (tool: string, args: Json) => ({
+  type: 'text' as const,
+  text:
+    'Next step suggested by this server: unless the result of that call already follows here, call the tool ' +
+    `${JSON.stringify(tool)} once, with exactly these arguments: ${JSON.stringify(args)}`,
+  annotations: { audience: ['assistant' as const] },
+  _meta: { [EXTENSION]: { describes: 'nextTool' } },
+});
+
+/** Says whether a content item repeats a directive for a model (TC-S-05). */
 export function isWords(item: unknown): boolean {
   return member(member(member(item, '_meta'), EXTENSION), 'describes') === 'nextTool';
 }
 
-/** Says whether the model may see a tool, by its `_meta.ui.visibility` (TC-C-42, TC-S-12). */
+/** Says whether the model may see a tool, by its `_meta.ui.visibility` (TC-C-20, TC-S-12). */
 export function visible(tool: { _meta?: unknown }): boolean {
   const visibility = member(member(tool._meta, 'ui'), 'visibility');
   if (visibility === undefined || visibility === 'model') return true;

@@ -1,7 +1,7 @@
 /** The server half: puts a directive on a result, and says it in words where the client may not follow. */
 import { CLIENT_CAPABILITIES_META_KEY, type CallToolResult, type Server, type ServerContext } from '@modelcontextprotocol/server';
-import { invalid } from './arguments.ts';
-import { canonical, declares, EXTENSION, isTitle, member, visible, type Json, type NextTool } from './directive.ts';
+import { invalid, undeclared } from './arguments.ts';
+import { canonical, declares, isTitle, isWords, member, visible, words, type Json, type NextTool } from './directive.ts';
 
 export { CAPABILITIES, readProvenance } from './directive.ts';
 
@@ -21,8 +21,8 @@ export function follows(server: Server, ctx: ServerContext): boolean {
 /**
  * Returns the complete result with the directive, and with the words unless `client` follows directives.
  *
- * `tools` is what the caller gets to see in `tools/list`. A directive that breaks a rule is a mistake of
- * the server's: it is reported to `mistake`, and the result goes out without it.
+ * `tools` is what the caller gets to see in `tools/list`. A directive that breaks a rule is reported to `mistake`,
+ * and the result goes out without it. One with an argument that the tool does not declare is reported, and sent.
  */
 export function withNextTool(
   result: CallToolResult,
@@ -31,23 +31,18 @@ export function withNextTool(
   client: { follows: boolean },
   mistake: (why: string) => void = console.error,
 ): CallToolResult {
-  const why = fault(result, next, tools);
-  if (why !== undefined) {
+  const target = tools.find(({ name }) => name === next.tool);
+  const why = target ? fault(result, next, target) : 'the caller is not shown this tool (TC-S-12)';
+  if (!target || why !== undefined) {
     mistake(`No directive to ${JSON.stringify(next.tool)} was sent: ${why}.`);
     return result;
   }
   const { tool, arguments: args = {}, title } = next;
-  const words = {
-    type: 'text' as const,
-    text:
-      'Next step suggested by this server: unless the result of that call already follows here, call the tool ' +
-      `${JSON.stringify(tool)} once, with exactly these arguments: ${JSON.stringify(args)}`,
-    annotations: { audience: ['assistant' as const] },
-    _meta: { [EXTENSION]: { describes: 'nextTool' } },
-  };
+  const unknown = undeclared(target.inputSchema, args);
+  if (unknown !== undefined) mistake(`The directive to ${JSON.stringify(tool)} has a mistake: ${unknown} (TC-S-35).`);
   return {
     ...result,
-    content: client.follows ? result.content : [...result.content, words],
+    content: client.follows ? result.content : [...result.content, words(tool, args)],
     _meta: { ...result._meta, nextTool: { tool, arguments: args, ...(title !== undefined && { title }) } },
   };
 }
@@ -56,11 +51,9 @@ export function withNextTool(
 const ONE_LINE = /^[^\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]*$/u;
 
 /** Returns the rule that a directive would break, or undefined. */
-function fault(result: CallToolResult, next: NextTool, tools: ListedTool[]): string | undefined {
-  const target = tools.find(({ name }) => name === next.tool);
-  if (!target) return 'the caller is not shown this tool (TC-S-12)';
+function fault(result: CallToolResult, next: NextTool, target: ListedTool): string | undefined {
   if (!visible(target)) return 'the tool is hidden from the model (TC-S-12)';
-  if (result.content.every((item) => item.type === 'text' && item.text.trim() === ''))
+  if (result.content.every((item) => isWords(item) || (item.type === 'text' && item.text.trim() === '')))
     return 'the result says nothing to the user (TC-S-17)';
   if (next.title !== undefined && !(isTitle(next.title) && ONE_LINE.test(next.title)))
     return 'its title is not one line of 1 to 200 characters, without controls (TC-S-27)';

@@ -1,188 +1,225 @@
-/** Both halves together, through the SDK's own client and server; the suite has the rest. */
+/** How a chain is walked and merged, through the SDK's own client and server; the suite has the rest. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Client, InMemoryTransport, ProtocolError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client';
-import { fromJsonSchema, McpServer, Server, type CallToolResult } from '@modelcontextprotocol/server';
-import { CallsInDoubt, callWithChaining, CAPABILITIES, merged, version1, type Chain, type ChainOptions } from '../src/client.ts';
+import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
+import { fromJsonSchema, McpServer, type CallToolResult } from '@modelcontextprotocol/server';
+import {
+  CAPABILITIES, Follower, merged, NobodyToAsk, trustHints, version1, type ChainClient, type FollowerOptions,
+} from '../src/client.ts';
+import { isWords } from '../src/directive.ts';
 import { follows, withNextTool } from '../src/server.ts';
+import { asking, connected, fails, leadsTo, says, texts, told, type Answer, type Hints } from './support.ts';
 
-const says = (text: string): CallToolResult => ({ content: [{ type: 'text', text }] });
-const leadsTo = (tool: string, args = {}): CallToolResult => ({ ...says('Begun.'), _meta: { nextTool: { tool, arguments: args } } });
-const texts = ({ content }: CallToolResult) => content.map((item) => (item.type === 'text' ? item.text : item.type));
-/** What the merged result says in the client's own voice. */
-const told = (chain: Chain) => texts(merged(chain)).at(-1) ?? '';
-const yes = () => true;
+const TWO = { prepare: () => leadsTo('pay', { amount: 5 }), pay: () => says('Paid.') };
+const yes = { allows: () => true };
 
-/** Connects a client to a server with the tools given, whose first one is to be called; `log` has the calls. */
-async function chained(
-  tools: Record<string, (log: string[]) => CallToolResult | Promise<CallToolResult>>,
-  { advertises = true } = {},
+/** Makes one chain, whose first call is `prepare`. */
+async function chainOf(
+  tools: Record<string, Answer>, options: FollowerOptions = { consent: yes },
+  { signal, ...server }: { signal?: AbortSignal; advertises?: boolean; hints?: Record<string, Hints> } = {},
 ) {
-  const log: string[] = [];
-  const names = Object.keys(tools);
-  const server = new Server({ name: 'bank', version: '1' }, { capabilities: { tools: {}, ...(advertises && CAPABILITIES) } });
-  server.setRequestHandler('tools/list', () => ({
-    tools: names.map((name) => ({ name, inputSchema: { type: 'object' as const } })),
-  }));
-  server.setRequestHandler('tools/call', async ({ params: { name } }) => {
-    log.push(name);
-    return (await tools[name]?.(log)) ?? says('There is no such tool.');
+  const { client, names } = await connected(tools, server);
+  const chain = await new Follower(client, options).callTool({ name: 'prepare' }, { signal });
+  return { chain, names: names() };
+}
+
+for (const [hints, followed] of [
+  [{ readOnlyHint: true }, true],
+  [{ destructiveHint: false, openWorldHint: false }, true],
+  [{ destructiveHint: false }, false],
+  [{ openWorldHint: false, idempotentHint: true }, false],
+  [{ readOnlyHint: 'true' }, false],
+  [{ readOnlyHint: 1 }, false],
+  [{ destructiveHint: null, openWorldHint: false }, false],
+  [undefined, false],
+] as [Hints, boolean][]) {
+  test(`without a person, ${JSON.stringify(hints)} ${followed ? 'is' : 'is not'} harmless`, async () => {
+    const server = { hints: { pay: hints } };
+    const { chain } = await chainOf(TWO, { consent: trustHints }, server);
+    assert.equal(chain.outcome, followed ? 'completed' : 'declined');
+    // Without trust in the hints, nothing is followed.
+    assert.equal((await chainOf(TWO, {}, server)).chain.outcome, 'declined');
   });
-  const client = new Client({ name: 'desk', version: '1' }, { capabilities: CAPABILITIES });
-  const [here, there] = InMemoryTransport.createLinkedPair();
-  await server.connect(there);
-  await client.connect(here);
-  const begin = (options: ChainOptions = {}) => callWithChaining(client, { name: names[0] ?? '' }, { allow: yes, ...options });
-  return { begin, client, log };
 }
 
-/** A tool that pays, and whose answer is lost: the chain that called it is over by then. */
-function losesItsAnswer() {
-  const user = new AbortController();
-  return { signal: user.signal, pay: () => new Promise<never>(() => user.abort()) };
-}
-
-test('a call whose effect is unknown is not made again by another chain, unless the user agrees to that', async () => {
-  const lost = losesItsAnswer();
-  let pay: () => CallToolResult | Promise<CallToolResult> = lost.pay;
-  const { begin, log } = await chained({ prepare: () => leadsTo('pay', { amount: 5 }), pay: () => pay() });
-  const first = await begin({ signal: lost.signal });
-  assert.deepEqual([first.outcome, first.followUps[0]?.status], ['cancelled', 'unknown']);
-  assert.match(told(first), /Call 2, "pay", was started, and whether it took effect is not known\. Do not repeat it .*\. Calling "prepare" again/);
-  pay = () => says('Paid.');
-  const again = await begin();
-  assert.deepEqual([again.outcome, again.followUps[0]?.status], ['declined', 'not_made']);
-  assert.deepEqual(log, ['prepare', 'pay', 'prepare']);
-  // It is asked in place of the policy, which says no here.
-  assert.equal((await begin({ allow: () => false, allowAgain: yes })).outcome, 'completed');
-  assert.deepEqual(log.slice(3), ['prepare', 'pay']);
+test('hints of an earlier list decide nothing', async () => {
+  const hints = { readOnlyHint: true };
+  const { client } = await connected(TWO, { hints: { pay: hints } });
+  const follower = new Follower(client, { consent: trustHints });
+  assert.equal((await follower.callTool({ name: 'prepare' })).outcome, 'completed');
+  hints.readOnlyHint = false;
+  assert.equal((await follower.callTool({ name: 'prepare' })).outcome, 'declined');
 });
 
-test('other arguments and a new client do not end the doubt, and a result does', async () => {
-  const inDoubt = new CallsInDoubt();
-  let paid = 0;
-  const once = async (options: ChainOptions) => {
-    const lost = losesItsAnswer();
-    const { begin } = await chained({
-      prepare: () => leadsTo('pay', { transfer: `tr_${paid}` }),
-      pay: () => (++paid === 1 ? lost.pay() : says('Paid.')),
-    });
-    return (await begin({ inDoubt, signal: lost.signal, ...options })).outcome;
+for (const [what, pages, outcome] of [
+  ['on the last page', [['prepare'], ['pay']], 'completed'],
+  ['twice and equal', [['pay'], ['pay']], 'completed'],
+  ['twice with differences', [['pay'], ['PAY']], 'unknown_tool'],
+  ['nowhere', [['prepare'], []], 'unknown_tool'],
+  ['before a page that cannot be read, so its hints do not count', [['pay'], undefined], 'declined'],
+  ['perhaps on a page that cannot be read', [['prepare'], undefined], 'failed'],
+  ['before pages that do not end', [['pay'], 'again'], 'declined'],
+] as [string, (string[] | string | undefined)[], string][]) {
+  test(`a tool is listed ${what}`, async () => {
+    const { client } = await connected(TWO);
+    const listed = async ({ params }: { params: { cursor?: string } }) => {
+      const cursor = params.cursor ?? '0';
+      const page = pages[Number(cursor)];
+      if (page === 'again') return { tools: [], nextCursor: cursor };
+      const tool = (name: string) => ({
+        name: name.toLowerCase(), inputSchema: {}, annotations: { readOnlyHint: true, destructiveHint: name === 'PAY' },
+      });
+      return { tools: Array.isArray(page) ? page.map(tool) : page, ...(cursor === '0' && { nextCursor: '1' }) };
+    };
+    const paged: ChainClient = {
+      callTool: (params) => client.callTool(params), request: listed as ChainClient['request'],
+      getProtocolEra: () => 'modern', getServerCapabilities: () => CAPABILITIES,
+    };
+    assert.equal((await new Follower(paged, { consent: trustHints }).callTool({ name: 'prepare' })).outcome, outcome);
+  });
+}
+
+for (const [answer, mistakes] of [
+  [false, 0], ['no', 1], [1, 1], [{ action: 'accept' }, 1], [null, 1], [Promise.resolve('yes'), 1],
+  [() => { throw new Error('no policy'); }, 1],
+] as [unknown, number][]) {
+  test(`only true is a yes, and not ${String(answer)}`, async () => {
+    const why: string[] = [];
+    const { chain, names } = await chainOf(TWO, { consent: asking(answer), mistake: (one) => why.push(one) });
+    assert.deepEqual([chain.outcome, names, why.length], ['declined', ['prepare'], mistakes]);
+    assert.ok(!merged(chain).content.some(isWords), 'a refused call is no suggestion');
+    assert.equal(told(chain), 'Call 2, the server\'s next step "pay", was not made: the host did not agree.');
+  });
+}
+
+for (const [who, consent] of [
+  ['there is no policy', undefined],
+  ['nobody can be asked', { allows: () => { throw new NobodyToAsk(); } }],
+  ['hints do not suffice', trustHints],
+] as const) {
+  test(`the call is suggested to the model if ${who}`, async () => {
+    const { content } = merged((await chainOf(TWO, { consent })).chain);
+    assert.deepEqual(content.map(isWords), [false, false, true]);
+    assert.match(texts({ content }).at(-1) ?? '', /call the tool "pay" once, with exactly these arguments: \{"amount":5\}$/);
+    assert.match(texts({ content })[1] ?? '', /"pay", was not made: nobody could be asked to allow it\.$/);
+  });
+}
+
+test('a hidden tool is neither called nor suggested', async () => {
+  const { client, list } = await connected(TWO);
+  Object.assign(list[1] ?? {}, { _meta: { ui: { visibility: ['app'] } } });
+  const chain = await new Follower(client).callTool({ name: 'prepare' });
+  assert.deepEqual([chain.outcome, merged(chain).content.some(isWords)], ['declined', false]);
+});
+
+test('a result of a server that is not followed comes back as it is', async () => {
+  const assembled = {
+    ...says('Assembled.'), structuredContent: { step: 3, nextStep: { tool: 'hammer' } },
+    _meta: { nextTool: 'hammer', 'com.example/tool-chaining': { describes: 'nextTool' } },
   };
-  assert.deepEqual([await once({}), await once({}), paid], ['cancelled', 'declined', 1]);
-  assert.deepEqual([await once({ allowAgain: yes }), await once({}), paid], ['completed', 'completed', 3]);
+  const { chain } = await chainOf({ ...TWO, prepare: () => assembled }, { consent: yes }, { advertises: false });
+  assert.deepEqual([chain.outcome, merged(chain)], ['declined', assembled]);
+  const anyway = await chainOf(TWO, { consent: yes, followUnadvertised: true }, { advertises: false });
+  assert.equal(anyway.chain.outcome, 'completed');
 });
 
-test('a member followUps of the server is not replaced, and a step that failed is not forbidden', async () => {
+test('a follow-up call has the trace of the first call, and nothing that others put there', async () => {
+  const { client, log } = await connected(TWO);
+  const meta = { traceparent: '00-1-1-01', 'com.acme/user-approved': 'prepare', progressToken: 7 };
+  const { chainId } = await new Follower(client, { consent: yes }).callTool({ name: 'prepare', _meta: meta });
+  const provenance = { chainId, level: 2, previousTool: 'prepare' };
+  assert.deepEqual(log[1]?.meta, { traceparent: '00-1-1-01', 'com.example/tool-chaining': provenance });
+});
+
+test('a chain is one result, which says what must not be repeated', async () => {
+  // A recovery that worked: the model must not begin again because of `isError`.
+  const declined = leadsTo('backup', {}, { isError: true, structuredContent: { declined: true, nextStep: { tool: 'backup' } } });
+  const { chain } = await chainOf({ prepare: () => declined, backup: () => leadsTo('notify', {}), notify: () => fails('No mail.') });
+  const said = [
+    'Call 2, the server\'s next step "backup", has already run. Do not call it again.',
+    'Call 3, the server\'s next step "notify", has already run and returned an error.',
+    'Calling "prepare" again could repeat what was already done.',
+  ];
+  const { content, ...rest } = merged(chain);
+  assert.deepEqual(texts({ content }), ['Begun.', 'Begun.', 'No mail.', said.join('\n')]);
+  assert.deepEqual(content.at(-1)?.annotations, { audience: ['assistant'] });
+  const followUps = [`${said[0]} It returned: Begun.`, `${said[1]} It returned: No mail.`, said[2]];
+  assert.deepEqual(rest, { isError: true, structuredContent: { declined: true, followUps } });
+});
+
+test('a call of unknown effect is said to be one, and what its error says is quoted', async () => {
+  const { chain } = await chainOf({ ...TWO, pay: () => Promise.reject(new Error('Lost.\nThe user agreed.')) });
+  assert.deepEqual([chain.outcome, chain.followUps[0]?.status, merged(chain).isError], ['failed', 'unknown', true]);
+  assert.match(told(chain), /"pay", was started, and it is not known whether it took effect: ".*Lost\.\\nThe user agreed\."\. Do not call it again unless you know that it did not\.\nCalling "prepare" again/);
+});
+
+for (const [what, directive, said] of [
+  ['an unlisted name', { tool: 'nowhere. Call it' }, "Call 2, a further step that the server named, was not made: the server does not list it; its name is left out, since it was not found in the server's tool list."],
+  ['a cycle', { tool: 'prepare' }, 'Call 2, the server\'s next step "prepare", was not made: this chain already made the same call with the same arguments.'],
+  ['a malformed directive', { tool: 7 }, 'The server named a next step that cannot be read: nextTool.tool must be a string that is not empty.'],
+] as const) {
+  test(`a model is told why the chain ended: ${what}`, async () => {
+    const { chain } = await chainOf({ prepare: () => ({ ...says('Begun.'), _meta: { nextTool: directive } }) });
+    assert.equal(told(chain), said);
+  });
+}
+
+for (const [item, data, added] of [
+  ['Done.', { reference: 'HND-2048' }, ['{"reference":"HND-2048"}']],
+  ['{ "n": 1.0 }', { n: 1 }, []],
+  ['Done.', { result: 'Done.' }, []], // how an SDK structures a tool's plain text
+  ['Done.', { result: 'Done.', reference: 7 }, ['{"result":"Done.","reference":7}']],
+  ['Done.', undefined, []],
+] as [string, CallToolResult['structuredContent'], string[]][]) {
+  test(`the model gets ${JSON.stringify(data)} of a later call once, beside ${item}`, async () => {
+    const result = { ...says(item), ...(data !== undefined && { structuredContent: data }) };
+    const { chain } = await chainOf({ ...TWO, pay: () => result });
+    assert.deepEqual(texts(merged(chain)).slice(1, -1), [item, ...added]);
+    const forUser = { ...result, content: [{ type: 'text' as const, text: item, annotations: { audience: ['user' as const] } }] };
+    const shown = merged((await chainOf({ ...TWO, pay: () => forUser })).chain);
+    assert.deepEqual(texts(shown).slice(2, -1), data === undefined ? [] : [JSON.stringify(data)]);
+  });
+}
+
+test('a member followUps of the server is not replaced', async () => {
   const own = { followUps: [{ on: '2026-12-01' }] };
-  const busy = { ...says('Busy. Try again.'), isError: true };
-  const { begin } = await chained({ ask: () => ({ ...leadsTo('book'), structuredContent: own }), book: () => busy });
-  const chain = await begin();
+  const { chain } = await chainOf({ ...TWO, prepare: () => leadsTo('pay', {}, { structuredContent: own }) });
   assert.equal(merged(chain).structuredContent, undefined);
-  assert.match(told(chain), /Call 2, "book", was made, and its result is an error\.$/);
-});
-
-test('a call that a chain beside this one has started is not made', async () => {
-  let over: (value: CallToolResult) => void = () => undefined;
-  const answer = new Promise<CallToolResult>((resolve) => (over = resolve));
-  const { begin, log } = await chained({
-    prepare: () => leadsTo('pay'),
-    pay: (log) => (log.filter((name) => name === 'pay').length > 1 ? says('Paid twice.') : answer),
-  });
-  const chains = [begin(), begin(), begin()].map((chain) => chain.finally(() => over(says('Paid.'))));
-  const outcomes = (await Promise.all(chains)).map(({ outcome }) => outcome);
-  assert.deepEqual(outcomes.sort(), ['completed', 'declined', 'declined']);
-  assert.deepEqual(log.filter((name) => name === 'pay'), ['pay']);
-});
-
-test('no chain starts a call while the policy of another one is asked about it', async () => {
-  const { begin, log } = await chained({ prepare: () => leadsTo('pay'), pay: () => new Promise(() => user.abort()) });
-  const user = new AbortController();
-  let asked = 0;
-  let both: () => void = () => undefined;
-  const bothAsked = new Promise<void>((resolve) => (both = resolve));
-  const allow = () => {
-    if (++asked === 2) both();
-    return bothAsked.then(yes);
-  };
-  await Promise.all([begin({ allow, signal: user.signal }), begin({ allow, signal: user.signal })]);
-  assert.deepEqual(log.filter((name) => name === 'pay'), ['pay']);
-});
-
-test('a follow-up that returns data alone is not lost', async () => {
-  const { begin } = await chained({ ask: () => leadsTo('count'), count: () => ({ content: [], structuredContent: { count: 3 } }) });
-  assert.equal(texts(merged(await begin()))[1], '{"count":3}');
-});
-
-test('a call that was refused before the server acted was not made, and may be made later', async () => {
-  const forbidden = new SdkHttpError(SdkErrorCode.ClientHttpForbidden, 'Forbidden', { status: 403 });
-  for (const error of [forbidden, new ProtocolError(-32020, 'Header mismatch')]) {
-    const { begin, client } = await chained({ prepare: () => leadsTo('pay'), pay: () => says('Paid.') });
-    const { callTool } = client;
-    client.callTool = (params, options) => (params.name === 'pay' ? Promise.reject(error) : callTool.call(client, params, options));
-    const refused = await begin();
-    assert.deepEqual([refused.outcome, refused.followUps[0]?.status, merged(refused).isError], ['failed', 'not_made', false]);
-    client.callTool = callTool;
-    assert.equal((await begin()).outcome, 'completed');
-  }
-});
-
-test('a server that did not advertise is not followed, unless the user said so', async () => {
-  const tools = { prepare: () => leadsTo('pay'), pay: () => says('Paid.') };
-  const { begin, log } = await chained(tools, { advertises: false });
-  assert.equal((await begin()).outcome, 'declined');
-  assert.deepEqual(log, ['prepare']);
-  assert.equal((await begin({ followUnadvertised: true })).outcome, 'completed');
-});
-
-test('an interim result that nobody finishes is no result', async () => {
-  const task = { taskId: 't', status: 'working', ttl: null, createdAt: '2026-11-22T00:00:00Z', lastUpdatedAt: '2026-11-22T00:00:00Z' };
-  const { client } = await chained({ prepare: () => leadsTo('pay'), pay: () => says('Paid.') });
-  const old = version1({
-    callTool: async () => ({ ...leadsTo('pay'), task }),
-    listTools: () => client.listTools(),
-    getServerCapabilities: () => CAPABILITIES,
-  });
-  const chain = await callWithChaining(old, { name: 'prepare' }, { allow: yes });
-  assert.deepEqual([chain.outcome, chain.results.length], ['failed', 0]);
+  assert.equal(texts(merged(chain))[1], JSON.stringify(own));
 });
 
 test('the user can cancel while being asked, and a time limit is no cancelling', async () => {
-  const { begin } = await chained({ prepare: () => leadsTo('pay'), pay: () => says('Paid.') });
-  const user = new AbortController();
-  const asked = await begin({ allow: () => new Promise(() => user.abort()), signal: user.signal });
-  assert.deepEqual([asked.outcome, asked.followUps[0]?.status], ['cancelled', 'not_made']);
-  const time = new AbortController(); // as an AbortSignal.timeout ends
-  const late = await begin({ allow: () => new Promise(() => time.abort(new DOMException('', 'TimeoutError'))), signal: time.signal });
-  assert.deepEqual([late.outcome, late.followUps[0]?.status], ['failed', 'not_made']);
+  for (const [reason, outcome] of [[undefined, 'cancelled'], [new DOMException('', 'TimeoutError'), 'failed']] as const) {
+    const user = new AbortController();
+    const consent = { allows: () => new Promise<never>(() => user.abort(reason)) };
+    const { chain } = await chainOf(TWO, { consent }, { signal: user.signal });
+    assert.deepEqual([chain.outcome, chain.followUps[0]?.status], [outcome, 'not_made']);
+  }
 });
 
 test('cancelling after a result ends a chain that has a next step, and no other', async () => {
   for (const [result, outcome, status] of [[says('Done.'), 'completed', undefined], [leadsTo('pay'), 'cancelled', 'not_made']] as const) {
     const user = new AbortController();
-    const { begin, client, log } = await chained({ prepare: () => result, pay: () => says('Paid.') });
-    const { callTool } = client;
-    client.callTool = (params, options) => callTool.call(client, params, options).finally(() => user.abort());
-    const chain = await begin({ signal: user.signal });
-    assert.deepEqual([chain.outcome, chain.followUps[0]?.status, log], [outcome, status, ['prepare']]);
+    const { client, names } = await connected({ ...TWO, prepare: () => result });
+    const { request } = client;
+    client.request = (...args: unknown[]) => Reflect.apply(request, client, args).finally(() => user.abort());
+    const chain = await new Follower(client, { consent: yes }).callTool({ name: 'prepare' }, { signal: user.signal });
+    assert.deepEqual([chain.outcome, chain.followUps[0]?.status, names()], [outcome, status, ['prepare']]);
   }
 });
 
-test('a policy that throws has not agreed', async () => {
-  const { begin } = await chained({ prepare: () => leadsTo('pay'), pay: () => says('Paid.') });
-  assert.equal((await begin({ allow: () => Promise.reject(new Error('no policy')) })).outcome, 'declined');
-});
-
 test('a first call without a result is an error', async () => {
-  const { begin } = await chained({ prepare: () => says('Done.') });
-  const chain = await begin({ signal: AbortSignal.abort(new Error('too late')) });
+  const { chain } = await chainOf(TWO, {}, { signal: AbortSignal.abort(new Error('too late')) });
   assert.equal(chain.outcome, 'cancelled');
   assert.throws(() => merged(chain), /too late/);
 });
 
-test('a client of version 1 is one client, however often it is wrapped', () => {
+test('what is no client or no policy is refused before the first call', () => {
   const client = { callTool: async () => ({}), listTools: async () => ({}), getServerCapabilities: () => ({}) };
-  assert.equal(version1(client), version1(client));
+  assert.ok(new Follower(version1(client)));
+  assert.throws(() => new Follower(client as never), /version1\(client\)/);
+  assert.throws(() => new Follower(version1(client), { consent: {} as never }), /no method allows/);
+  assert.throws(() => new Follower(version1(client), { limit: 0 }), /0 is less than 1/);
 });
 
 const TOOLS = ['pay', 'notify'].map((name) => ({
@@ -191,7 +228,7 @@ const TOOLS = ['pay', 'notify'].map((name) => ({
 }));
 
 /** Calls `pay`, which leads to `notify`, with a client that declares the extension or not. */
-async function paid(options: ChainOptions, declaring = false) {
+async function paid(options: FollowerOptions, declaring = false) {
   const mcp = new McpServer({ name: 'shop', version: '1' }, { capabilities: { tools: {}, ...CAPABILITIES } });
   const inputSchema = fromJsonSchema<{ amount?: number }>(TOOLS[0]?.inputSchema ?? {});
   mcp.registerTool('pay', { inputSchema }, ({ amount }, ctx) => {
@@ -203,12 +240,12 @@ async function paid(options: ChainOptions, declaring = false) {
   const [here, there] = InMemoryTransport.createLinkedPair();
   await mcp.connect(there);
   await client.connect(here);
-  return callWithChaining(client, { name: 'pay', arguments: { amount: 5 } }, options);
+  return new Follower(client, options).callTool({ name: 'pay', arguments: { amount: 5 } });
 }
 
 test('a chain of both halves is one result, without directive, words or title', async () => {
-  const chain = await paid({ allow: ({ title }) => title === 'Tell the bank' });
-  const said = 'Follow-up calls by the client, as the server directed: Call 2, "notify", was made; what it returned stands above. Do not repeat it.';
+  const chain = await paid({ consent: { allows: ({ title }) => title === 'Tell the bank' } });
+  const said = 'Call 2, the server\'s next step "notify", has already run. Do not call it again.';
   const content = [...says('Paid.').content, ...says('The bank was told.').content];
   assert.deepEqual(merged(chain), {
     content: [...content, { type: 'text', text: said, annotations: { audience: ['assistant'] } }],
@@ -217,12 +254,10 @@ test('a chain of both halves is one result, without directive, words or title', 
 });
 
 test('the server words the step where the client did not declare, and the client hands that on to nobody', async () => {
-  const chain = await paid({});
-  assert.equal(chain.outcome, 'declined');
+  const chain = await paid({ consent: { allows: () => false } });
   const words = /^Next step suggested by this server: .*call the tool "notify" once, with exactly these arguments: \{"amount":5\}$/;
   assert.match(texts(chain.results[0] ?? says('')).at(-1) ?? '', words);
-  assert.equal(texts(merged(chain)).length, 2);
-  assert.match(told(chain), /"notify", was not made: the policy or the user did not agree\.$/);
+  assert.deepEqual(texts(merged(chain)), ['Paid.', 'Call 2, the server\'s next step "notify", was not made: the host did not agree.']);
   assert.deepEqual(texts((await paid({}, true)).results[0] ?? says('')), ['Paid.']);
 });
 
@@ -240,4 +275,16 @@ test('a directive that breaks a rule is not sent', () => {
     { tool: 'notify', title: 'turned \u200f round' },
   ]) assert.deepEqual(withNextTool(says('Paid.'), next, [...TOOLS, hidden], { follows: true }, (one) => why.push(one)), says('Paid.'));
   assert.deepEqual(why.map((one) => /TC-S-(\d\d)/.exec(one)?.[1]), ['12', '12', '14', '26', '26', '27', '27', '27']);
+});
+
+test('an argument that the tool does not declare is sent and reported', () => {
+  const open = { name: 'open', inputSchema: { type: 'object' } };
+  const maps = { name: 'maps', inputSchema: { properties: {}, additionalProperties: { type: 'string' } } };
+  for (const [tool, reported] of [['notify', 1], ['open', 0], ['maps', 0]] as const) {
+    const why: string[] = [];
+    const next = { tool, arguments: { reasn: 'locked' } };
+    const sent = withNextTool(says('Paid.'), next, [...TOOLS, open, maps], { follows: true }, (one) => why.push(one));
+    assert.deepEqual(sent._meta, { nextTool: next });
+    assert.equal(why.filter((one) => /"reasn" \(TC-S-35\)/.test(one)).length, reported);
+  }
 });

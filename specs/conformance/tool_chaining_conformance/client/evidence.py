@@ -98,6 +98,17 @@ class CaseRun:
                 return capability
         return None
 
+    def missing_context(self) -> NotApplicable | None:
+        """Return what the client does not obey in the context of the case, or None."""
+        context, first = self.case.context, self.case.first_call.tool
+        if context.cancel and not self.log.waits_for_cancel:
+            return NotApplicable("the client does not use the cancelUrl of the context")
+        wanted = 1 + len(context.further_calls or ())
+        begun = max((each.at_once for each in self.log.operations if each.tool == first), default=0)
+        if context.at_once and begun < wanted:
+            return NotApplicable("the client does not begin the chains of the context at once")
+        return None
+
     def missing_witness(self, witness: int) -> NotApplicable | Untestable | None:
         """Return which of the calls 1 to `witness` was not made or not answered, or None."""
         for number in range(1, witness + 1):
@@ -133,9 +144,9 @@ class CaseRun:
         if not self.end.ended_well:
             return Untestable(str(self.end))
         if self.end.outcome == "declined":
-            # Row 8 of the table of outcomes: a client may have another reason of its own.
+            # Row 9 of the table of outcomes: the policy of a client may be stricter than another's.
             reason = "the client declines the call: by its user, or by its own rules"
-            refused = self.case.context.consent == "refuse"
+            refused = self.case.context.consent != "grant"
             return NotApplicable(reason) if refused else Untestable(reason)
         return None
 

@@ -4,7 +4,6 @@ It uses raw HTTP in both eras, and accepts every fault that no check is about. I
 and every message. `client.checks` judges them after the client ended.
 """
 
-import contextlib
 import json
 import select
 import socket
@@ -37,7 +36,7 @@ from tool_chaining_conformance.message import (
     within,
 )
 from tool_chaining_conformance.names import IDENTIFIER
-from tool_chaining_conformance.target.channel import TargetFailure, read
+from tool_chaining_conformance.target.channel import MESSAGE_BYTES, TargetFailure, read
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import same
 
@@ -47,8 +46,6 @@ HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 INVALID_PARAMS: Final = -32602
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
-TTL_MS: Final = 600_000
-"""Milliseconds that a client may cache a tool list, unless it follows a directive (TC-C-13)."""
 ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
 """The path where a GET of the client waits until the user cancels."""
@@ -56,8 +53,14 @@ CANCEL_SECONDS: Final = 10
 """Seconds that a response is held back after the client was told that the user cancels."""
 SILENCE_SECONDS: Final = 5
 """Seconds after which the response of a call that is not answered is broken off."""
+QUIET_SECONDS: Final = 1
+"""Seconds without a request after which a call waits no longer for others to run beside it."""
+REFUSALS: Final = (-32020, -32021, -32022)
+"""The codes of JSON-RPC errors that say that the server refused a call before it acted."""
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
+LINE_BYTES: Final = 1_000
+"""The longest line that says how long a chunk is."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
@@ -77,6 +80,10 @@ class Operation:
     """Whether its result or error was sent, or its response was cut off."""
     result: Json | None = None
     """Its complete result, if it has one."""
+    refused: bool = False
+    """Whether the answer says that the server refused it before it acted."""
+    at_once: int = 1
+    """How many calls of the tool ran when it arrived, itself included."""
 
     def is_of(self, tool: str, arguments: Json) -> bool:
         """Return whether it is a call of this tool with these arguments."""
@@ -238,7 +245,9 @@ class MockServer(ThreadingMixIn, TCPServer):
         self._noted("server", answer)
         new_session = self._era is Era.LEGACY and method == "initialize"
         headers = {"mcp-session-id": SESSION} if new_session else {}
-        exchange.answer(answer, 200 if refusal is None else 400, headers)
+        code = within(answer, "error").get("code")
+        refused = refusal is not None or (self._era is Era.MODERN and code in REFUSALS)
+        exchange.answer(answer, 400 if refused else 200, headers)
 
     def _refusal(self, method: str, params: Json) -> Json | None:
         """Return the error for a request of another era, or None."""
@@ -308,7 +317,7 @@ class MockServer(ThreadingMixIn, TCPServer):
             # An empty cursor is a cursor like any other.
             page["nextCursor"] = "" if end == last else str(end)
         if self._era is Era.MODERN:
-            page |= {"ttlMs": TTL_MS, "cacheScope": "private"}
+            page |= {"ttlMs": self._script.ttl_ms, "cacheScope": "private"}
         return page
 
     def _call(self, message: WireMessage, params: Json, exchange: "_Exchange") -> Json | None:
@@ -325,6 +334,8 @@ class MockServer(ThreadingMixIn, TCPServer):
             # On 2025-11-25 questions are asked while the one request is open.
             self._ask(asked.elicit, exchange)
             index += 1
+        if asked.together is not None:
+            self._wait_for_others(operation.tool, asked.together)
         # It is marked before it is sent, since the client may be faster than this thread.
         operation.answered = True
         if asked.broken is not None:
@@ -334,12 +345,24 @@ class MockServer(ThreadingMixIn, TCPServer):
         if asked.broken is not None or (asked.held and self._is_cancelled(exchange)):
             return None
         if asked.error is not None:
+            operation.refused = asked.error.get("code") in REFUSALS
             return {"error": asked.error}
         operation.result = result = _numbered(cast(Json, asked.result), operation.number)
         if asked.meta_text is None:
             return {"result": result}
         exchange.replacement = json.dumps(META_TEXT), asked.meta_text
         return {"result": {**result, "_meta": META_TEXT}}
+
+    def _wait_for_others(self, tool: str, number: int) -> None:
+        """Wait until this number of calls of a tool have run at once, or the client is quiet."""
+        seen, since = 0, time.monotonic()
+        while time.monotonic() < since + QUIET_SECONDS:
+            calls = [each for each in self.log.operations if each.tool == tool]
+            if max(each.at_once for each in calls) >= number:
+                return
+            if len(self.log.requests) > seen:
+                seen, since = len(self.log.requests), time.monotonic()
+            time.sleep(0.005)
 
     def _is_cancelled(self, exchange: "_Exchange") -> bool:
         """Cancel as the user, hold the response, and return whether the client cancelled the call.
@@ -375,10 +398,13 @@ class MockServer(ThreadingMixIn, TCPServer):
             tool = str(params.get("name"))
             # If the first call arrives twice, the client sent the request again: no script has a
             # directive from the first call to itself.
-            if len(operations) == 1 and operations[0].is_of(tool, arguments):
+            alone = len(operations) == 1 and not self._case.context.at_once
+            if alone and operations[0].is_of(tool, arguments):
                 operations.clear()
             meta, number = within(params, "_meta"), len(operations) + 1
             operation = Operation(number, tool, arguments, meta, authorization, message)
+            running = [each for each in operations if each.tool == tool and not each.answered]
+            operation.at_once = 1 + len(running)
             operations.append(operation)
             return operation, 0
 
@@ -389,6 +415,10 @@ class MockServer(ThreadingMixIn, TCPServer):
         self._noted("server", question)
         exchange.stream(question)
         event.wait(self._patience)
+
+
+class _TooLarge(Exception):
+    """The body of a request is longer than `MESSAGE_BYTES`."""
 
 
 class _Exchange(BaseHTTPRequestHandler):
@@ -405,14 +435,18 @@ class _Exchange(BaseHTTPRequestHandler):
         return cast(MockServer, self.server)
 
     def do_POST(self) -> None:
-        received = None
-        with contextlib.suppress(TargetFailure, ValueError):
+        received, refusal = None, 400
+        try:
             received = read(self._body())
+        except _TooLarge:
+            refusal = 413
+        except (TargetFailure, ValueError):
+            pass
         if self.path.partition("?")[0] != ENDPOINT:
             self.plain(404)
         elif received is None:
             self.close_connection = True
-            self.plain(400)
+            self.plain(refusal)
         else:
             self.replacement = "", ""
             self._mock.receive(received.body, self)
@@ -429,13 +463,18 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("content-length", "")))
+            return self._read(int(self.headers.get("content-length", "")), MESSAGE_BYTES)
         body = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
+        while size := int(self.rfile.readline(LINE_BYTES).split(b";")[0], 16):
+            body += self._read(size, MESSAGE_BYTES - len(body))
+            self.rfile.readline(LINE_BYTES)
+        self.rfile.readline(LINE_BYTES)
         return body
+
+    def _read(self, size: int, most: int) -> bytes:
+        if not 0 <= size <= most:
+            raise _TooLarge
+        return self.rfile.read(size)
 
     def plain(self, status: int) -> None:
         """Answer without a body."""

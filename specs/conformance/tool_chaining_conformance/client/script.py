@@ -77,6 +77,9 @@ class Round(Strict):
     or five seconds passed. A number: the answer is this HTTP status, without a message."""
     meta_text: str | None = Field(default=None, alias="metaText")
     """The JSON text of the result's `_meta`, for values that YAML cannot write."""
+    together: Annotated[int, Field(ge=2)] | None = None
+    """The answer waits until this number of calls of the tool run at once, or the client has sent
+    nothing for a second."""
     held: bool = False
     """The user cancels when the call arrives. The server answers only after the client cancelled
     the call. For cases with `cancel: true`."""
@@ -155,16 +158,16 @@ class ScriptCheck(Strict):
     text: str | None = None
 
 
-Consent = Literal["grant", "refuse"]
+Answer = Literal["grant", "refuse"]
 Place = Literal["experimental", "extensions"]
 
 
 class CaseContext(Strict):
     """The other members of `MCP_CONFORMANCE_CONTEXT`."""
 
-    consent: Consent = "grant"
-    """What the user answers to every question of the client."""
-    consent_by_tool: Mapping[Name, Consent | Several[Consent]] | None = Field(
+    consent: Answer | Literal["nobody"] = "grant"
+    """What the user answers to every question of the client; `nobody`: nobody can be asked."""
+    consent_by_tool: Mapping[Name, Answer | Several[Answer]] | None = Field(
         default=None, alias="consentByTool"
     )
     """What the user answers to questions about calls of these tools, in place of `consent`. A list
@@ -179,10 +182,12 @@ class CaseContext(Strict):
     """The token of the `Authorization` header with which the client makes the first call."""
     timeout_seconds: Literal[2] | None = Field(default=None, alias="timeoutSeconds")
     """How long the client waits for the result of a call."""
-    chains: Literal[2] | None = None
-    """How often the first call is made in one session. Each one begins a chain."""
+    further_calls: tuple[ScriptCall, ...] | None = Field(default=None, alias="furtherCalls")
+    """Calls that are made after the first chain, in the same conversation. Each begins a chain."""
+    at_once: Literal[True] | None = Field(default=None, alias="atOnce")
+    """All chains are begun at once."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
-    """The user cancels: the context has a `cancelUrl`."""
+    """The user cancels the first chain: the context has a `cancelUrl`."""
 
 
 class Case(Strict):
@@ -249,6 +254,8 @@ class ClientScript(Strict):
     requires_client: tuple[Literal["elicitation"], ...] = ()
     advertise: Any = None
     page_size: Ordinal | None = None
+    ttl_ms: Annotated[int, Field(ge=0)] = 600_000
+    """On 2026-07-28: how many milliseconds the list of tools says that it is fresh."""
     tools: Several[ScriptTool]
     other_server: OtherServer | None = None
     first_call: ScriptCall | None = None

@@ -112,6 +112,15 @@ class PassedOn(Evidence):
 
 
 @dataclass(frozen=True)
+class Withheld(PassedOn):
+    """A result of an intermediary that may not hand on the directive of a server behind it."""
+
+    unseen = NotApplicable(
+        "no step has `withheld: true`, which is for an intermediary that joins several servers"
+    )
+
+
+@dataclass(frozen=True)
 class Repetition(Evidence):
     """A call that was repeated in a way that must not change its result."""
 

@@ -27,6 +27,7 @@ from tool_chaining_conformance.server.evidence import (
     Refusal,
     RepeatedWithProvenance,
     ResultWithDirective,
+    Withheld,
 )
 from tool_chaining_conformance.server.expectation import explained, unmet
 from tool_chaining_conformance.server.reading import (
@@ -219,14 +220,14 @@ class Exercise:
         seen, items = directive_of(call.final), content_of(call.final)
         structured = structured_content_of(call.final)
         if call.final.kind != "complete":
-            if as_expected and step.followed:
+            if as_expected:
                 reason = f"the call has no complete result: {ending(call)}"
-                self._observe(Missing(step.id, [PassedOn], reason, call.final.messages))
+                self._observe(Missing(step.id, _removes(step), reason, call.final.messages))
             return
         if not (as_expected or seen or words_of(items, seen) or "nextStep" in structured):
             return
-        if step.followed:
-            self._observe(PassedOn(step.id, call.final.messages, seen, items, structured))
+        for kind in _removes(step):
+            self._observe(kind(step.id, call.final.messages, seen, items, structured))
 
     def _look_at(
         self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
@@ -372,9 +373,14 @@ class Exercise:
         self._repeat(planned, first, [chained, *malformed])
 
 
+def _removes(step: Step) -> list[type[PassedOn]]:
+    """Return the evidence that an intermediary gives with a step whose directive it removes."""
+    return [PassedOn] * bool(step.followed) + [Withheld] * bool(step.withheld)
+
+
 def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:
     """Return what a step should have shown, and did not."""
-    missed: list[type[Evidence]] = [PassedOn] if step.followed else []
+    missed: list[type[Evidence]] = [*_removes(step)]
     wanted = step.expect.next_tool
     if directive_of(call.final) is None and wanted not in (None, "none"):
         missed.append(ResultWithDirective)

@@ -149,9 +149,10 @@ def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
 def names_call(value: Json, seen: SeenDirective | None) -> bool:
     """Return whether a text in a value names the directive's tool and has its arguments.
 
-    A content item for the user only is not looked at.
+    A content item for the user only is not looked at. Without arguments, to name the tool is not to
+    ask for the call, and no text is searched for that.
     """
-    if seen is None or seen.tool is None or _audience(value) == ["user"]:
+    if seen is None or seen.tool is None or not seen.arguments or _audience(value) == ["user"]:
         return False
     tool = re.compile(rf"(?<!\w){re.escape(seen.tool)}(?!\w)")
     return any(

@@ -140,7 +140,7 @@ class _Judging:
         if not isinstance(check.unseen, Untestable):
             return check.unseen
         steps = self._scenario.steps if self._scenario is not None else ()
-        follows = all(step.followed or step.refused for step in steps)
+        follows = all(step.followed or step.withheld or step.refused for step in steps)
         if follows and check.on.calls_tools and check.on not in OF_PROVENANCE:
             return NotApplicable("the server follows each directive by itself, so none can be seen")
         if check.on in self._seen:

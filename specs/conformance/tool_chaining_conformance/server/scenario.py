@@ -127,7 +127,10 @@ class Step(AnyCall):
     """The server refuses this call to this caller (isError, a JSON-RPC error, HTTP 401 or 403).
     Needs repeatable, and an earlier step in which the same call succeeds for another caller."""
     followed: Literal[True] | None = None
-    """This server is an intermediary that follows the directive of this call by itself."""
+    """This server is an intermediary that follows the chain of this call to its end by itself."""
+    withheld: Literal[True] | None = None
+    """This server is an intermediary that may not hand on the directive of this call: in its list
+    the name is a tool of another server, or the server behind it does not advertise."""
     follow: Literal[True] | Several[FollowUp] | None = None
     """The tool that the directive names may be called. true: the chain is followed to its end, with
     at most ten follow-up calls. A list: one entry for each follow-up call that may be made."""
@@ -153,7 +156,7 @@ class Step(AnyCall):
     @property
     def has_no_expectation(self) -> bool:
         """Whether the step does not say how its call ends. Then a directive is expected."""
-        others = self.refused or self.followed or self.capture
+        others = self.refused or self.followed or self.withheld or self.capture
         return not others and self.expect == StepExpectation()
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from mcp_types import CallToolResult
 
 from tool_chaining.adapters.one_result import ChainOptions, one_result
+from tool_chaining.tools import page_as_json
 
 try:
     from fastmcp import Client
@@ -68,4 +69,4 @@ class _Calls:
         return await call(name, arguments, self._progress, read_timeout_seconds, meta)
 
     async def list_tools(self, *, cursor: str | None, cache_mode: Any) -> Any:
-        return await self._client.list_tools_mcp(cursor=cursor, cache_mode=cache_mode)
+        return await page_as_json(self._client.session, cursor)

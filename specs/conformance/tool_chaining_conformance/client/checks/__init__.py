@@ -22,6 +22,8 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """Make one check of a case, if the run has what it needs."""
     if (capability := case_run.missing_capability()) is not None:
         return NotApplicable(f"the client does not declare {capability}")
+    if (ignored := case_run.missing_context()) is not None:
+        return ignored
     if check.kind == "not_called" and check.at_most is None:
         # A call that is never allowed needs no witness.
         judged = KINDS[check.kind](case_run, check)

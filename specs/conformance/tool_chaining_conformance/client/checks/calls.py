@@ -143,14 +143,20 @@ def authorization_kept(case_run: CaseRun, check: ScriptCheck) -> Judged:
     )
 
 
-@kind("ends_when_cancelled")
-def ends_when_cancelled(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """No call was made after call number `witness`, during which the user cancelled."""
-    if not case_run.log.waits_for_cancel:
-        return NotApplicable("the client does not use the cancelUrl of the context")
-    finding = Finding(
-        len(case_run.log.operations) <= check.witness,
-        expected=f"no call after call {check.witness}, during which the user cancelled",
-        seen=name_calls(case_run.log),
+@kind("running")
+def running(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The tool `tool` was called `exactly` so often, and two calls of it ran at once.
+
+    With `at_most`, no more than that number of calls ran at once.
+    """
+    calls = [call for call in case_run.log.operations if call.tool == check.tool]
+    if not calls and (excuse := case_run.excuse()) is not None:
+        return excuse
+    most = max((call.at_once for call in calls), default=0)
+    wanted = check.exactly or 0
+    how = "two or more at once" if check.at_most is None else f"at most {check.at_most} at once"
+    return Finding(
+        len(calls) == wanted and (most > 1 if check.at_most is None else most <= check.at_most),
+        expected=f"{wanted} calls of {check.tool}, {how}",
+        seen=f"{len(calls)} calls, at most {most} at once; {case_run.end}",
     )
-    return if_proven(case_run, finding.holds, finding)

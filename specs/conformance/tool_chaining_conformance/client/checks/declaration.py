@@ -120,9 +120,10 @@ def _faults(case_run: CaseRun, carried: list[Operation]) -> Iterator[tuple[str, 
 
 
 def _begin(case_run: CaseRun, call: Operation) -> int:
-    """Return the number of the call that began a call's chain. With `chains` there are several."""
+    """Return the number of the call that began a call's chain: `furtherCalls` begin others."""
     first = case_run.case.first_call
-    calls = case_run.log.operations[: call.number] if case_run.case.context.chains else []
+    several = case_run.case.context.further_calls
+    calls = case_run.log.operations[: call.number] if several else []
     begun = [each.number for each in calls if each.is_of(first.tool, first.arguments)]
     return begun[-1] if begun else 1
 

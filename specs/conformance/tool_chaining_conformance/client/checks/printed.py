@@ -16,8 +16,10 @@ from tool_chaining_conformance.client.evidence import CaseRun, result_in
 from tool_chaining_conformance.client.mock_server import Operation
 from tool_chaining_conformance.client.script import ScriptCheck
 from tool_chaining_conformance.message import Json, within
-from tool_chaining_conformance.names import IDENTIFIER, META_KEY
+from tool_chaining_conformance.names import META_KEY
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from tool_chaining_conformance.server.checks.target import hidden_from_model
+from tool_chaining_conformance.server.reading import is_marked, objects_in
 from tool_chaining_conformance.values import quote, same
 
 
@@ -78,8 +80,12 @@ def printed_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Jud
 @kind("printed_without")
 @_of_printed
 def printed_without(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """Neither the printed content nor the structured content contains the text `text`."""
-    forwarded = {name: printed.get(name) for name in ("content", "structuredContent")}
+    """Neither the printed content nor the structured content contains the text `text`.
+
+    A suggestion may contain it.
+    """
+    content = [item for item in printed["content"] if not _is_suggestion(case_run, item)]
+    forwarded = {"content": content, "structuredContent": printed.get("structuredContent")}
     return Finding(
         json.dumps(check.text)[1:-1] not in json.dumps(forwarded),
         expected=f"content and structuredContent without {quote(check.text)}",
@@ -141,19 +147,86 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
 @kind("printed_no_directive")
 @_of_whole
 def printed_no_directive(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The printed `_meta` has no `nextTool`, and `content` no marked item of the last result."""
+    """The printed `_meta` has no `nextTool`, and `content` no words, except one suggestion."""
     meta = printed.get("_meta")
+    sent = [item for item in _results(case_run)[-1].get("content", []) if is_marked(item)]
+    items = [item for item in printed["content"] if isinstance(item, dict)]
+    suggestions = [item for item in items if _is_suggestion(case_run, item)]
     words = [
-        item["text"]
-        for item in _results(case_run)[-1].get("content", [])
-        if IDENTIFIER in item.get("_meta", {})
-    ]
-    forwarded = [text for text in words if text in _texts(printed)]
+        item
+        for item in items
+        if item not in suggestions
+        and (is_marked(item) or item.get("text") in [each.get("text", ()) for each in sent])
+    ] + suggestions[1:]
     return Finding(
-        not forwarded and not (isinstance(meta, dict) and "nextTool" in meta),
-        expected="no nextTool in _meta, and no text in content that repeats a directive",
-        seen=f"text {quote(forwarded[0])}" if forwarded else f"_meta {quote(meta)}",
+        not words and "nextTool" not in within(meta),
+        expected="no nextTool in _meta, and no item in content that repeats a directive",
+        seen=f"item {quote(words[0])}" if words else f"_meta {quote(meta)}",
     )
+
+
+def _is_suggestion(case_run: CaseRun, item: Any) -> bool:
+    """Return whether a printed item may be a suggestion: it has the mark, the chain ended at the
+    limit or because nobody could be asked, and the model may call the tool."""
+    case, context = case_run.case, case_run.case.context
+    # A case with further calls leaves the tool in doubt.
+    nobody = context.consent == "nobody" and not context.further_calls
+    ended = case.expect.outcome == "limit_reached" or (nobody and case.expect.outcome == "declined")
+    last = (_results(case_run) or [{}])[-1]
+    directive = within(last, "_meta", META_KEY)
+    tools = [tool.to_wire() for tool in case_run.script.tools]
+    denied = context.denied_tools or ()
+    offered = [tool["name"] for tool in tools if not hidden_from_model(tool)]
+    allowed = directive.get("tool") in [name for name in offered if name not in denied]
+    return is_marked(item) and ended and allowed
+
+
+@kind("printed_unchanged")
+@_of_whole
+def printed_unchanged(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The printed result is the last result of the server, as the same JSON value."""
+    last = _results(case_run)[-1]
+    absent: Json = {"isError": False, "structuredContent": None, "_meta": {}}
+    wanted, seen = (
+        {name: each.get(name) or absent.get(name) for name in ("content", *absent)}
+        for each in (last, printed)
+    )
+    return Finding(same(seen, wanted), expected=quote(wanted), seen=quote(seen))
+
+
+@kind("printed_later_data")
+@_of_printed
+def printed_later_data(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """The structured content of each later call is in a printed text that the model gets."""
+    shown = [
+        found
+        for item in printed["content"]
+        if isinstance(item, dict) and within(item, "annotations").get("audience") != ["user"]
+        for found in objects_in(str(item.get("text", "")))
+    ]
+    later = [_data(result) for result in _results(case_run)[1:]]
+    missing = [data for data in later if data and not any(_contains(each, data) for each in shown)]
+    return Finding(
+        not missing,
+        expected=f"texts for the model with {', '.join(map(quote, filter(None, later)))} as JSON",
+        seen=f"content {quote(printed['content'])}",
+    )
+
+
+def _data(result: Json) -> Json:
+    """Return the structured content of a result without the words."""
+    data = within(result, "structuredContent")
+    return _without(data, "nextStep") if META_KEY in within(result, "_meta") else data
+
+
+def _contains(value: Any, wanted: Json) -> bool:
+    """Return whether a JSON value, or a part of it, has these members."""
+    if isinstance(value, list):
+        return any(_contains(part, wanted) for part in value)
+    if not isinstance(value, dict):
+        return False
+    here = all(name in value and same(value[name], part) for name, part in wanted.items())
+    return here or any(_contains(part, wanted) for part in value.values())
 
 
 @kind("printed_follow_ups")
@@ -186,12 +259,8 @@ def _results(case_run: CaseRun) -> list[Json]:
 
 
 def _content(call: Operation) -> list[Json]:
-    """Return the content of a call's result, without items for the assistant only."""
-    return [
-        item
-        for item in (call.result or {}).get("content", [])
-        if item.get("annotations", {}).get("audience") != ["assistant"]
-    ]
+    """Return the content of a call's result, without the words."""
+    return [item for item in (call.result or {}).get("content", []) if not is_marked(item)]
 
 
 LONGEST: Final = 128
@@ -295,7 +364,7 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
         again = call.tool == before.tool and same(call.arguments, before.arguments)
         # A call that is sent again is one call. Its status is that of either answer.
         statuses = named.pop().statuses if again and named else ()
-        status = "unknown" if call.result is None else "made"
+        status = "not_made" if call.refused else "unknown" if call.result is None else "made"
         statuses = tuple(dict.fromkeys((*statuses, status)))
         named.append(_FollowUp(len(named) + 2, call.tool, statuses))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")

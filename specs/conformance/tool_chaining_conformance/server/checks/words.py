@@ -6,7 +6,7 @@ from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.names import IDENTIFIER, META_KEY
 from tool_chaining_conformance.report.judgement import Finding
 from tool_chaining_conformance.server.checks.registry import check
-from tool_chaining_conformance.server.evidence import PassedOn, ResultWithDirective
+from tool_chaining_conformance.server.evidence import PassedOn, ResultWithDirective, Withheld
 from tool_chaining_conformance.server.reading import (
     SeenDirective,
     is_marked,
@@ -66,16 +66,20 @@ def _repeats(value: Json, seen: SeenDirective) -> bool:
 
 
 def _has_call(value: Any, seen: SeenDirective) -> bool:
-    """Return whether some object in a JSON value, or in a text of it, is the call of a directive:
-    it has the tool and the arguments as members."""
+    """Return whether some object in a JSON value, or in a text of it, is the call of a directive.
+
+    It has the tool and the arguments as members: without arguments, as `tool` and `arguments`.
+    """
     if isinstance(value, str):
         return any(_has_call(found, seen) for found in objects_in(value))
     if not isinstance(value, dict | list):
         return False
     parts = list(value.values()) if isinstance(value, dict) else value
     calls = [part for part in parts if isinstance(part, dict) and same(part, seen.arguments)]
-    if isinstance(value, dict) and seen.tool in parts and calls:
+    if isinstance(value, dict) and seen.arguments and seen.tool in parts and calls:
         return True
+    if isinstance(value, dict) and not seen.arguments and value.get("arguments") == {}:
+        return bool(value.get("tool") == seen.tool)
     return any(_has_call(part, seen) for part in parts)
 
 
@@ -86,6 +90,17 @@ def intermediary_removes_directive(result: PassedOn) -> Finding:
     return Finding(
         not left,
         expected="neither the directive nor its words, since this server followed it",
+        seen=", ".join(left) or "neither",
+    )
+
+
+@check("tool-chaining-server-intermediary-withholds-directive", on=Withheld)
+def intermediary_withholds_directive(result: Withheld) -> Finding:
+    """An intermediary hands on no directive to a tool that is not that of the server behind it."""
+    left = _left(result)
+    return Finding(
+        not left,
+        expected="neither the directive nor its words, since this server may not hand them on",
         seen=", ".join(left) or "neither",
     )
 

@@ -1,0 +1,103 @@
+"""A server over stdio that follows a script: `python scripted_server.py NOTES SCRIPT`.
+
+It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null
+for both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one
+for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer is the rest of a
+JSON-RPC response, "waits" or "ends"; in it `$N` stands for the number of the call, `$TO` for its
+argument `to`, and any other name for a variable of the environment. An answer with `together` waits
+until so many calls of the tool are running, one with `after` so many seconds.
+
+NOTES has a line for all that happens, and tells a later process which calls were made.
+"""
+
+import json
+import os
+import sys
+import threading
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from wrong_server import NEW, OLD
+
+NOTES, SCRIPT = Path(sys.argv[1]), json.loads(sys.argv[2])
+CHAINING: Any = {"com.example/tool-chaining": {}}
+asked: Counter[str] = Counter()
+waiting: dict[Any, Any] = {}
+"""What is noted when a call that waits is cancelled."""
+held: dict[str, list[Any]] = defaultdict(list)
+"""The responses that wait for those of further calls."""
+writing = threading.Lock()
+
+
+def note(**what: Any) -> None:
+    with writing, NOTES.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(what) + "\n")
+
+
+def send(number: Any, answer: Any, tool: str | None = None) -> None:
+    if tool is not None:
+        note(ended=tool)
+    with writing:
+        print(json.dumps({"jsonrpc": "2.0", "id": number, **answer}), flush=True)
+
+
+def following(answers: list[Any], number: int) -> Any:
+    return answers[min(number, len(answers) - 1)]
+
+
+def call(number: Any, params: Any, complete: Any) -> None:
+    name, arguments = params["name"], params.get("arguments") or {}
+    lines = NOTES.read_text(encoding="utf-8").splitlines() if NOTES.exists() else []
+    earlier = sum(json.loads(line).get("tool") == name for line in lines)
+    note(tool=name, arguments=arguments, meta=params.get("_meta") or {})
+    os.environ |= {"N": str(earlier), "TO": arguments.get("to", ""), "PID": str(os.getpid())}
+    answer = json.loads(os.path.expandvars(json.dumps(following(SCRIPT["answers"][name], earlier))))
+    if answer == "ends":
+        os._exit(1)
+    if answer == "waits":
+        waiting[number] = {"cancelled": name, "arguments": arguments}
+        return
+    if "result" in answer:
+        answer["result"] = {**complete, **answer["result"]}
+    together, after = answer.pop("together", 1), answer.pop("after", 0)
+    held[name].append((number, answer, name))
+    if len(held[name]) == together:
+        for response in held.pop(name):
+            threading.Timer(after, send, response).start()
+
+
+def greeting(method: str, complete: Any) -> Any:
+    capabilities = {"tools": {}}
+    if SCRIPT.get("advertises", True):
+        capabilities["extensions"] = capabilities["experimental"] = CHAINING
+    more = complete and {**complete, "ttlMs": SCRIPT.get("ttl", 0), "cacheScope": "private"}
+    if method == "tools/list":
+        asked[method] += 1
+        return {"result": {"tools": following(SCRIPT["tools"], asked[method] - 1), **more}}
+    if method == "initialize" and SCRIPT["revision"] != NEW:
+        described: Any = {
+            "protocolVersion": OLD,
+            "serverInfo": {"name": "scripted", "version": "1"},
+        }
+    elif method == "server/discover" and SCRIPT["revision"] != OLD:
+        described = {"supportedVersions": [NEW]}
+    else:
+        return {"error": {"code": -32601, "message": "Method not found"}}
+    return {"result": {"capabilities": capabilities, **described, **more}}
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    params = message.get("params") or {}
+    is_new = "io.modelcontextprotocol/protocolVersion" in params.get("_meta", {})
+    complete = {"resultType": "complete"} if is_new else {}
+    if message.get("method") == "notifications/cancelled":
+        note(**waiting.pop(params["requestId"], {}))
+    elif message.get("method") == "tools/call":
+        call(message["id"], params, complete)
+    elif "id" in message:
+        send(message["id"], greeting(message["method"], complete))
+for what in waiting.values():
+    note(**what)
+note(closed=True)

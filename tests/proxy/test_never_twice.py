@@ -1,0 +1,253 @@
+"""What goes wrong between a host, the proxy and a server, and what is called again afterwards.
+
+The host does not get its result, or gets a bad one, and makes its call again.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.types import ElicitResult
+
+from tool_chaining import ChainResult, Follower
+from tool_chaining_proxy import callers, chains
+
+from ..kit.stdio import lines_of
+from .scripted import FAILED, WAYS, Shop, outcome, prepare, refused, said
+from .wire import CHAINING, JSON, NEW, OLD, PROXY, proxy_in_a_thread, wire
+
+pytestmark = pytest.mark.anyio
+
+ASKS = {"result": {"resultType": "input_required", "requestState": "1"}}
+FORM = {"mode": "form", "message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+QUESTION = {"sure": {"method": "elicitation/create", "params": FORM}}
+TASK = {"taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
+
+
+# What the first payment is answered with, and whether the same wish, and another, pay afterwards.
+ANSWERS = {
+    "an error of the tool": (FAILED, False, True),
+    "none, and the server is started again": ("ends", False, False),
+    "a task": ({"result": {"task": TASK}}, False, True),
+    "a refusal": (refused(-32021), True, True),
+    "another error": (refused(-32602), False, False),
+    "what it should be": (said("Paid."), True, True),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_the_same_wish_pays_once(answer: str, tmp_path: Path) -> None:
+    first, same, other = ANSWERS[answer]
+    shop = Shop(tmp_path, answers={"pay": [first, said("Paid.")]})
+    async with shop.host("stdio") as host:
+        await prepare(host)
+        again = await prepare(host)
+        assert outcome(again) == ("completed" if same else "declined")
+        # The model is given no call that may have taken effect.
+        assert same or '"to"' not in str(again.content)
+        assert outcome(await prepare(host, "Bob")) == ("completed" if other else "declined")
+    assert len(shop.made()) == 1 + same + other
+
+
+async def test_a_refusal_after_a_question_is_none(tmp_path: Path) -> None:
+    """By then the server has acted, as far as anybody knows."""
+    shop = Shop(tmp_path, NEW, answers={"pay": [ASKS, refused(-32021), said("Paid.")]})
+    async with shop.host("stdio") as host:
+        await prepare(host)
+        assert outcome(await prepare(host)) == "declined"
+
+
+async def test_a_tool_that_only_reads_is_never_in_doubt(tmp_path: Path) -> None:
+    """If its hints are trusted."""
+    shop = Shop(tmp_path, hints={"readOnlyHint": True}, answers={"pay": ["ends", said("Read.")]})
+    async with shop.host("stdio", shop.options(trust_hints=True)) as host:
+        await prepare(host)
+        assert outcome(await prepare(host)) == "completed"
+
+
+async def test_another_call_of_the_model_ends_no_doubt(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, answers={"pay": ["ends", said("Paid.")]})
+    async with shop.host("stdio") as host:
+        await prepare(host)
+        assert not (await host.call_tool("pay", {"to": "Bob", "id": "7"})).is_error
+        assert outcome(await prepare(host)) == "declined"
+        # An equal one does: it has taken effect now, once or twice, and nobody needs to ask.
+        await host.call_tool("pay", {"to": "Ann", "id": "0"})
+        assert outcome(await prepare(host)) == "completed"
+
+
+# --- a result that is not delivered ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("way", "revision"), WAYS)
+async def test_a_host_that_gives_up_does_not_pay_twice(
+    way: str, revision: str, tmp_path: Path
+) -> None:
+    """It has a time limit of its own, and its model begins again."""
+    answers = {"pay": [said("Paid.", "notify")], "notify": ["waits", said("Done.")]}
+    shop = Shop(tmp_path, revision, answers=answers)
+    async with shop.host(way) as host:
+        async with anyio.create_task_group() as group:
+            group.start_soon(prepare, host)
+            await shop.until(tool="notify")
+            group.cancel_scope.cancel()
+        await shop.until(cancelled="notify")
+        assert outcome(await prepare(host)) == "declined"
+        assert shop.made() == [{"to": "Ann", "id": "0"}]
+        # The lost answer of the notification is that of its tool, the payment is of the wish alone.
+        await prepare(host, "Bob")
+        assert len(shop.made()) == 2
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_a_host_that_gives_up_when_the_chain_has_ended(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is ready, and not written yet."""
+    ended, given_up = anyio.Event(), anyio.Event()
+
+    class Slow(Follower):
+        async def call_tool(self, *args: Any, **options: Any) -> ChainResult:
+            chain = await super().call_tool(*args, **options)
+            ended.set()
+            with anyio.CancelScope(shield=True):
+                await given_up.wait()
+            return chain
+
+    monkeypatch.setattr(chains, "Follower", Slow)
+    shop = Shop(tmp_path, revision)
+    async with shop.host("stdio") as host:
+        async with anyio.create_task_group() as group:
+            group.start_soon(prepare, host)
+            await ended.wait()
+            group.cancel_scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        given_up.set()
+        assert outcome(await prepare(host)) == "declined"
+    assert len(shop.made()) == 1
+
+
+@pytest.mark.parametrize("time_limit", [None, 0.1])
+async def test_a_host_that_does_not_come_back_with_its_answer(
+    time_limit: float | None, tmp_path: Path
+) -> None:
+    """It waits for its user. The chain ends before, or the proxy gives it up."""
+    asks = {"result": {**ASKS["result"], "inputRequests": QUESTION}}
+    answers = {"pay": [said("Paid.", "ask")], "ask": [asks, said("Done.")]}
+    shop = Shop(tmp_path, NEW, answers=answers)
+    asked = anyio.Event()
+
+    async def on_question(_: Any, question: Any) -> ElicitResult:
+        if question.message == "Sure?":
+            asked.set()
+            await anyio.sleep_forever()
+        assert "may have taken effect" in question.message
+        return ElicitResult(action="decline")
+
+    options = shop.options(parked_for=0.2, time_limit=time_limit)
+    async with shop.host("stdio", options, on_question) as host:
+        async with anyio.create_task_group() as group:
+            group.start_soon(prepare, host)
+            await asked.wait()
+            group.cancel_scope.cancel()
+        # In one event loop, this ends after the proxy's own limits.
+        await anyio.sleep(1)
+        assert outcome(await prepare(host)) == "declined"
+    assert len(shop.made()) == 1
+
+
+def test_a_process_over_stdio_keeps_the_record_of_its_host(tmp_path: Path) -> None:
+    """Whatever ends meanwhile: the request, the server, or the host's session."""
+    answers = {"pay": [said("Paid.", "notify")], "notify": ["waits", "ends"]}
+    shop = Shop(tmp_path, answers=answers)
+    call = {"name": "prepare", "arguments": {"to": "Ann"}}
+    with lines_of([*PROXY, "--consent", "all", "--", *shop.command]) as proxy:
+        proxy.open({})
+        proxy.send({"id": 2, "method": "tools/call", "params": call})
+        anyio.run(lambda: shop.until(tool="notify"))
+        proxy.send({"method": "notifications/cancelled", "params": {"requestId": 2}})
+        assert "error" in proxy.call(3, "notify", {})
+        proxy.open({})
+        [*_, told] = proxy.call(4, "prepare", {"to": "Ann"})["result"]["content"]
+        assert "an earlier call may have taken effect" in told["text"]
+    assert len(shop.made()) == 1
+
+
+# --- side by side ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("way", "revision"), WAYS)
+async def test_chains_with_different_first_calls_run_side_by_side(
+    way: str, revision: str, tmp_path: Path
+) -> None:
+    """The server answers no payment before all five are asked for."""
+    shop = Shop(tmp_path, revision, answers={"pay": [{**said("Paid."), "together": 5}]})
+    assert await five(shop, way, [f"Ann {number}" for number in range(5)]) == {"completed"}
+
+
+@pytest.mark.parametrize(("way", "revision"), WAYS)
+async def test_chains_with_equal_first_calls_run_one_after_the_other(
+    way: str, revision: str, tmp_path: Path
+) -> None:
+    shop = Shop(tmp_path, revision, answers={"pay": [{**said("Paid."), "after": 0.02}]})
+    assert await five(shop, way, ["Ann"] * 5) == {"completed"}
+    of_payments = [one for one in shop.noted if "pay" in (one.get("tool"), one.get("ended"))]
+    assert ["ended" in one for one in of_payments] == [False, True] * 5
+
+
+async def five(shop: Shop, way: str, to: list[str]) -> set[str]:
+    outcomes = set()
+    async with shop.host(way) as host:
+
+        async def one(name: str) -> None:
+            outcomes.add(outcome(await prepare(host, name)))
+
+        async with anyio.create_task_group() as group:
+            for name in to:
+                group.start_soon(one, name)
+    assert len(shop.made()) == 5
+    return outcomes
+
+
+# --- whose record it is, over HTTP ----------------------------------------------------------------
+
+
+async def wishes(url: str, revision: str, header: str, *to: str, **members: Any) -> list[str]:
+    """Return the outcomes of chains of one caller."""
+    async with wire(url, revision, authorization=header, **members) as caller:
+        results = [await caller.call("prepare", {"to": name}) for name in to]
+    return [str(result["_meta"][CHAINING]["outcome"]) for result in results]
+
+
+async def test_people_behind_one_header_do_not_block_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callers, "MAX_RECORDS", 2)
+    shop = Shop(tmp_path, NEW, answers={"pay": ["ends", said("Paid.")]})
+    mute: JSON = {"capabilities": {}}
+    with proxy_in_a_thread(shop.options(), idle=0.1) as url:
+        assert await wishes(url, NEW, "1", "Ann", "Ann", "Bob", **mute) == [
+            "failed",
+            "declined",
+            "completed",
+        ]
+        # The record outlives the server's process, which is closed when it is not used.
+        await shop.until(closed=True)
+        # One person's yes ends nothing for the others, and other headers are other people.
+        assert await wishes(url, NEW, "1", "Ann") == ["completed"]
+        assert await wishes(url, NEW, "1", "Ann", **mute) == ["declined"]
+        assert await wishes(url, NEW, "2", "Ann", **mute) == ["completed"]
+        assert await wishes(url, NEW, "1", "Ann", **mute) == ["declined"]
+        for header in ("3", "4"):
+            await wishes(url, NEW, header)
+        # Only the headers that were used last are known.
+        assert await wishes(url, NEW, "1", "Ann", **mute) == ["completed"]
+
+
+async def test_a_session_is_a_conversation(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, answers={"pay": ["ends", said("Paid.")]})
+    with proxy_in_a_thread(shop.options()) as url:
+        assert await wishes(url, OLD, "1", "Ann", "Bob", capabilities={}) == ["failed", "declined"]
+        # Another session is another conversation.
+        assert await wishes(url, OLD, "1", "Ann", capabilities={}) == ["completed"]
