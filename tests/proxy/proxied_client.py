@@ -74,9 +74,7 @@ class Host:
                 client = Client(
                     proxy_in_memory(self.options(each)),
                     mode=self.mode,
-                    elicitation_callback=None
-                    if self.context["consent"] == "nobody"
-                    else self.on_question,
+                    elicitation_callback=self.on_question if asks else None,
                 )
                 clients.append(await stack.enter_async_context(client))
             if len(clients) > 1:
