@@ -6,11 +6,50 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import anyio
+
 from tool_chaining import Step, Tool
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.errors import ForPeople
 from tool_chaining.rules import Rule, Rules, is_literal
 from tool_chaining.text import one_line, quoted
+from tool_chaining.tools import read_list
+from tool_chaining_proxy import NAME, __version__
+from tool_chaining_proxy.eras import MODERN, Declared, Json
+from tool_chaining_proxy.link import Link
+from tool_chaining_proxy.options import ProxyOptions
+
+
+async def checked(rules: Rules, options: ProxyOptions) -> int:
+    """Compare rules with the tools of a server, and print what they do; return the exit code.
+
+    Raises MCPError if the server cannot be asked.
+    """
+    async with anyio.create_task_group() as group:
+        declared = Declared(MODERN[-1], {}, {"name": NAME, "version": __version__})
+        link = Link(options, declared, group)
+        try:
+            upstream = await link.upstream()
+
+            class Lister:
+                protocol_version = upstream.revision
+
+                async def list_tools(self, *, cursor: str | None, cache_mode: str) -> Json:
+                    params = {} if cursor is None else {"cursor": cursor}
+                    return await upstream.request("tools/list", params, declared)
+
+            listed = await read_list(Lister(), lambda problem: print(f"Warning: {problem}."))
+        finally:
+            await link.close()
+        group.cancel_scope.cancel()
+    tools = [*listed.tools.values()]
+    errors = [*problems(rules, tools)]
+    for problem in errors:
+        print(f"Error: {problem}{'' if problem.endswith('?') else '.'}")
+    if path := circle(rules, tools):
+        print(f"Warning: a circle, which a chain leaves after its limit: {' -> '.join(path)}.")
+    print(flowchart(rules))
+    return 1 if errors else 0
 
 
 def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
