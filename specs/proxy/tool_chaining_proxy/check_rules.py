@@ -7,6 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import anyio
+from mcp import MCPError
+from mcp.types import METHOD_NOT_FOUND
+from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
 from tool_chaining import Step, Tool
 from tool_chaining.arguments import ArgumentCheck
@@ -15,34 +18,18 @@ from tool_chaining.rules import Rule, Rules, is_literal
 from tool_chaining.text import one_line, quoted
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
-from tool_chaining_proxy.eras import MODERN, Declared, Json
+from tool_chaining_proxy.eras import Declared, Json
 from tool_chaining_proxy.link import Link
 from tool_chaining_proxy.options import ProxyOptions
+from tool_chaining_proxy.upstream import Upstream
 
 
 async def checked(rules: Rules, options: ProxyOptions) -> int:
     """Compare rules with the tools of a server, and print what they do; return the exit code.
 
-    Raises MCPError if the server cannot be asked.
+    Raises `ForPeople` if the server cannot be asked.
     """
-    async with anyio.create_task_group() as group:
-        declared = Declared(MODERN[-1], {}, {"name": NAME, "version": __version__})
-        link = Link(options, declared, group)
-        try:
-            upstream = await link.upstream()
-
-            class Lister:
-                protocol_version = upstream.revision
-
-                async def list_tools(self, *, cursor: str | None, cache_mode: str) -> Json:
-                    params = {} if cursor is None else {"cursor": cursor}
-                    return await upstream.request("tools/list", params, declared)
-
-            listed = await read_list(Lister(), lambda problem: print(f"Warning: {problem}."))
-        finally:
-            await link.close()
-        group.cancel_scope.cancel()
-    tools = [*listed.tools.values()]
+    tools = await _listed(options)
     errors = [*problems(rules, tools)]
     for problem in errors:
         print(f"Error: {problem}{'' if problem.endswith('?') else '.'}")
@@ -50,6 +37,40 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
         print(f"Warning: a circle, which a chain leaves after its limit: {' -> '.join(path)}.")
     print(flowchart(rules))
     return 1 if errors else 0
+
+
+async def _listed(options: ProxyOptions) -> list[Tool]:
+    """Return the tools that the server lists, in the older revision or else in the newer one."""
+    failure: Exception | None = None
+    for revision in (LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION):
+        declared = Declared(revision, {}, {"name": NAME, "version": __version__})
+        async with anyio.create_task_group() as group:
+            link = Link(options, declared, group)
+            try:
+                lister = _Lister(await link.upstream(), declared)
+                listed = await read_list(lister, lambda problem: print(f"Warning: {problem}."))
+                failure = listed.failure
+            except MCPError as error:
+                failure = error
+            await link.close()
+            group.cancel_scope.cancel()
+        if failure is None:
+            return [*listed.tools.values()]
+        if not isinstance(failure, MCPError) or failure.code != METHOD_NOT_FOUND:
+            break
+    raise ForPeople(f"The tools of the server cannot be read: {one_line(str(failure))}")
+
+
+class _Lister:
+    """A connected server, as `read_list` asks it."""
+
+    def __init__(self, upstream: Upstream, declared: Declared) -> None:
+        self.protocol_version = upstream.revision
+        self._upstream, self._declared = upstream, declared
+
+    async def list_tools(self, *, cursor: str | None, cache_mode: str) -> Json:
+        params = {} if cursor is None else {"cursor": cursor}
+        return await self._upstream.request("tools/list", params, self._declared)
 
 
 def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
