@@ -6,6 +6,7 @@ What a file of rules means is tested in `tests/chaining/test_rules.py`, and publ
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def test_a_server_that_never_heard_of_chains_has_them(
         asked = 'After "search" rule 1 of yours asks for a further call. Its reason: '
         assert questions[0].startswith(f'{asked}"Hold the first hit". Call "hold" with')
     steps = [first, *(tool for tool, _ in calls)]
-    for before, tool in zip(steps, steps[1:], strict=False):
+    for before, tool in pairwise(steps):
         assert f'calls "{tool}" after "{before}", by rule ' in errors
         assert f'the next step \\"{tool}\\" by a rule of the user, has already run' in result
     assert "asked for by the server" not in result
@@ -165,13 +166,13 @@ GOOD = THEN_HOLD + "{ id = { jmespath = 'json.id' } }\n"
 AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = false\n"
 
 
-def checked(*arguments: str) -> int:
+def ended(*arguments: str) -> int:
     """Run the command in this process; return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["tool-chaining-proxy", *arguments])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exited:
             main()
-    return int(ended.value.code or 0)
+    return int(exited.value.code or 0)
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
@@ -217,7 +218,7 @@ def test_check_compares_the_rules_with_the_list_and_calls_no_tool(
     revision: str,
 ) -> None:
     server = shop(tmp_path, tools=[LISTED], revision=revision)
-    assert checked("--rules", written(tmp_path, rules), "--check", "--", *server.command) == code
+    assert ended("--rules", written(tmp_path, rules), "--check", "--", *server.command) == code
     lines = capsys.readouterr().out.splitlines()
     chart = lines.index("flowchart LR")
     assert len(lines[:chart]) == (1 if line else 0), lines
@@ -245,10 +246,7 @@ def test_try_shows_the_call_that_a_result_leads_to(
 
     def tried(result: Any) -> str:
         path = written(tmp_path, json.dumps(result), "result.json")
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
-            patch.setattr(sys, "argv", ["tool-chaining-proxy", "--rules", rules, "--try", path])
-            main()
-        assert not ended.value.code
+        assert ended("--rules", rules, "--try", path) == 0
         return capsys.readouterr().out
 
     found = {"tool": "search", "structuredContent": {"hits": [{"id": "H1"}]}}

@@ -314,7 +314,7 @@ class _Chain:
         return None if kind == "complete" else f"its answer has the unknown resultType {kind!r}"
 
     def _next(self, result: Json) -> Directive:
-        """Return what the last result names, or what a rule of the user adds to it (TC-C-59)."""
+        """Return what the last result names, or what a rule of the user adds to it (TC-C-58)."""
         host, reading = self.follower, read_directive(result.get("_meta"))
         followed = host.follows()
         match, self.rule = None, None

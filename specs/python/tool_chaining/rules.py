@@ -4,7 +4,7 @@
     follower = Follower(client, consent=policy, rules=rules)
 
 A rule takes the part of the directive that a result does not have. Everything after it is as for
-any directive (TC-C-59). Needs the extra `[rules]`.
+any directive (TC-C-58). Needs the extra `[rules]`.
 """
 
 import json
