@@ -64,7 +64,7 @@ SCOPE_MISSING: Final = "scope_missing"
 
 Infer = Callable[[str, str], Awaitable[str]]
 """Asks a language model: takes instructions and a question, returns its text. Raises
-`ArgumentNotFound` with the reason."""
+`NoValue` with the reason."""
 
 
 @dataclass(frozen=True)
