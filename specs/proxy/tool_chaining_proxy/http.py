@@ -53,7 +53,6 @@ class CannotServe(ForPeople):
 def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     """Print the URL, and serve until Ctrl-C or SIGTERM. Raises `CannotServe`."""
     _check(options, chosen)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     listening = _listen(chosen.host, chosen.port)
     host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
     url = f"http://{host}:{listening.getsockname()[1]}{PATH}"

@@ -1,7 +1,6 @@
 """One connection to the server behind the proxy, with raw JSON in both directions."""
 
 import logging
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -19,7 +18,6 @@ from mcp.types import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    PARSE_ERROR,
     REQUEST_TIMEOUT,
     JSONRPCError,
     JSONRPCNotification,
@@ -33,10 +31,14 @@ from mcp.types.version import (
 )
 from pydantic import ValidationError
 
-from tool_chaining_proxy import NAME, __version__, malformed
+from tool_chaining.content import member
+from tool_chaining.text import printable
+from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
+from tool_chaining_proxy.hosting.operator import write_line
+from tool_chaining_proxy.hosting.reading import ANSWERS
 from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
-from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, ResilientHttpClient
+from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, Body, ResilientHttpClient
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 from tool_chaining_proxy.options import START_TIMEOUT, Address, Command, Server
 from tool_chaining_proxy.sdk import (
@@ -57,6 +59,9 @@ from tool_chaining_proxy.sdk import (
 LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
 
+GRACE: Final = 1.0
+"""Seconds that a request still waits for its answer after one came that cannot be read."""
+
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
@@ -76,30 +81,12 @@ class _Exchange:
         """Whether an answer arrived, from the server or from the transport."""
         self.response: httpx2.Response | None = None
         """The HTTP response to it."""
-        self.body: _Body | None = None
+        self.body: Body | None = None
         """The body in which its answer was expected last."""
-
-
-class _Body(httpx2.AsyncByteStream):
-    """The body of an HTTP response, and how reading it ended."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self.ended = False
-        """Whether it was read to its end. An event stream is left after the answer."""
-        self.failure: Exception | None = None
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for part in self._stream:
-                yield part
-            self.ended = True
-        except Exception as error:
-            self.failure = error
-            raise
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+        self.scope = anyio.CancelScope()
+        """Its deadline is set once an answer has come that cannot be read."""
+        self.unread = ""
+        """What that answer said."""
 
 
 _EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
@@ -120,7 +107,7 @@ class _RecordingHttpClient(ResilientHttpClient):
             if request.method == "POST":
                 exchange.response = response
             if stream and response.is_success:
-                response.stream = exchange.body = _Body(response.stream)
+                exchange.body = response.stream if isinstance(response.stream, Body) else None
         return response
 
 
@@ -176,7 +163,7 @@ class _Messages:
         return self
 
     async def __anext__(self) -> Any:
-        message = malformed.readable(await self._read.__anext__())
+        message = await self._read.__anext__()
         await self._on_message(message)
         return message
 
@@ -202,11 +189,15 @@ class Upstream:
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
         self._exchanges: dict[str, _Exchange] = {}
+        self._given_up: set[str] = set()
+        """Requests that were cancelled or timed out, and are not answered yet."""
         self._last_id = 0
         self._scope = anyio.CancelScope()
         self._connected = anyio.Event()
         self._ended = anyio.Event()
         self._failure: MCPError | None = None
+        self._reason = ""
+        """Why the proxy ended the connection."""
         self._errors = ServerErrors(_pass_on) if isinstance(server, Command) else None
         self.revision = ""
         """The protocol revision that was agreed on."""
@@ -286,8 +277,9 @@ class Upstream:
                 )
             self._connected.set()
 
-    def end(self) -> None:
+    def end(self, reason: str = "The connection to the server was ended.") -> None:
         """Begin to end the connection, and the process of the server."""
+        self._reason = reason
         self._scope.cancel()
 
     async def close(self) -> None:
@@ -375,7 +367,8 @@ class Upstream:
         exchange = self._exchanges[number] = _Exchange()
         outside = _EXCHANGE.set(exchange)
         try:
-            return await self._dispatcher.send_raw_request(method, params, opts)
+            with exchange.scope:
+                return await self._dispatcher.send_raw_request(method, params, opts)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED and not exchange.answered:
                 raise await self._gone() from None
@@ -383,6 +376,10 @@ class Upstream:
         finally:
             _EXCHANGE.reset(outside)
             del self._exchanges[number]
+            if not (exchange.answered or exchange.unread):
+                self._given_up.add(number)
+        words = f"{exchange.unread.rstrip('.')}. {_NOT_KNOWN}"
+        raise MCPError(code=INTERNAL_ERROR, message=words)
 
     def _enveloped(
         self, method: str, params: Json, declared: Declared, revision: str
@@ -417,6 +414,8 @@ class Upstream:
                 return
 
     async def _gone(self) -> MCPError:
+        if self._scope.cancel_called:
+            return MCPError(code=CONNECTION_CLOSED, message=f"{self._reason} {_NOT_KNOWN}")
         ended = server_ended(await self._last_line()).rstrip(".")
         message = f"T{ended[1:]}. {_NOT_KNOWN} The next request starts the server again."
         return MCPError(code=CONNECTION_CLOSED, message=message)
@@ -438,9 +437,6 @@ class Upstream:
             return error
         if body is not None and body.ended and error.code == CONNECTION_CLOSED:
             return self._lost("the stream ended without an answer")
-        # The messages of a stream are not kept, so the server's own parse error looks the same.
-        if error.code == PARSE_ERROR:
-            return MCPError.from_error_data(malformed.OF_A_SERVER)
         return error
 
     def _refused(self, response: httpx2.Response, error: MCPError) -> MCPError:
@@ -475,7 +471,10 @@ class Upstream:
     async def _on_message(self, received: Any) -> None:
         """Record an answer, or pass a notification on before the next message is read."""
         message = received.message if isinstance(received, SessionMessage) else None
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
+        if isinstance(message, JSONRPCError) and message.id is None:
+            self._note_unread(message)
+        elif isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._given_up.discard(str(message.id))
             exchange = self._exchanges.get(str(message.id))
             if exchange is not None:
                 exchange.answered = True
@@ -485,6 +484,21 @@ class Upstream:
             except Exception:
                 # The client is gone, or the notification is malformed. No request fails for it.
                 logger.debug("dropped %s", message.method, exc_info=True)
+
+    def _note_unread(self, error: JSONRPCError) -> None:
+        """End the request of an answer that cannot be read, unless a better one comes.
+
+        It is the request that the answer names, or the only one that it can be.
+        """
+        named = member(error.error.data, ANSWERS)
+        # A stream of changes is answered when it ends.
+        others = [one for number, one in self._exchanges.items() if number.isdigit()]
+        exchange = self._exchanges.get(str(named))
+        if named is None and len(others) == 1 and not self._given_up:
+            exchange = others[0]
+        if exchange is not None and not exchange.unread:
+            exchange.unread = error.error.message
+            exchange.scope.deadline = anyio.current_time() + GRACE
 
     async def _answer(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
@@ -498,8 +512,8 @@ class Upstream:
 
 
 def _pass_on(line: str) -> None:
-    """Write a line of the server's standard error unchanged to our own."""
-    os.write(2, line.encode(errors="replace"))
+    """Write a line of the server's standard error to our own, without control characters."""
+    write_line(printable(line))
 
 
 @asynccontextmanager
