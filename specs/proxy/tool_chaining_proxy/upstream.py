@@ -21,6 +21,7 @@ from mcp.types import (
     REQUEST_TIMEOUT,
     JSONRPCError,
     JSONRPCNotification,
+    JSONRPCRequest,
     JSONRPCResponse,
 )
 from mcp.types.version import (
@@ -36,7 +37,7 @@ from tool_chaining.text import printable
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
 from tool_chaining_proxy.hosting.operator import write_line
-from tool_chaining_proxy.hosting.reading import ANSWERS
+from tool_chaining_proxy.hosting.reading import ANSWERS, UNREADABLE
 from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, Body, ResilientHttpClient
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
@@ -59,6 +60,9 @@ from tool_chaining_proxy.sdk import (
 LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
 
+OPEN_REQUESTS: Final = 100
+"""The most requests of a server that can wait for an answer. Then the connection ends."""
+
 GRACE: Final = 1.0
 """Seconds that a request still waits for its answer after one came that cannot be read."""
 
@@ -66,6 +70,7 @@ logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
 _NOT_KNOWN: Final = "Whether the request took effect is not known."
+_TOO_MANY: Final = f"The server had {OPEN_REQUESTS} open requests of its own."
 _NOBODY: Final = {"name": NAME, "version": __version__}
 
 
@@ -87,6 +92,11 @@ class _Exchange:
         """Its deadline is set once an answer has come that cannot be read."""
         self.unread = ""
         """What that answer said."""
+
+    def end_soon(self, words: str) -> None:
+        """End the request, unless its answer comes after all."""
+        self.unread = self.unread or words or UNREADABLE
+        self.scope.deadline = min(self.scope.deadline, anyio.current_time() + GRACE)
 
 
 _EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
@@ -168,6 +178,19 @@ class _Messages:
         return message
 
 
+class _Dispatcher(JSONRPCDispatcher[Any]):
+    """Counts the server's own requests whose answers are not written yet."""
+
+    unanswered = 0
+
+    async def _handle_request(self, *request: Any) -> None:
+        self.unanswered += 1
+        try:
+            await super()._handle_request(*request)
+        finally:
+            self.unanswered -= 1
+
+
 class Upstream:
     """A connection to the server, in the revision of the client that needed it first."""
 
@@ -186,9 +209,13 @@ class Upstream:
         self._declared = declared
         self._on_request = on_request
         self._on_notification = on_notification
-        self._dispatcher: JSONRPCDispatcher[Any] | None = None
+        self._dispatcher: _Dispatcher | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
         self._exchanges: dict[str, _Exchange] = {}
+        self._unread: list[str] = []
+        """What answers said that cannot be read, and whose requests are not certain."""
+        self._candidates: list[_Exchange] = []
+        """The requests that were open when they came."""
         self._given_up: set[str] = set()
         """Requests that were cancelled or timed out, and are not answered yet."""
         self._last_id = 0
@@ -259,7 +286,7 @@ class Upstream:
 
     async def _talk(self, read: Any, write: Any) -> None:
         messages: Any = _Messages(read, self._on_message)
-        dispatcher = self._dispatcher = JSONRPCDispatcher(messages, write)
+        dispatcher = self._dispatcher = _Dispatcher(messages, write)
         async with anyio.create_task_group() as tasks:
 
             async def listen() -> None:
@@ -478,6 +505,11 @@ class Upstream:
             exchange = self._exchanges.get(str(message.id))
             if exchange is not None:
                 exchange.answered = True
+                self._end_candidates()
+        elif isinstance(message, JSONRPCRequest):
+            if self._dispatcher is not None and self._dispatcher.unanswered >= OPEN_REQUESTS:
+                logger.warning("The connection was ended. %s", _TOO_MANY)
+                self.end(_TOO_MANY)
         elif isinstance(message, JSONRPCNotification):
             try:
                 await self._on_notification(message.method, message.params)
@@ -490,15 +522,23 @@ class Upstream:
 
         It is the request that the answer names, or the only one that it can be.
         """
-        named = member(error.error.data, ANSWERS)
-        # A stream of changes is answered when it ends.
-        others = [one for number, one in self._exchanges.items() if number.isdigit()]
-        exchange = self._exchanges.get(str(named))
-        if named is None and len(others) == 1 and not self._given_up:
-            exchange = others[0]
-        if exchange is not None and not exchange.unread:
-            exchange.unread = error.error.message
-            exchange.scope.deadline = anyio.current_time() + GRACE
+        words, named = error.error.message, member(error.error.data, ANSWERS)
+        if named is not None:
+            if (exchange := self._exchanges.get(str(named))) is not None:
+                exchange.end_soon(words)
+        elif self._errors is not None and not self._given_up:
+            self._unread.append(words)
+            # A stream of changes is answered when it ends.
+            self._candidates = [e for number, e in self._exchanges.items() if number.isdigit()]
+            self._end_candidates()
+
+    def _end_candidates(self) -> None:
+        """End the requests that can be meant, if these are no more than such answers."""
+        left = [one for one in self._candidates if not (one.answered or one.unread)]
+        if len(left) <= len(self._unread):
+            for exchange in left:
+                exchange.end_soon(self._unread[-1])
+            self._candidates, self._unread = [], []
 
     async def _answer(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None

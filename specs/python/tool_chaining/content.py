@@ -52,7 +52,8 @@ def content_of(result: Mapping[str, Any]) -> list[Any]:
 
 def is_error(result: Mapping[str, Any]) -> bool:
     """Return whether a result reports an error: `isError` is true, or malformed. Null is absent."""
-    return result.get("isError", False) not in (False, None)
+    value = result.get("isError")
+    return value is not None and value is not False
 
 
 def for_user_alone(item: object) -> bool:
@@ -70,7 +71,10 @@ def for_user(item: object) -> bool:
 def _audience(item: object) -> Any:
     """Return the audience of an item, None if it has none. A malformed one is the user alone."""
     audience = member(member(item, "annotations"), "audience")
-    return ["user"] if audience is not None and not isinstance(audience, list) else audience
+    if audience is None:
+        return None
+    readable = isinstance(audience, list) and all(isinstance(who, str) for who in audience)
+    return audience if readable else ["user"]
 
 
 def words_a_directive(item: object) -> bool:
