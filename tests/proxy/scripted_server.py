@@ -3,10 +3,11 @@
 It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null
 for both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one
 for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer is the rest of a
-JSON-RPC response, "waits" or "ends", or a `line` as it is, with `$ID`. In it `$N` stands for the number of the call, `$TO` for its
-argument `to`, and any other name for a variable of the environment. An answer with `together` waits
-until so many calls of the tool are running, one with `after` so many seconds. `page` and `greeting`
-replace members of a page of the list and of the first result.
+JSON-RPC response, "waits" or "ends", or a whole `line`, where `$ID` is the request's id. In it `$N`
+stands for the number of the call, `$TO` for its argument `to`, and any other name for a variable of
+the environment. An answer with `together` waits until so many calls of the tool are running, one
+with `after` so many seconds. `page` and `greeting` replace members of each page and of the first
+result. It first writes so many lines of `errors` to standard error.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -92,6 +93,7 @@ def greeting(method: str, complete: Any) -> Any:
     return {"result": greeting}
 
 
+sys.stderr.write(f"{'x' * 99}\n" * SCRIPT.get("errors", 0))
 for line in sys.stdin:
     message = json.loads(line)
     params = message.get("params") or {}

@@ -1,6 +1,7 @@
 """Among real servers: one wrong member costs one thing, and every request gets its answer.
 
-Each row has one thing wrong, in a list, a result, a greeting or a line. The client reads plain JSON.
+Each row has one thing wrong: in a list, a result, a greeting or a line. The client reads plain
+JSON.
 """
 
 import json
@@ -11,7 +12,11 @@ from typing import Any
 import anyio
 import pytest
 
+from tool_chaining_proxy.consent import consent_of
+from tool_chaining_proxy.options import Address, ProxyOptions, Server
+
 from ..kit.command import PATIENCE
+from ..kit.serving import Handler, serving
 from .scripted import Shop, said
 from .wire import CHAINING, JSON, OLD, proxy_in_a_thread, wire
 
@@ -31,8 +36,13 @@ async def chain(folder: Path, caplog: Any, **script: Any) -> tuple[JSON, str, li
     answers |= script.pop("answers", {})
     tools = [{**SECOND, "name": "prepare"}, *script.pop("tools", [SECOND])]
     shop = Shop(folder, answers=answers, tools=[tools], **script)
+    return await chained(shop.options().server, caplog)
+
+
+async def chained(server: Server, caplog: Any) -> tuple[JSON, str, list[str]]:
+    options = ProxyOptions(server, consent_of(None, trust_hints=True))
     caplog.set_level(logging.WARNING, "tool_chaining")
-    with anyio.fail_after(PATIENCE), proxy_in_a_thread(shop.options(None, trust_hints=True)) as url:
+    with anyio.fail_after(PATIENCE), proxy_in_a_thread(options) as url:
         async with wire(url, OLD, capabilities={}) as client:
             result = await client.ask("tools/call", {"name": "prepare"})
     meta = result.get("_meta")
@@ -51,7 +61,7 @@ LISTS: list[tuple[JSON, str]] = [
         ({**OTHER, "annotations": []}, ""),
         ({**OTHER, "annotations": None}, ""),
         ({**OTHER, "annotations": "safe"}, "annotations of the tool"),
-        ({**OTHER, "annotations": {"readOnlyHint": "sometimes"}}, "hint"),
+        ({**OTHER, "annotations": {"readOnlyHint": "sometimes"}}, "a hint of the tool"),
         ({**OTHER, "inputSchema": None}, ""),
         ({"name": "other"}, ""),
         ({**OTHER, "inputSchema": []}, ""),
@@ -100,7 +110,10 @@ PAGES: list[tuple[JSON, str]] = [
     ]
 ]
 RESULTS: list[tuple[JSON, str]] = [
-    ({"answers": {"pay": [{"result": {"content": [{"type": "text", "text": "Paid."}], **odd}}]}}, "")
+    (
+        {"answers": {"pay": [{"result": {"content": [{"type": "text", "text": "Paid."}], **odd}}]}},
+        "",
+    )
     for odd in [
         {"isError": None},
         {"isError": "no"},
@@ -141,9 +154,7 @@ FIRSTS: list[tuple[JSON, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("script", "named"), [*LISTS, *NEXT, *PAGES, *RESULTS, *FIRSTS], ids=str
-)
+@pytest.mark.parametrize(("script", "named"), [*LISTS, *NEXT, *PAGES, *RESULTS, *FIRSTS], ids=str)
 async def test_a_chain_runs(script: JSON, named: str, tmp_path: Path, caplog: Any) -> None:
     result, status, warnings = await chain(tmp_path, caplog, **script)
     print(result)
@@ -205,3 +216,103 @@ async def test_what_decides_is_read_carefully(
     result, became, warnings = await chain(tmp_path, caplog, **script)
     print(became, result, warnings)
     assert became == status
+
+
+class Answering(Handler):
+    """A server over HTTP whose follow-up call is answered with a line, alone or as an event."""
+
+    line = ""
+
+    def do_POST(self) -> None:
+        message = self.message()
+        if "id" not in message:
+            return self.answer(202)
+        number, method = message["id"], message["method"]
+        capabilities = {"tools": {}, "experimental": {CHAINING: {}}}
+        info = {"name": "odd", "version": "1"}
+        results: JSON = {
+            "initialize": {
+                "protocolVersion": OLD,
+                "capabilities": capabilities,
+                "serverInfo": info,
+            },
+            "tools/list": {"tools": [SECOND]},
+            "tools/call": {"content": [], "_meta": directive()},
+        }
+        line = json.dumps({"jsonrpc": "2.0", "id": number, "result": results[method]})
+        if message.get("params", {}).get("name") == "pay":
+            line = self.line.replace("$ID", str(number))
+        if self.path == "/json":
+            return self.answer(200, line.encode(), {"content-type": "application/json"})
+        body = "".join(f"data: {part}\n" for part in line.split("\n")) + "\n"
+        return self.answer(200, body.encode(), {"content-type": "text/event-stream"})
+
+
+GOOD = '{"content":[{"type":"text","text":"Paid."}]}'
+START = '{"jsonrpc":"2.0","id":$ID'
+REPAIRED = [
+    f'{START},"result":{GOOD}}}',
+    f'\ufeff{START},"result":{GOOD}}}',
+    f'{START},"result":{GOOD.replace("Paid", chr(9) + "Paid")}}}',
+    f'{START},"result":{GOOD.replace("Paid", "Paid " + chr(92) + "ud83d")}}}',
+    f'{START},"result":{GOOD.replace("Paid", "Paid " + chr(92) + "udc00" + chr(92) + "ud83d")}}}',
+    f'{START}.0,"result":{GOOD}}}',
+    f'{START},"result":{GOOD},"error":null}}',
+    f'{START},"result":{GOOD},"method":"tools/call"}}',
+    f'{START},"result":{GOOD},"params":[]}}',
+    f'{{"id":$ID,"result":{GOOD}}}',
+    f'{{"jsonrpc":"1.0","id":$ID,"result":{GOOD}}}',
+    f'{{"jsonrpc":2.0,"id":"$ID","result":{GOOD}}}',
+    f'{START},"result":{{"content":[],"structuredContent":{{"n":NaN}}}}}}',
+]
+NO_RESULT = "not a result"
+UNREADABLE = [
+    (f'{START},"result":"Paid."}}', NO_RESULT),
+    (f'{START},"result":null}}', NO_RESULT),
+    (f'{START},"result":[]}}', NO_RESULT),
+    (f"{START}}}", NO_RESULT),
+    (f'{START},"result":{GOOD[:20]}', NO_RESULT),
+    (f'{START},"result":{GOOD},}}', NO_RESULT),
+    (f'{START},"result":{{"n":{"9" * 5000}}}}}', NO_RESULT),
+    (f'{START},"result":{{"n":{"[" * 300}{"]" * 300}}}}}', NO_RESULT),
+    (f'[{START},"result":{GOOD}}}]', NO_RESULT),
+    (f'INFO {START},"result":{GOOD}}}', NO_RESULT),
+    (f"{{'jsonrpc': '2.0', 'id': $ID, 'result': {GOOD}}}", NO_RESULT),
+    (f'{{"jsonrpc":"2.0","result":{GOOD}}}', NO_RESULT),
+    (f'{{"jsonrpc":"2.0","id":null,"result":{GOOD}}}', NO_RESULT),
+    (f'{{"jsonrpc":"2.0","id":true,"result":{GOOD}}}', NO_RESULT),
+    (f'{{"jsonrpc":"2.0","id":99,"result":{GOOD}}}', NO_RESULT),
+    ('{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
+    ('{"jsonrpc":"2.0","error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
+    ('{"jsonrpc":"2.0","id":99,"error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
+    (f'{START},"error":"No tenant."}}', "No tenant."),
+    (f'{START},"error":{{"message":"No tenant."}}}}', "No tenant."),
+    (f'{START},"error":{{"code":"E1","message":"No tenant."}}}}', "No tenant."),
+    (f'{START},"error":{{"code":-32000,"message":["No tenant."]}}}}', "No tenant."),
+    (f'{START},"error":{{"code":-32000,"message":"No tenant.","data":"\\ud83d"}}}}', "No tenant."),
+]
+
+
+@pytest.mark.parametrize("way", ["stdio", "json", "events"])
+@pytest.mark.parametrize(
+    ("line", "says"), [*((line, "") for line in REPAIRED), *UNREADABLE], ids=ascii
+)
+async def test_an_odd_answer_ends_its_request(
+    line: str, says: str, way: str, tmp_path: Path, caplog: Any
+) -> None:
+    if way == "stdio":
+        result, status, _ = await chain(tmp_path, caplog, answers={"pay": [{"line": line}]})
+    else:
+        Answering.line = line
+        with serving(Answering) as origin:
+            result, status, _ = await chained(Address(f"{origin}/{way}"), caplog)
+    assert status == ("unknown" if says else "made")
+    assert says in json.dumps(result["content"])
+
+
+async def test_noise_is_ignored_and_named_once(tmp_path: Path, caplog: Any) -> None:
+    noise = ["Starting 1.0", "", "[1]", "null", "42", '{"level":"info"}', '{"id":1,"level":"info"}']
+    lines = "\n".join([*noise, REPAIRED[0]])
+    _, status, warnings = await chain(tmp_path, caplog, answers={"pay": [{"line": lines}]})
+    assert status == "made"
+    assert all("no MCP message" in warning for warning in warnings)

@@ -499,13 +499,17 @@ class Upstream:
         """Record an answer, or pass a notification on before the next message is read."""
         message = received.message if isinstance(received, SessionMessage) else None
         if isinstance(message, JSONRPCError) and message.id is None:
-            self._note_unread(message)
+            named = member(message.error.data, ANSWERS)
+            self._note_unread(message.error.message, named)
         elif isinstance(message, JSONRPCResponse | JSONRPCError):
             self._given_up.discard(str(message.id))
             exchange = self._exchanges.get(str(message.id))
             if exchange is not None:
                 exchange.answered = True
                 self._end_candidates()
+            elif not (isinstance(message.id, int) and 0 < message.id <= self._last_id):
+                error = message.error.message if isinstance(message, JSONRPCError) else ""
+                self._note_unread(error)
         elif isinstance(message, JSONRPCRequest):
             if self._dispatcher is not None and self._dispatcher.unanswered >= OPEN_REQUESTS:
                 logger.warning("The connection was ended. %s", _TOO_MANY)
@@ -517,12 +521,11 @@ class Upstream:
                 # The client is gone, or the notification is malformed. No request fails for it.
                 logger.debug("dropped %s", message.method, exc_info=True)
 
-    def _note_unread(self, error: JSONRPCError) -> None:
+    def _note_unread(self, words: str, named: Any = None) -> None:
         """End the request of an answer that cannot be read, unless a better one comes.
 
         It is the request that the answer names, or the only one that it can be.
         """
-        words, named = error.error.message, member(error.error.data, ANSWERS)
         if named is not None:
             if (exchange := self._exchanges.get(str(named))) is not None:
                 exchange.end_soon(words)

@@ -61,10 +61,12 @@ def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
     text = raw.decode("utf-8-sig", "replace").strip("\ufeff \t\r\n")
     if not (text or alone):
         return ""
-    value: Any = None
-    if (message := _message(text)) is None:
+    message, value = _message(text), None
+    # A request has no result. Some servers repeat the method in an answer.
+    if not isinstance(message, JSONRPCResponse | JSONRPCError):
         value = _parsed(text)
-        text, message = _repaired(value, text)
+        if message is None or "result" in value:
+            text, message = _repaired(value, text)
     if isinstance(message, JSONRPCRequest | JSONRPCNotification) and not alone:
         return text
     if isinstance(message, JSONRPCResponse | JSONRPCError):
@@ -129,10 +131,10 @@ def _repaired(value: Any, text: str) -> tuple[str, Any]:
         return text, None
     number, result, error = _number(value), value.get("result"), value.get("error")
     repaired: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
-    if isinstance(value.get("method"), str):
-        repaired = {**value, "jsonrpc": "2.0"}
-    elif isinstance(result, dict):
+    if isinstance(result, dict):
         repaired["result"] = result
+    elif isinstance(value.get("method"), str):
+        repaired = {**value, "jsonrpc": "2.0"}
     elif isinstance(error, dict) or (error is not None and "jsonrpc" in value):
         code, words = member(error, "code"), member(error, "message")
         repaired["error"] = {
