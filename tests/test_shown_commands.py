@@ -19,7 +19,7 @@ from tool_chaining_proxy.cli import app as proxy
 
 from .conformance.support import suite as run_suite
 from .kit.command import Cli, environment
-from .kit.pages import PAGES, ROOT, Block
+from .kit.pages import PAGES, ROOT, Block, block
 from .kit.servers import free_port
 from .server.conftest import cli, database
 
@@ -55,6 +55,7 @@ ELSEWHERE = {
     "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
         "tests/proxy/test_hosts.py"
     ),
+    block("specs/proxy/README.md", "in a script", "sh").strip(): "tests/proxy/test_process.py",
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/proxy/test_suites.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/proxy/test_http.py",
     "banking-server serve --http": "tests/server/test_http.py",

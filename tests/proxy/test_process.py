@@ -1,6 +1,7 @@
 """The process over stdio among real hosts and servers: scripts, unread logs, and floods."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from ..kit.command import PATIENCE, environment
+from ..kit.pages import block
 from ..kit.stdio import lines_of
 from .scripted import WHO_AND_SLOW, Shop, said
 from .wire import CLIENT, JSON, OLD, PROXY
@@ -92,6 +94,20 @@ def test_a_script_gets_all_that_it_asked_for(tmp_path: Path) -> None:
     refused = [one["id"] for one in answers if "error" in one]
     assert sorted(map(str, refused)) == ["None", "half", "tab", "what"]
     assert "Traceback" not in errors
+
+
+def test_the_shown_script(tmp_path: Path) -> None:
+    shown = block("specs/proxy/README.md", "in a script", "sh").strip()
+    command = shown.replace("tool-chaining-proxy", shlex.join(PROXY))
+    command = command.replace(
+        "banking-server", shlex.join([sys.executable, "-m", "banking_server"])
+    )
+    variables = environment(BANKING_DATABASE=str(tmp_path / "bank.db"))
+    ended = subprocess.run(
+        ["sh", "-c", command], capture_output=True, env=variables, timeout=PATIENCE, check=True
+    )
+    answers = {one["id"]: one for one in map(json.loads, ended.stdout.splitlines())}
+    assert answers[1]["result"]["structuredContent"]["accounts"]
 
 
 def test_what_cannot_finish_is_not_known(tmp_path: Path) -> None:

@@ -2,6 +2,13 @@
 
 All functions but `on_the_wire` take parsed JSON from any server and never raise. A member that
 decides something is read carefully: a malformed one counts as the value that permits least.
+
+- a hint of a tool (`Tool.hints`): absent, so the tool is destructive and open-world;
+- `_meta.ui.visibility` of a tool: hidden from the model;
+- `isError`: true, but null is absent;
+- `audience`: the user only;
+- `capabilities` (`negotiation`): not advertised;
+- `_meta.nextTool` (`directive`): a malformed directive.
 """
 
 import json
