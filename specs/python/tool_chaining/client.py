@@ -61,7 +61,7 @@ NOT_ASKED: Final = (
 )
 """The details of a chain that ended because of TC-C-03."""
 
-UNNAMED: Final = "its name is left out, since it was not found in the server's tool list"
+UNNAMED: Final = "its name is left out, since no tool list of the server confirmed it"
 """Why a model does not learn the name of a tool (TC-C-53)."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
@@ -455,6 +455,8 @@ class _Chain:
         else:
             # The message can come from the server. In quotes it does not look like our text.
             reason = json_string(str(error) or type(error).__name__)
+        if self.pending is not None and not self.pending.listed:
+            reason = f"the server's tool list could not be read: {reason}"
         tool = json_string(self.pending.tool if self.pending else self.first.tool)
         what = f"the call of {tool} (call {len(self.steps) + 1})"
         if not self.calling:

@@ -283,7 +283,7 @@ function failed(chain: Chain, error: unknown, signal: AbortSignal): void {
   chain.error = error;
   if (!last || last.status === 'made') return;
   if (wasRefused(error)) last.status = 'not_made';
-  if (!last.listed) reason += "; its name is left out, since it was not found in the server's tool list";
+  if (!last.listed) reason += "; its name is left out, since no tool list of the server confirmed it";
   last.detail = reason;
   if (isEnd && error.suggested && !signal.aborted) last.suggested = true;
 }
