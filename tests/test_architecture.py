@@ -16,11 +16,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, tuple[Path, int]] = {
-    "tool_chaining": (ROOT / "specs" / "python", 2_819),
-    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 3_336),
+    "tool_chaining": (ROOT / "specs" / "python", 3_393),
+    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 3_585),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_549),
-    "banking_server": (ROOT, 17_187),
-    "tests": (ROOT, 30_887),
+    "banking_server": (ROOT, 17_067),
+    "tests": (ROOT, 31_640),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 
