@@ -49,6 +49,7 @@ def pypi(command: str) -> str:
 MEMORY, TASKS = "@modelcontextprotocol/server-memory", "@kazuph/mcp-taskmanager"
 GIT = "@cyanheads/git-mcp-server"
 ANN = {"name": "Ann", "entityType": "person", "observations": []}
+KNOWS = {"from": "default_user", "to": "Ann", "relationType": "knows"}
 PACK = {"title": "Pack", "description": "The books first."}
 BOOK = {"path": "FOLDER/sales.xlsx"}
 CSV = {**BOOK, "sheet": "Sales", "csv_path": "FOLDER/sales.csv"}
@@ -60,16 +61,7 @@ SERVERS = [
             "memory",
             f"MEMORY_FILE_PATH=FOLDER/memory.jsonl {npm(MEMORY)}",
             first=[("create_entities", {"entities": [ANN]})],
-            then=[
-                (
-                    "create_relations",
-                    {
-                        "relations": [
-                            {"from": "default_user", "to": "Ann", "relationType": "told me about"}
-                        ]
-                    },
-                )
-            ],
+            then=[("create_relations", {"relations": [KNOWS]})],
             told="default_user",
         ),
     ),

@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
+from tool_chaining.rules import Rules
 from tool_chaining_proxy.__main__ import main
 
 from ..kit.command import run
+from ..kit.pages import ROOT, block
 from ..kit.stdio import lines_of
 from .scripted import FAILED, Shop, said
 from .test_command import refused
 from .wire import JSON, PROXY
+
+RULES_SHOWN = ROOT / "specs" / "examples" / "rules"
 
 RULES = """\
 [[rule]]
@@ -142,6 +146,17 @@ def test_output_schemas_are_left_out_while_there_are_rules(tmp_path: Path) -> No
             proxy.send({"id": 2, "method": "tools/list", "params": {}})
             [tool] = proxy.said()["result"]["tools"]
             assert ("outputSchema" in tool) is kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        block("specs/proxy/README.md", "flights.toml", "toml"),
+        *(path.read_text("utf-8") for path in sorted(RULES_SHOWN.glob("*.toml"))),
+    ],
+)
+def test_the_rules_that_are_shown_can_be_read(tmp_path: Path, text: str) -> None:
+    assert Rules.load(Path(written(tmp_path, text))).rules
 
 
 def test_a_wrong_file_stops_the_start(tmp_path: Path) -> None:
