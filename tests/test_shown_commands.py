@@ -55,6 +55,7 @@ ELSEWHERE = {
     "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
         "tests/proxy/test_hosts.py"
     ),
+    block("specs/proxy/README.md", "in a script", "sh").strip(): "tests/proxy/test_process.py",
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/proxy/test_suites.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/proxy/test_http.py",
     block("banking_server/server/README.md", "in a script", "sh").strip(): (

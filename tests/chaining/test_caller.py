@@ -210,7 +210,7 @@ GOOD = {"name": "b", "inputSchema": {"type": "object"}, "annotations": {"readOnl
             "completed",
             "",
         ),
-        ([[{**GOOD, "annotations": {"readOnlyHint": "sometimes"}}]], "declined", ""),
+        ([[{**GOOD, "annotations": {"readOnlyHint": "sometimes"}}]], "declined", "no boolean"),
         ([[{**GOOD, "annotations": []}]], "declined", ""),
         # A name that the list gives twice counts if both entries agree.
         ([[GOOD, GOOD]], "completed", ""),
@@ -218,8 +218,8 @@ GOOD = {"name": "b", "inputSchema": {"type": "object"}, "annotations": {"readOnl
         # The pages before one that fails identify a tool, and their hints spare no question.
         ([[GOOD], ConnectionError("cut")], "declined", "a page of the tool list cannot be read"),
         ([[], ConnectionError("cut")], "failed", "a page of the tool list cannot be read"),
-        ([ConnectionError("cut")], "failed", ""),
-        (["none"], "failed", ""),
+        ([ConnectionError("cut")], "failed", "cannot be read"),
+        (["none"], "failed", "cannot be read"),
     ],
 )
 async def test_a_list_is_read_tool_by_tool(

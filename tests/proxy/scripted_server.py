@@ -3,9 +3,11 @@
 It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null
 for both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one
 for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer is the rest of a
-JSON-RPC response, "waits" or "ends"; in it `$N` stands for the number of the call, `$TO` for its
-argument `to`, and any other name for a variable of the environment. An answer with `together` waits
-until so many calls of the tool are running, one with `after` so many seconds.
+JSON-RPC response, "waits" or "ends", or a whole `line`, where `$ID` is the request's id. In it `$N`
+stands for the number of the call, `$TO` for its argument `to`, and any other name for a variable of
+the environment. An answer with `together` waits until so many calls of the tool are running, one
+with `after` so many seconds. `page` and `greeting` replace members of each page and of the first
+result. It first writes so many lines of `errors` to standard error.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -58,6 +60,8 @@ def call(number: Any, params: Any, complete: Any) -> None:
     if answer == "waits":
         waiting[number] = {"cancelled": name, "arguments": arguments}
         return
+    if "line" in answer:
+        return print(answer["line"].replace("$ID", json.dumps(number)), flush=True)
     if "result" in answer:
         answer["result"] = {**complete, **answer["result"]}
     together, after = answer.pop("together", 1), answer.pop("after", 0)
@@ -74,7 +78,8 @@ def greeting(method: str, complete: Any) -> Any:
     more = complete and {**complete, "ttlMs": SCRIPT.get("ttl", 0), "cacheScope": "private"}
     if method == "tools/list":
         asked[method] += 1
-        return {"result": {"tools": following(SCRIPT["tools"], asked[method] - 1), **more}}
+        page = {"tools": following(SCRIPT["tools"], asked[method] - 1), **more}
+        return {"result": {**page, **SCRIPT.get("page", {})}}
     if method == "initialize" and SCRIPT["revision"] != NEW:
         described: Any = {
             "protocolVersion": OLD,
@@ -84,9 +89,11 @@ def greeting(method: str, complete: Any) -> Any:
         described = {"supportedVersions": [NEW]}
     else:
         return {"error": {"code": -32601, "message": "Method not found"}}
-    return {"result": {"capabilities": capabilities, **described, **more}}
+    greeting = {"capabilities": capabilities, **described, **more, **SCRIPT.get("greeting", {})}
+    return {"result": greeting}
 
 
+sys.stderr.write(f"{'x' * 99}\n" * SCRIPT.get("errors", 0))
 for line in sys.stdin:
     message = json.loads(line)
     params = message.get("params") or {}

@@ -132,7 +132,8 @@ def test_the_process_over_stdio(tmp_path: Path) -> None:
         assert (behind["environment"], behind["secret"]) == ("mine", "$MCP_TOKEN")
         for line, code, number in (
             ("{", -32700, None),
-            ({"id": "a", "method": "tools/list", "params": {"x": "\ud800"}}, -32700, None),
+            ({"id": "a", "method": "tools/list", "params": {"x": "\ud800"}}, -32600, "a"),
+            ({"id": "a", "method": 7}, -32600, "a"),
             ({"id": "a", "method": "tools/list", "params": {"_meta": 7}}, -32602, "a"),
         ):
             proxy.send(line)

@@ -8,6 +8,7 @@ from mcp import MCPError
 
 from tool_chaining import NobodyToAsk, Proposal, Tool
 from tool_chaining_proxy.consent import ConsentUnreadable, consent_of
+from tool_chaining_proxy.hosting.operator import finish_writing
 
 from .wire import JSON
 
@@ -90,13 +91,15 @@ async def test_who_may_be_called(
 
 
 async def test_hints_decide_where_they_are_trusted_and_the_user_on_the_rest(
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     assert await allowed(None, said=None, trust_hints=True) == "look shop.add (shop.pay) (Look)"
-    capsys.readouterr()
+    finish_writing()
+    capfd.readouterr()
     assert await allowed(None, said=YES, trust_hints=True) == "look shop.add shop.pay Look"
     # One line a step: what is called, and why.
-    lines = capsys.readouterr().err.splitlines()
+    finish_writing()
+    lines = capfd.readouterr().err.splitlines()
     first = 'tool-chaining-proxy: calls "look", which the result of "first" names as the next tool.'
     assert lines[0] == f"{first} Why: the server marks it as harmless, and --trust-hints is given."
     assert [line.partition("Why: ")[2] for line in lines[2:]] == ["the user agreed."] * 2

@@ -147,6 +147,30 @@ async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> No
                 assert (came == refused) if refused else (came not in (403, 421)), sent
 
 
+async def test_a_page_may_ask_first_and_nothing_redirects(proxy: str) -> None:
+    asked = {
+        "Origin": "http://localhost:6274",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,mcp-protocol-version,x-any",
+    }
+    for url in (proxy, f"{proxy}/"):
+        async with wire(url, OLD) as client:
+            assert (await who(client))["pid"]
+        async with httpx2.AsyncClient() as http:
+            may = await http.options(url, headers=asked)
+            assert may.headers["access-control-allow-origin"] == asked["Origin"]
+            assert "x-any" in may.headers["access-control-allow-headers"]
+            may_not = await http.options(url, headers={**asked, "Origin": "http://localhost.evil"})
+            assert "access-control-allow-origin" not in may_not.headers
+            # Also what is refused can be read.
+            answer = await http.post(url, headers={"Origin": asked["Origin"]}, content=b"{")
+            assert answer.headers["access-control-allow-origin"] == asked["Origin"]
+            assert "Mcp-Session-Id" in answer.headers["access-control-expose-headers"]
+            assert "WWW-Authenticate" in answer.headers["access-control-expose-headers"]
+            health = await http.get(proxy.replace("/mcp", "/health"))
+            assert (health.status_code, health.json()) == (200, {"status": "ok"})
+
+
 def test_who_may_act_as_whom_is_said() -> None:
     own, public = Address("http://x", "Bearer a"), HttpOptions(host="::")
     assert who_acts(Command(("true",), {}), public).startswith(

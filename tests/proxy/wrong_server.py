@@ -9,14 +9,6 @@ JSON = dict[str, Any]
 OLD, NEW = "2025-11-25", "2026-07-28"
 LARGE = "x" * 17 * 1024 * 1024
 
-MALFORMED: dict[str, JSON] = {
-    "a text": {"result": "done"},
-    "neither": {},
-    "an error that is none": {"error": "It did not work."},
-}
-
-UNREADABLE = ("half a character", "a batch")
-
 REFUSALS = {"-32602": 200, "-32020": 400, "401": 401, "502": 502}
 """Which tool is refused with which error, and by which HTTP status."""
 OWN = ("-32000", "-32603", "-32700")
@@ -54,18 +46,12 @@ def answer(message: JSON, revision: str) -> str:
     if message["method"] != "tools/call":
         return json.dumps({**own, **greeting(message["method"], revision)})
     kind = message["params"]["name"].removeprefix("stream ")
-    if kind in MALFORMED:
-        return json.dumps({**own, **MALFORMED[kind]})
     if kind == "large":
         return json.dumps({**own, **said(LARGE)})
-    if kind == "half a character":
-        return json.dumps({**own, **said("\ud800")})
     if kind == "ends":
         sys.exit(LAST_WORDS)
     if kind == "no words":
         return json.dumps({**own, "result": {"content": [{"type": "text"}]}})
-    if kind == "a batch":
-        return json.dumps([{**own, **said("Good.")}])
     if kind.startswith("to "):
         led = {"content": [], "_meta": {"nextTool": {"tool": kind[3:], "arguments": {}}}}
         return json.dumps({**own, "result": {"resultType": "complete", **led}})
@@ -75,10 +61,7 @@ def answer(message: JSON, revision: str) -> str:
         interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS}
         return json.dumps({**own, "result": interim})
     good = {**said("Good.")["result"], "resultType": "complete"}
-    line = json.dumps({**own, "result": good})
-    # A request of its own that nobody can read is no answer, whatever its number.
-    request = json.dumps({"jsonrpc": "2.0", "method": "x", "params": "\ud800", "id": own["id"]})
-    return "\n".join(["Starting ...", "[]", request, line] if kind == "noise" else [line])
+    return json.dumps({**own, "result": good})
 
 
 if __name__ == "__main__":

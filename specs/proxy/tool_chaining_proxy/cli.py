@@ -13,6 +13,7 @@ import typer
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, __version__
+from tool_chaining_proxy.hosting.operator import write_line
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
@@ -168,10 +169,9 @@ def proxy(
     )
     if read is not None and check:
         raise typer.Exit(anyio.run(checked, read, options))
-    # The client gets each error of the SDK, once.
-    for name, handler in (("tool_chaining", _Warnings()), ("mcp", logging.NullHandler())):
-        logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).propagate = False
+    logging.getLogger().addHandler(_Warnings())
+    logging.getLogger("mcp").propagate = False  # The client gets each error of the SDK, once.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
     given: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -194,9 +194,9 @@ def proxy(
 
 
 class _Warnings(logging.Handler):
-    """Writes what the library finds wrong with the server, as one line, to standard error.
+    """Writes what is found wrong with the server, as one line, to standard error.
 
-    Each of the latest lines is written once, since the connection of each caller finds the same.
+    Each kind is written once, since the connection of each caller finds the same.
     """
 
     def __init__(self) -> None:
@@ -205,10 +205,11 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the message of a record."""
-        line = one_line(record.getMessage())
-        if line not in self._written:
-            self._written.append(line)
-            print(f"{NAME}: {line}", file=sys.stderr, flush=True)
+        line = one_line(self.format(record))
+        kind = getattr(record, "kind", line)
+        if kind not in self._written:
+            self._written.append(kind)
+            write_line(f"{NAME}: {line}")
 
 
 def _server(

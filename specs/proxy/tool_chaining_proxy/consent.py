@@ -8,7 +8,6 @@ it only reads.
 The proxy writes one line on standard error for each follow-up call: what it calls, and why.
 """
 
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -21,6 +20,7 @@ from tool_chaining import ConsentPolicy, NobodyToAsk, Proposal
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import quoted
 from tool_chaining_proxy import NAME
+from tool_chaining_proxy.hosting.operator import write_line
 
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Sends a question (method and params) to the client during the call, and returns the answer.
@@ -88,7 +88,7 @@ def _reported(proposal: Proposal, reason: str | None) -> bool:
         step = f"calls {tool}, which the result of {previous} names as the next tool"
         if proposal.rule is not None:
             step = f"calls {tool} after {previous}, by rule {proposal.rule.number} of yours"
-        print(f"{NAME}: {step}. Why: {reason}.", file=sys.stderr, flush=True)
+        write_line(f"{NAME}: {step}. Why: {reason}.")
     return reason is not None
 
 

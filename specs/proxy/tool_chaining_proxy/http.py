@@ -1,11 +1,15 @@
 """The proxy over Streamable HTTP: which requests it serves, and who sent each of them."""
 
 import logging
+import os
+import re
 import signal
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import FrameType
 from typing import Final
 
 import anyio
@@ -15,6 +19,8 @@ from mcp.types import INVALID_REQUEST
 from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -53,7 +59,6 @@ class CannotServe(ForPeople):
 def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     """Print the URL, and serve until Ctrl-C or SIGTERM. Raises `CannotServe`."""
     _check(options, chosen)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     listening = _listen(chosen.host, chosen.port)
     host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
     url = f"http://{host}:{listening.getsockname()[1]}{PATH}"
@@ -100,15 +105,23 @@ class HttpServer(uvicorn.Server):
         self._callers.end()
         await super().shutdown(sockets)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End at a signal, whatever a server behind the proxy does."""
+        last = threading.Timer(2 * ENDING_SECONDS, os._exit, [1])
+        last.daemon = True
+        last.start()
+        super().handle_exit(sig, frame)
+
 
 def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> Starlette:
-    """Return the ASGI application for `callers`: both revisions at `/mcp`."""
+    """Return the ASGI application for `callers`: both revisions at `/mcp` and `/mcp/`."""
+    names = _accepted_names(chosen)
     manager = StreamableHTTPSessionManager(
         proxy_server(callers, parked_for=options.parked_for),
         session_idle_timeout=chosen.idle,
         max_sessions=chosen.max_callers,
         max_request_body_size=MAX_REQUEST_BYTES,
-        security_settings=_accepted_names(chosen),
+        security_settings=names,
     )
 
     @asynccontextmanager
@@ -116,17 +129,26 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
         async with callers.running(), manager.run():
             yield
 
-    return Starlette(
-        routes=[
-            Route(
-                PATH,
-                endpoint=_Endpoint(
-                    manager.handle_request, callers, forwards=chosen.forward_authorization
-                ),
-            )
-        ],
-        lifespan=lifespan,
+    # A browser asks first, without a token, whether a page may send a request.
+    endpoint = CORSMiddleware(
+        _Endpoint(manager.handle_request, callers, forwards=chosen.forward_authorization),
+        allow_origin_regex="|".join(
+            re.escape(one).replace(r":\*", ":[0-9]+") for one in names.allowed_origins
+        ),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
     )
+    paths = [Route(PATH, endpoint), Route(f"{PATH}/", endpoint), Route("/health", _health)]
+    app = Starlette(routes=paths, lifespan=lifespan)
+    # A redirect would repeat the scheme and the host that the request names.
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _health(_: Request) -> JSONResponse:
+    """Say that the proxy serves. The server behind it may be down."""
+    return JSONResponse({"status": "ok"})
 
 
 def _check(options: ProxyOptions, chosen: HttpOptions) -> None:

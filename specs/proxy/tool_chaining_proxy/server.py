@@ -1,7 +1,6 @@
 """The server half of the proxy: what is done with each message of the client."""
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -11,8 +10,10 @@ from mcp.server import Server
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST
 from starlette.requests import Request
 
+from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, __version__, chains, eras
 from tool_chaining_proxy.eras import Json
+from tool_chaining_proxy.hosting.operator import write_line
 from tool_chaining_proxy.link import Link, Links
 from tool_chaining_proxy.questions import Parked, Running, not_waiting
 from tool_chaining_proxy.sdk import (
@@ -87,7 +88,7 @@ class _Passing:
         except MCPError as error:
             # A client of both revisions then sends `initialize`, and gets the error there.
             if ctx.method != "server/discover":
-                print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
+                write_line(f"{NAME}: {one_line(error.message)}")
             raise
         if ctx.method == ("server/discover" if upstream.modern else "initialize"):
             return eras.greeting(upstream.greeting)

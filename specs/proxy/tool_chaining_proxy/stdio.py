@@ -7,6 +7,7 @@ from typing import Any, Final
 import anyio
 from mcp.types import JSONRPCRequest
 
+from tool_chaining_proxy.hosting.operator import finish_writing
 from tool_chaining_proxy.hosting.stdio import client_on_stdio
 from tool_chaining_proxy.link import OneUser
 from tool_chaining_proxy.options import ProxyOptions
@@ -16,11 +17,11 @@ from tool_chaining_proxy.server import proxy_server
 AHEAD: Final = 100
 """The most messages that are read before the earlier ones are handled."""
 
-LAST_WORDS: Final = 1.0
-"""Seconds in which a client that closed its output can still get an answer."""
+ENDING_SECONDS: Final = 5.0
+"""Seconds after a signal in which the server can end."""
 
 WRITING: Final = 0.3
-"""Seconds after a signal in which the requests that it ends are answered."""
+"""Seconds after that in which the requests that it ends are answered."""
 
 
 async def serve_stdio(options: ProxyOptions) -> None:
@@ -44,19 +45,16 @@ async def serve_one_user(links: OneUser, read: Any, write: Any, *, parked_for: f
     server = proxy_server(links, parked_for=parked_for)
     options = server.create_initialization_options()
     ahead = None
-    async with write, anyio.create_task_group() as ending:
-        async with anyio.create_task_group() as serving:
-            async for message in read:
-                if ahead is None or _is_initialize(message):
-                    if ahead is not None:
-                        await ahead.aclose()
-                    ahead, incoming = anyio.create_memory_object_stream[Any](AHEAD)
-                    serving.start_soon(server.run, incoming, write.clone(), options)
-                await ahead.send(message)
-            if ahead is not None:
-                await ahead.aclose()
-            ending.start_soon(_close_soon, links)
-        ending.cancel_scope.cancel()
+    async with write, anyio.create_task_group() as serving:
+        async for message in read:
+            if ahead is None or _is_initialize(message):
+                if ahead is not None:
+                    await ahead.aclose()
+                ahead, incoming = anyio.create_memory_object_stream[Any](AHEAD)
+                serving.start_soon(server.run, incoming, write.clone(), options)
+            await ahead.send(message)
+        if ahead is not None:
+            await ahead.aclose()
     await links.close()
 
 
@@ -65,15 +63,12 @@ def _is_initialize(message: Any) -> bool:
     return isinstance(request, JSONRPCRequest) and request.method == "initialize"
 
 
-async def _close_soon(links: OneUser) -> None:
-    await anyio.sleep(LAST_WORDS)
-    await links.close()
-
-
 async def _end_on_signal(links: OneUser) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
-            await links.close()
+            with anyio.move_on_after(ENDING_SECONDS):
+                await links.close()
             await anyio.sleep(WRITING)
+            finish_writing()
             # A thread waits for the next line on stdin, and cannot be interrupted.
             os._exit(0)

@@ -1,7 +1,6 @@
 """One connection to the server behind the proxy, with raw JSON in both directions."""
 
 import logging
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -19,10 +18,10 @@ from mcp.types import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    PARSE_ERROR,
     REQUEST_TIMEOUT,
     JSONRPCError,
     JSONRPCNotification,
+    JSONRPCRequest,
     JSONRPCResponse,
 )
 from mcp.types.version import (
@@ -33,10 +32,14 @@ from mcp.types.version import (
 )
 from pydantic import ValidationError
 
-from tool_chaining_proxy import NAME, __version__, malformed
+from tool_chaining.content import member
+from tool_chaining.text import printable
+from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
+from tool_chaining_proxy.hosting.operator import write_line
+from tool_chaining_proxy.hosting.reading import ANSWERS, UNREADABLE
 from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
-from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, ResilientHttpClient
+from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, Body, ResilientHttpClient
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 from tool_chaining_proxy.options import START_TIMEOUT, Address, Command, Server
 from tool_chaining_proxy.sdk import (
@@ -57,10 +60,17 @@ from tool_chaining_proxy.sdk import (
 LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
 
+OPEN_REQUESTS: Final = 100
+"""The most requests of a server that can wait for an answer. Then the connection ends."""
+
+GRACE: Final = 1.0
+"""Seconds that a request still waits for its answer after one came that cannot be read."""
+
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
 _NOT_KNOWN: Final = "Whether the request took effect is not known."
+_TOO_MANY: Final = f"The server had {OPEN_REQUESTS} open requests of its own."
 _NOBODY: Final = {"name": NAME, "version": __version__}
 
 
@@ -76,30 +86,17 @@ class _Exchange:
         """Whether an answer arrived, from the server or from the transport."""
         self.response: httpx2.Response | None = None
         """The HTTP response to it."""
-        self.body: _Body | None = None
+        self.body: Body | None = None
         """The body in which its answer was expected last."""
+        self.scope = anyio.CancelScope()
+        """Its deadline is set once an answer has come that cannot be read."""
+        self.unread = ""
+        """What that answer said."""
 
-
-class _Body(httpx2.AsyncByteStream):
-    """The body of an HTTP response, and how reading it ended."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self.ended = False
-        """Whether it was read to its end. An event stream is left after the answer."""
-        self.failure: Exception | None = None
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for part in self._stream:
-                yield part
-            self.ended = True
-        except Exception as error:
-            self.failure = error
-            raise
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+    def end_soon(self, words: str) -> None:
+        """End the request, unless its answer comes after all."""
+        self.unread = self.unread or words or UNREADABLE
+        self.scope.deadline = min(self.scope.deadline, anyio.current_time() + GRACE)
 
 
 _EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
@@ -120,7 +117,7 @@ class _RecordingHttpClient(ResilientHttpClient):
             if request.method == "POST":
                 exchange.response = response
             if stream and response.is_success:
-                response.stream = exchange.body = _Body(response.stream)
+                exchange.body = response.stream if isinstance(response.stream, Body) else None
         return response
 
 
@@ -176,9 +173,22 @@ class _Messages:
         return self
 
     async def __anext__(self) -> Any:
-        message = malformed.readable(await self._read.__anext__())
+        message = await self._read.__anext__()
         await self._on_message(message)
         return message
+
+
+class _Dispatcher(JSONRPCDispatcher[Any]):
+    """Counts the server's own requests whose answers are not written yet."""
+
+    unanswered = 0
+
+    async def _handle_request(self, *request: Any) -> None:
+        self.unanswered += 1
+        try:
+            await super()._handle_request(*request)
+        finally:
+            self.unanswered -= 1
 
 
 class Upstream:
@@ -199,14 +209,22 @@ class Upstream:
         self._declared = declared
         self._on_request = on_request
         self._on_notification = on_notification
-        self._dispatcher: JSONRPCDispatcher[Any] | None = None
+        self._dispatcher: _Dispatcher | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
         self._exchanges: dict[str, _Exchange] = {}
+        self._unread: list[str] = []
+        """What answers said that cannot be read, and whose requests are not certain."""
+        self._candidates: list[_Exchange] = []
+        """The requests that were open when they came."""
+        self._given_up: set[str] = set()
+        """Requests that were cancelled or timed out, and are not answered yet."""
         self._last_id = 0
         self._scope = anyio.CancelScope()
         self._connected = anyio.Event()
         self._ended = anyio.Event()
         self._failure: MCPError | None = None
+        self._reason = ""
+        """Why the proxy ended the connection."""
         self._errors = ServerErrors(_pass_on) if isinstance(server, Command) else None
         self.revision = ""
         """The protocol revision that was agreed on."""
@@ -268,7 +286,7 @@ class Upstream:
 
     async def _talk(self, read: Any, write: Any) -> None:
         messages: Any = _Messages(read, self._on_message)
-        dispatcher = self._dispatcher = JSONRPCDispatcher(messages, write)
+        dispatcher = self._dispatcher = _Dispatcher(messages, write)
         async with anyio.create_task_group() as tasks:
 
             async def listen() -> None:
@@ -286,8 +304,9 @@ class Upstream:
                 )
             self._connected.set()
 
-    def end(self) -> None:
+    def end(self, reason: str = "The connection to the server was ended.") -> None:
         """Begin to end the connection, and the process of the server."""
+        self._reason = reason
         self._scope.cancel()
 
     async def close(self) -> None:
@@ -375,7 +394,8 @@ class Upstream:
         exchange = self._exchanges[number] = _Exchange()
         outside = _EXCHANGE.set(exchange)
         try:
-            return await self._dispatcher.send_raw_request(method, params, opts)
+            with exchange.scope:
+                return await self._dispatcher.send_raw_request(method, params, opts)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED and not exchange.answered:
                 raise await self._gone() from None
@@ -383,6 +403,10 @@ class Upstream:
         finally:
             _EXCHANGE.reset(outside)
             del self._exchanges[number]
+            if not (exchange.answered or exchange.unread):
+                self._given_up.add(number)
+        words = f"{exchange.unread.rstrip('.')}. {_NOT_KNOWN}"
+        raise MCPError(code=INTERNAL_ERROR, message=words)
 
     def _enveloped(
         self, method: str, params: Json, declared: Declared, revision: str
@@ -417,6 +441,8 @@ class Upstream:
                 return
 
     async def _gone(self) -> MCPError:
+        if self._scope.cancel_called:
+            return MCPError(code=CONNECTION_CLOSED, message=f"{self._reason} {_NOT_KNOWN}")
         ended = server_ended(await self._last_line()).rstrip(".")
         message = f"T{ended[1:]}. {_NOT_KNOWN} The next request starts the server again."
         return MCPError(code=CONNECTION_CLOSED, message=message)
@@ -438,9 +464,6 @@ class Upstream:
             return error
         if body is not None and body.ended and error.code == CONNECTION_CLOSED:
             return self._lost("the stream ended without an answer")
-        # The messages of a stream are not kept, so the server's own parse error looks the same.
-        if error.code == PARSE_ERROR:
-            return MCPError.from_error_data(malformed.OF_A_SERVER)
         return error
 
     def _refused(self, response: httpx2.Response, error: MCPError) -> MCPError:
@@ -475,16 +498,50 @@ class Upstream:
     async def _on_message(self, received: Any) -> None:
         """Record an answer, or pass a notification on before the next message is read."""
         message = received.message if isinstance(received, SessionMessage) else None
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
+        if isinstance(message, JSONRPCError) and message.id is None:
+            named = member(message.error.data, ANSWERS)
+            self._note_unread(message.error.message, named)
+        elif isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._given_up.discard(str(message.id))
             exchange = self._exchanges.get(str(message.id))
             if exchange is not None:
                 exchange.answered = True
+                self._end_candidates()
+            elif not (isinstance(message.id, int) and 0 < message.id <= self._last_id):
+                error = message.error.message if isinstance(message, JSONRPCError) else ""
+                self._note_unread(error)
+        elif isinstance(message, JSONRPCRequest):
+            if self._dispatcher is not None and self._dispatcher.unanswered >= OPEN_REQUESTS:
+                logger.warning("The connection was ended. %s", _TOO_MANY)
+                self.end(_TOO_MANY)
         elif isinstance(message, JSONRPCNotification):
             try:
                 await self._on_notification(message.method, message.params)
             except Exception:
                 # The client is gone, or the notification is malformed. No request fails for it.
                 logger.debug("dropped %s", message.method, exc_info=True)
+
+    def _note_unread(self, words: str, named: Any = None) -> None:
+        """End the request of an answer that cannot be read, unless a better one comes.
+
+        It is the request that the answer names, or the only one that it can be.
+        """
+        if named is not None:
+            if (exchange := self._exchanges.get(str(named))) is not None:
+                exchange.end_soon(words)
+        elif self._errors is not None and not self._given_up:
+            self._unread.append(words)
+            # A stream of changes is answered when it ends.
+            self._candidates = [e for number, e in self._exchanges.items() if number.isdigit()]
+            self._end_candidates()
+
+    def _end_candidates(self) -> None:
+        """End the requests that can be meant, if these are no more than such answers."""
+        left = [one for one in self._candidates if not (one.answered or one.unread)]
+        if len(left) <= len(self._unread):
+            for exchange in left:
+                exchange.end_soon(self._unread[-1])
+            self._candidates, self._unread = [], []
 
     async def _answer(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
@@ -498,8 +555,8 @@ class Upstream:
 
 
 def _pass_on(line: str) -> None:
-    """Write a line of the server's standard error unchanged to our own."""
-    os.write(2, line.encode(errors="replace"))
+    """Write a line of the server's standard error to our own, without control characters."""
+    write_line(printable(line))
 
 
 @asynccontextmanager

@@ -61,7 +61,7 @@ NOT_ASKED: Final = (
 )
 """The details of a chain that ended because of TC-C-03."""
 
-UNNAMED: Final = "its name is left out, since it was not found in the server's tool list"
+UNNAMED: Final = "its name is left out, since no tool list of the server confirmed it"
 """Why a model does not learn the name of a tool (TC-C-53)."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
@@ -160,7 +160,8 @@ class Follower:
         """
         if arguments is not None and not isinstance(arguments, dict):
             raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
-        chain = _Chain(self, CallKey.of(name, arguments or {}), meta or {})
+        first = CallKey.of(name, arguments or {})
+        chain = _Chain(self, first, meta or {}, first)
         try:
             try:
                 with anyio.fail_after(self.total_timeout):
@@ -221,6 +222,8 @@ class _Chain:
     follower: Follower
     first: CallKey
     meta: dict[str, Any]
+    key: CallKey
+    """The call that is made, or that the last directive asks for."""
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
     made: set[CallKey] = field(default_factory=set[CallKey])
@@ -259,7 +262,7 @@ class _Chain:
         """Make one call, record it, and tell the host of its result."""
         host, level = self.follower, len(self.steps) + 1
         previous = self.steps[-1].tool if self.steps else None
-        key = CallKey.of(directive.tool, directive.arguments)
+        key = self.key
         provenance = Provenance(self.chain_id, level, previous).to_wire()
         self.made.add(key)
         self.calling = True
@@ -351,6 +354,7 @@ class _Chain:
         if len(self.steps) >= host.limit:
             reason = f"{len(self.steps)} calls were made, which is the limit"
             raise _Ends(Outcome.LIMIT_REACHED, f"{reason}; {name} was not called", reason)
+        self.key = CallKey.of(directive.tool, directive.arguments)
         tool = host.tools.fresh(directive.tool)
         if tool is None or not tool.harmless or self._problem(directive, tool) is not None:
             with anyio.fail_after(host.call_timeout):
@@ -374,7 +378,7 @@ class _Chain:
                 # The details are for people: the server chose the names in them.
                 detail = f"the directive to {name}: {problem}"
                 return _Ends(Outcome.INVALID_ARGUMENTS, detail, "its arguments are not valid")
-        if CallKey.of(directive.tool, directive.arguments) in self.made:
+        if self.key in self.made:
             reason = "this chain already made the same call with the same arguments"
             return _Ends(Outcome.CYCLE, f"{name} was not called: {reason}", reason)
         if tool.hidden:
@@ -451,6 +455,8 @@ class _Chain:
         else:
             # The message can come from the server. In quotes it does not look like our text.
             reason = json_string(str(error) or type(error).__name__)
+        if self.pending is not None and not self.pending.listed:
+            reason = f"the server's tool list could not be read: {reason}"
         tool = json_string(self.pending.tool if self.pending else self.first.tool)
         what = f"the call of {tool} (call {len(self.steps) + 1})"
         if not self.calling:

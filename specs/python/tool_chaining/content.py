@@ -2,6 +2,13 @@
 
 All functions but `on_the_wire` take parsed JSON from any server and never raise. A member that
 decides something is read carefully: a malformed one counts as the value that permits least.
+
+- a hint of a tool (`Tool.hints`): absent, so the tool is destructive and open-world;
+- `_meta.ui.visibility` of a tool: hidden from the model;
+- `isError`: true, but null is absent;
+- `audience`: the user only;
+- `capabilities` (`negotiation`): not advertised;
+- `_meta.nextTool` (`directive`): a malformed directive.
 """
 
 import json
@@ -52,7 +59,8 @@ def content_of(result: Mapping[str, Any]) -> list[Any]:
 
 def is_error(result: Mapping[str, Any]) -> bool:
     """Return whether a result reports an error: `isError` is true, or malformed. Null is absent."""
-    return result.get("isError", False) not in (False, None)
+    value = result.get("isError")
+    return value is not None and value is not False
 
 
 def for_user_alone(item: object) -> bool:
@@ -70,7 +78,10 @@ def for_user(item: object) -> bool:
 def _audience(item: object) -> Any:
     """Return the audience of an item, None if it has none. A malformed one is the user alone."""
     audience = member(member(item, "annotations"), "audience")
-    return ["user"] if audience is not None and not isinstance(audience, list) else audience
+    if audience is None:
+        return None
+    readable = isinstance(audience, list) and all(isinstance(who, str) for who in audience)
+    return audience if readable else ["user"]
 
 
 def words_a_directive(item: object) -> bool:

@@ -22,6 +22,12 @@ MAX_TOOLS: Final = 10_000
 """Tools that are read at most, so that a long list does not fill the memory."""
 
 
+MAX_NOTES: Final = 1_000
+"""Problems of one server that are told, so that no server fills the operator's log."""
+
+_HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
 @dataclass(frozen=True)
 class Tool:
     """A tool as its server lists it.
@@ -100,7 +106,7 @@ class ToolList:
 
     def note(self, problem: str) -> None:
         """Tell the operator about a problem of the server, once."""
-        if problem not in self._noted:
+        if problem not in self._noted and len(self._noted) < MAX_NOTES:
             self._noted.add(problem)
             logger.warning("%s", problem)
 
@@ -134,8 +140,7 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
             if not isinstance(page.get("tools"), list):
                 raise ValueError("the list has no array of tools")
         except Exception as error:
-            if cursor is not None:
-                note(f"a page of the tool list cannot be read: {json_string(str(error))}")
+            note(f"a page of the tool list cannot be read: {json_string(str(error))}")
             return Listed({n: replace(t, hints={}) for n, t in tools.items()}, 0.0, error)
         for wire in page["tools"]:
             name = member(wire, "name")
@@ -180,4 +185,7 @@ def _tool(name: str, wire: Json, note: Callable[[str], None]) -> Tool:
     annotations = wire.get("annotations")
     if annotations and not isinstance(annotations, Mapping):
         note(f"the annotations of the tool {json_string(name)} cannot be read, and do not count")
-    return Tool(name, wire, annotations if isinstance(annotations, Mapping) else {})
+    hints = annotations if isinstance(annotations, Mapping) else {}
+    if not all(isinstance(hints.get(hint), bool | None) for hint in _HINTS):
+        note(f"a hint of the tool {json_string(name)} is no boolean, and does not count")
+    return Tool(name, wire, hints)

@@ -154,12 +154,12 @@ test('a call of unknown effect is said to be one, and what its error says is quo
 });
 
 for (const [what, directive, said] of [
-  ['an unlisted name', { tool: 'nowhere. Call it' }, "Call 2, a further step that the server named, was not made: the server does not list it; its name is left out, since it was not found in the server's tool list."],
+  ['an unlisted name', { tool: 'nowhere. Call it' }, "Call 2, a further step that the server named, was not made: the server does not list it; its name is left out, since no tool list of the server confirmed it."],
   ['a cycle', { tool: 'prepare' }, 'Call 2, the server\'s next step "prepare", was not made: this chain already made the same call with the same arguments.'],
   ['a malformed directive', { tool: 7 }, 'The server named a next step that cannot be read: nextTool.tool must be a string that is not empty.'],
 ] as const) {
   test(`a model is told why the chain ended: ${what}`, async () => {
-    const { chain } = await chainOf({ prepare: () => ({ ...says('Begun.'), _meta: { nextTool: directive } }) });
+    const { chain } = await chainOf({ prepare: () => ({ ...fails('Begun.'), _meta: { nextTool: directive } }) });
     assert.equal(told(chain), said);
   });
 }

@@ -2,7 +2,7 @@
 
 The SDK has no limit on the length of a response, of an event or of a line. So a server could send
 an endless message, and its client would run out of memory. Over HTTP,
-`ResilientHttpClient` reads at most `MESSAGE_BYTES` of a response::
+`ResilientHttpClient` reads at most `MESSAGE_BYTES` of a response, by `reading`::
 
     http = ResilientHttpClient(timeout=httpx2.Timeout(30, read=300))
     transport = streamable_http_client(url, http_client=http, max_sse_event_size=MESSAGE_BYTES)
@@ -23,14 +23,14 @@ only the call raises, and the MCP client continues. Nothing is sent again.
 
 import codecs
 import json
-import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 import anyio
 import httpx2
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
+from mcp_types import CONNECTION_CLOSED
 
+from tool_chaining_proxy.hosting.reading import instead_of, read_message
 from tool_chaining_proxy.hosting.refused import note_status
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
@@ -78,7 +78,8 @@ class ResilientHttpClient(httpx2.AsyncClient):
         # The size of a compressed response is not known in advance.
         request.headers["Accept-Encoding"] = "identity"
         options["follow_redirects"] = False
-        method = _method(request)
+        message = _message(request)
+        method = message.get("method")
         resilient = method is not None and method not in _CONNECTING
         if method == "tools/call":
             note_status(None)
@@ -95,7 +96,7 @@ class ResilientHttpClient(httpx2.AsyncClient):
         if method == "tools/call":
             note_status(response.status_code)
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Body(response, resilient=resilient)
+            response.stream = Body(response, message, resilient=resilient)
         if not stream:
             try:
                 await response.aread()
@@ -104,16 +105,54 @@ class ResilientHttpClient(httpx2.AsyncClient):
         return response
 
 
-class _Body(httpx2.AsyncByteStream):
-    """The body of a response, which raises if it is too long or compressed."""
+class Body(httpx2.AsyncByteStream):
+    """The body of a response, which raises if it is too long or compressed.
 
-    def __init__(self, response: httpx2.Response, *, resilient: bool) -> None:
+    A message of an MCP server in it is as `read_message` reads it.
+    """
+
+    def __init__(self, response: httpx2.Response, message: Any, *, resilient: bool) -> None:
+        """`message` is the one that the response answers."""
         self._body: Any = response.stream
-        self._events = response.headers.get("content-type", "").startswith("text/event-stream")
+        kind = response.headers.get("content-type", "").lower()
+        self._events = kind.startswith("text/event-stream")
         self._compressed = response.headers.get("content-encoding", "identity") != "identity"
         self._resilient = resilient
+        of_mcp = "method" in message or response.request.method == "GET"
+        self._read = (
+            response.is_success
+            and of_mcp
+            and kind.startswith(("text/event-stream", "application/json"))
+        )
+        self._own = message.get("id")
+        self._rest, self._after_return = b"", False
+        self._data: list[bytes] = []
+        """The data of the current event."""
+        self.ended = False
+        """Whether it was read to its end. An event stream is left after the answer."""
+        self.failure: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._bounded():
+                if not self._read:
+                    yield part
+                elif self._events:
+                    yield b"".join(self._lines(part))
+                else:
+                    self._rest += part
+            if self._read and not self._events:
+                alone = self._own is not None
+                yield read_message(self._rest, self._own, alone=alone).encode()
+            elif self._read:
+                # Some servers end the last event with the stream.
+                yield b"".join(self._lines(b"\n\n"))
+            self.ended = True
+        except Exception as error:
+            self.failure = error
+            raise
+
+    async def _bounded(self) -> AsyncIterator[bytes]:
         length, end = 0, b""
         if self._compressed:
             raise httpx2.StreamError(COMPRESSED)
@@ -135,17 +174,36 @@ class _Body(httpx2.AsyncByteStream):
                 raise
             raise httpx2.StreamError(_description(error)) from error
 
+    def _lines(self, part: bytes) -> Iterator[bytes]:
+        """Give the complete lines of a stream of events, with each event's message in one line."""
+        if self._after_return and part.startswith(b"\n"):
+            part = part[1:]
+        self._after_return = part.endswith(b"\r")
+        lines, self._rest = (self._rest + part).splitlines(keepends=True), b""
+        for line in lines:
+            if not line.endswith((b"\n", b"\r")):
+                self._rest = line
+            elif line.startswith(b"data:"):
+                self._data.append(line[5:].strip(b" \r\n"))
+            elif line.strip() or not self._data:
+                yield line
+            else:
+                data, self._data = b"\n".join(self._data), []
+                message = read_message(data, self._own)
+                yield (f"data: {message}\n\n" if message else "\n").encode()
+
     async def aclose(self) -> None:
+        """Close the body, read or not."""
         await self._body.aclose()
 
 
-def _method(request: httpx2.Request) -> str | None:
-    """Return the MCP method of a request, if it has one."""
+def _message(request: httpx2.Request) -> dict[str, Any]:
+    """Return the JSON object that a request sends; an empty one if there is none."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):
-        return None
-    return message.get("method") if isinstance(message, dict) else None
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _description(error: httpx2.TransportError) -> str:
@@ -155,16 +213,12 @@ def _description(error: httpx2.TransportError) -> str:
     return f"{CONNECTION_BROKE}: {reason}"
 
 
-_ID: Final = rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")'
-_VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
-_BEGINNING: Final = re.compile(rb"\s*\{\s*(?:%b\s*,\s*)?%b" % (_VERSION, _ID))
-_END: Final = re.compile(rb"%b(?:\s*,\s*%b)?\s*\}\s*\Z" % (_ID, _VERSION))
 _KEPT: Final = 200
 """Bytes of a long line's beginning and end in which the id of its request is searched."""
 
 
 class _BoundedLines(codecs.IncrementalDecoder):
-    """UTF-8 that replaces a line that is too long by an error for the request it answers."""
+    """UTF-8 lines, each as `read_message` reads it. One that is too long becomes an error."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
@@ -191,12 +245,10 @@ class _BoundedLines(codecs.IncrementalDecoder):
         line, too_large, beginning = bytes(self._line), self._beginning != b"", self._beginning
         self._line, self._size, self._beginning = bytearray(), 0, b""
         if not too_large:
-            return line.decode("utf-8", self.errors) + "\n"
-        answers = _BEGINNING.match(beginning) or _END.search(line)
-        if answers is None:
-            return ""
-        error = {"code": INTERNAL_ERROR, "message": TOO_LARGE}
-        return f'{{"jsonrpc":"2.0","id":{answers[1].decode()},"error":{json.dumps(error)}}}\n'
+            message = read_message(line)
+            return f"{message}\n" if message else ""
+        error = instead_of((beginning + line).decode("utf-8", "replace"), TOO_LARGE)
+        return f"{error}\n" if error else ""
 
 
 def _find(name: str) -> codecs.CodecInfo | None:

@@ -1,4 +1,4 @@
-"""What a server behind the proxy answers that cannot be passed on is one error at once."""
+"""An answer that is refused, lost or too large is one error at once."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -16,7 +16,7 @@ from ..kit.command import PATIENCE, environment
 from ..kit.serving import Handler, serving
 from . import wrong_server
 from .wire import CHAINING, NEW, OLD, proxy_in_memory
-from .wrong_server import LAST_WORDS, MALFORMED, OWN, REFUSALS, UNREADABLE
+from .wrong_server import LAST_WORDS, OWN, REFUSALS
 
 pytestmark = pytest.mark.anyio
 
@@ -74,21 +74,6 @@ async def refusal(client: Client, tool: str) -> str:
     return str(refused.value.message)
 
 
-@pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_an_answer_that_is_no_result_is_one_error(wrong: str, revision: str) -> None:
-    no_result = "The server answered with something that is not a result."
-    async with through(over_stdio(revision), revision) as client:
-        for kind in MALFORMED:
-            assert await refusal(client, kind) == no_result, kind
-        # What is no message, or nobody's answer, is passed over.
-        assert not (await client.call_tool("noise")).is_error
-    async with through(Address(f"{wrong}/{revision}"), revision) as client:
-        for kind in (*MALFORMED, *UNREADABLE):
-            assert await refusal(client, kind) == no_result, kind
-            assert await refusal(client, f"stream {kind}") == no_result, kind
-        assert not (await client.call_tool("good")).is_error
-
-
 async def test_a_step_that_was_refused_was_not_made(wrong: str) -> None:
     server = Address(f"{wrong}/{NEW}")
     options = ProxyOptions(server=server, consent=consent_of("all"), follow_unadvertised=True)
@@ -117,8 +102,7 @@ async def test_an_answer_that_is_lost_is_told_as_such_and_the_server_s_own_error
                 words = await refusal(client, tool)
                 assert words.endswith("Whether the request took effect is not known."), tool
                 assert "SSE" not in words
-            # A stream's own parse error is taken for an answer that cannot be read.
-            for tool in (*OWN, "stream -32000", "stream -32603"):
+            for tool in (*OWN, *(f"stream {code}" for code in OWN)):
                 assert await refusal(client, tool) == "No.", tool
             assert not (await client.call_tool("good")).is_error
 

@@ -1,0 +1,161 @@
+"""Reads what a server sends, so that every request ends, also one whose answer is wrong.
+
+The SDK drops what it cannot read, and the request would wait for its whole time limit. So each line
+on stdio, and each JSON body or event over HTTP, passes `read_message` first. It
+
+- repairs what has one meaning: a byte order mark, a control character inside a string, half of a
+  surrogate pair (U+FFFD), an id `3.0`, a missing `jsonrpc`, an error without a code. A directive
+  with half of a pair stays malformed: it becomes null;
+- puts an error in the place of an answer that cannot be read. Its effect is then unknown;
+- leaves out what is no message of MCP, such as a log line.
+
+Each of these is a warning of the logger here.
+"""
+
+import json
+import logging
+import re
+from typing import Any, Final
+
+from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
+
+from tool_chaining.content import member
+from tool_chaining.directive import META_KEY
+from tool_chaining.text import quoted
+
+UNREADABLE: Final = "The server answered with something that is not a result."
+
+ANSWERS: Final = "com.example/answers"
+"""The member of an error's data that names the request whose answer it may be."""
+
+_NO_RESULT: Final = ErrorData(code=INTERNAL_ERROR, message=UNREADABLE)
+
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_ID: Final = r'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")'
+_VERSION: Final = r'"jsonrpc"\s*:\s*"2\.0"'
+_WITH_ID: Final = re.compile(
+    rf"\A\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_ID}|\{{\s*{_VERSION}\s*,\s*{_ID}"
+    rf"|{_ID}(?:\s*,\s*{_VERSION})?\s*\}}\s*\Z"
+)
+"""Where the id of a message is, and not that of something in its result."""
+_KEY: Final = re.compile(r"""["'](method|result|error)["']\s*:""")
+
+logger = logging.getLogger(__name__)
+
+
+def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
+    """Return a message of the server in the form that the SDK reads; "" if there is none.
+
+    `own` is the id of the request if only its answer may come here, as over HTTP; if it comes
+    `alone`, everything else is an error. On stdio an error with id null is returned for an answer
+    whose request is not certain: `ANSWERS` in its data is a guess.
+    """
+    text = raw.decode("utf-8-sig", "replace").strip("\ufeff \t\r\n")
+    if not (text or alone):
+        return ""
+    message, value = _message(text), None
+    # A request has no result. Some servers repeat the method in an answer.
+    if not isinstance(message, JSONRPCResponse | JSONRPCError):
+        value = _parsed(text)
+        if message is None or "result" in value:
+            text, message = _repaired(value, text)
+    if isinstance(message, JSONRPCRequest | JSONRPCNotification) and not alone:
+        return text
+    if isinstance(message, JSONRPCResponse | JSONRPCError):
+        if own is None or str(message.id) == str(own):
+            return text
+        logger.warning("An answer of the server has not the id of its request.")
+        return error_line(own, getattr(message, "error", _NO_RESULT).message)
+    return instead_of(text, value=value, own=own) or (error_line(own, UNREADABLE) if alone else "")
+
+
+def error_line(number: Any, words: str, guess: Any = None) -> str:
+    """Return an error response in the place of an answer. Its code never says "not made"."""
+    error: dict[str, Any] = {"code": INTERNAL_ERROR, "message": words}
+    if guess is not None:
+        error["data"] = {ANSWERS: guess}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": error})
+
+
+def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: Any = None) -> str:
+    """Return an error for what is shaped like an answer, and "" for anything else.
+
+    `value` is the text as JSON, if it is JSON.
+    """
+    message = value[0] if isinstance(value, list) and value else value
+    if isinstance(message, dict):
+        is_answer = message.get("method") is None and (
+            "jsonrpc" in message or ("id" in message and {"result", "error"} & message.keys())
+        )
+        number, certain = _number(message), "jsonrpc" in message
+    else:
+        key, found = _KEY.search(text), _WITH_ID.search(text)
+        is_answer = value is None and "jsonrpc" in text and (key is None or key[1] != "method")
+        number = found and json.loads(found[1] or found[2] or found[3], strict=False)
+        certain = text.startswith("{")
+    if not is_answer:
+        words = "The server writes what is no MCP message, and it is ignored. The first: %s"
+        logger.warning(words, quoted(text[:100]), extra={"kind": words})
+        return ""
+    logger.warning("An answer of the server cannot be read.")
+    if own is not None or (certain and number is not None):
+        return error_line(number if own is None else own, words)
+    return error_line(None, words, number)
+
+
+def _message(text: str) -> Any:
+    try:
+        return jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        return None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _repaired(value: Any, text: str) -> tuple[str, Any]:
+    """Return a message that has only one meaning in the SDK's form."""
+    if not isinstance(value, dict):
+        return text, None
+    number, result, error = _number(value), value.get("result"), value.get("error")
+    repaired: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
+    if isinstance(result, dict):
+        repaired["result"] = result
+    elif isinstance(value.get("method"), str):
+        repaired = {**value, "jsonrpc": "2.0"}
+    elif isinstance(error, dict) or (error is not None and "jsonrpc" in value):
+        code, words = member(error, "code"), member(error, "message")
+        repaired["error"] = {
+            "code": code if type(code) is int else INTERNAL_ERROR,
+            "message": words if isinstance(words, str) else quoted(error)[:400],
+        }
+    else:
+        return text, None
+    meta = member(result, "_meta")
+    if isinstance(meta, dict) and _HALF.search(json.dumps(meta.get(META_KEY), ensure_ascii=False)):
+        meta[META_KEY] = None
+    line = _HALF.sub("\ufffd", json.dumps(repaired, ensure_ascii=False))
+    if (message := _message(line)) is None:
+        return text, None
+    logger.warning("A message of the server is not as JSON-RPC requires, and was repaired.")
+    return line, message
+
+
+def _number(message: dict[str, Any]) -> Any:
+    """Return the id of a message: an integer or a string, or None."""
+    number = message.get("id")
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    return number if isinstance(number, int | str) and not isinstance(number, bool) else None

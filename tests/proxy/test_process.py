@@ -1,0 +1,159 @@
+"""The process over stdio among real hosts and servers: scripts, unread logs, and floods."""
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..kit.command import PATIENCE, environment
+from ..kit.pages import block
+from ..kit.stdio import lines_of
+from .scripted import WHO_AND_SLOW, Shop, said
+from .wire import CLIENT, JSON, OLD, PROXY
+
+IN_A_HURRY = (
+    "import tool_chaining_proxy.hosting.stdio as stdio; stdio.FINISH = 1; "
+    "from tool_chaining_proxy.__main__ import main; main()"
+)
+INITIALIZE = {
+    "id": "0",
+    "method": "initialize",
+    "params": {"protocolVersion": OLD, "capabilities": {"elicitation": {}}, "clientInfo": CLIENT},
+}
+ASKS = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+    elif message.get("method") == "tools/call":
+        question, called = {"id": "q", "method": "elicitation/create", "params": {}}, message["id"]
+        print(json.dumps({"jsonrpc": "2.0", **question}), flush=True)
+        continue
+    elif message.get("id") == "q":
+        result, message["id"] = {"content": [], "error": message["error"]}, called
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+FLOODS = """
+import os, sys
+sys.stdin.readline()
+os.write(1, b'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},'
+    b'"serverInfo":{}}}\\n')
+while True:
+    os.write(1, b'{"jsonrpc":"2.0","id":7,"method":"ping"}\\n' * 100)
+"""
+
+
+def request(name: str, number: Any = 1) -> JSON:
+    return {"id": number, "method": "tools/call", "params": {"name": name}}
+
+
+def script(command: list[str], *messages: Any) -> tuple[list[JSON], str]:
+    """Give a program all its messages at once, and return what it answers."""
+    lines = [
+        line if isinstance(line, str) else json.dumps({"jsonrpc": "2.0", **line})
+        for line in (INITIALIZE, {"method": "notifications/initialized"}, *messages)
+    ]
+    ended = subprocess.run(
+        command,
+        input="\n".join(lines),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        env=environment(),
+    )
+    assert ended.returncode == 0
+    return [json.loads(line) for line in ended.stdout.splitlines()], ended.stderr
+
+
+def test_a_script_gets_all_that_it_asked_for(tmp_path: Path) -> None:
+    """Whatever the ids are, and though the input ends at once."""
+    numbers: list[Any] = [1, "1", "", 1.0, 1.5, None, [2], {"a": 1}, True, -1]
+    shop = Shop(tmp_path, answers={"pay": [{**said("Paid."), "after": 0.5}]})
+    unreadable = [
+        "\ufeff" + json.dumps({"jsonrpc": "2.0", **request("pay", "bom")}),
+        '{"jsonrpc":"2.0","id":"half","method":"tools/call","params":{"name":"\\ud83d"}}',
+        '{"jsonrpc":"2.0","id":"tab","method":"\t"}',
+        '{"jsonrpc":"2.0","id":"what","method":5}',
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}',
+        "junk",
+    ]
+    command = [*PROXY, "--consent", "all", "--", *shop.command]
+    answers, errors = script(command, *(request("pay", n) for n in numbers), *unreadable)
+    ids = [json.dumps(one["id"]) for one in answers if one["id"] != "0"]
+    expected = [*numbers, "bom", "half", "tab", "what", 1, None]
+    assert sorted(ids) == sorted(map(json.dumps, expected))
+    refused = [one["id"] for one in answers if "error" in one]
+    assert sorted(map(str, refused)) == ["None", "half", "tab", "what"]
+    assert "Traceback" not in errors
+
+
+def test_the_shown_script(tmp_path: Path) -> None:
+    shown = block("specs/proxy/README.md", "in a script", "sh").strip()
+    command = shown.replace("tool-chaining-proxy", shlex.join(PROXY))
+    command = command.replace(
+        "banking-server", shlex.join([sys.executable, "-m", "banking_server"])
+    )
+    variables = environment(BANKING_DATABASE=str(tmp_path / "bank.db"))
+    ended = subprocess.run(
+        ["sh", "-c", command], capture_output=True, env=variables, timeout=PATIENCE, check=True
+    )
+    answers = {one["id"]: one for one in map(json.loads, ended.stdout.splitlines())}
+    assert answers[1]["result"]["structuredContent"]["accounts"]
+
+
+def test_what_cannot_finish_is_not_known(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, answers=WHO_AND_SLOW)
+    hurried = [sys.executable, "-c", IN_A_HURRY]
+    answers, errors = script([*hurried, "--", *shop.command], request("slow"))
+    assert answers[-1]["error"]["message"].endswith("Whether it took effect is not known.")
+    assert "The server" not in answers[-1]["error"]["message"] + errors
+
+
+def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
+    answers, _ = script([*PROXY, "--", sys.executable, "-c", ASKS], request("ask"))
+    assert "input has ended" in answers[-1]["result"]["error"]["message"]
+
+
+def test_nobody_needs_to_read_standard_error(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, errors=10_000)
+    with lines_of([*PROXY, "--consent", "all", "--", *shop.command]) as proxy:
+        proxy.open({})
+        for number in range(2, 7):
+            assert len(proxy.call(number, "prepare", {"to": str(number)})["result"]["content"]) == 3
+        proxy.send({"id": 7, "method": "ping"})
+        assert proxy.said()["id"] == 7
+        _, errors = proxy.end()
+        assert "lines were dropped" in errors
+
+
+def test_a_server_s_text_is_one_escaped_line() -> None:
+    error = (
+        r'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x\u001b]0;y\u0007\nproxy: fine"}}'
+    )
+    command = f"read line; printf '\\033[31mred\\n' >&2; printf '%s\\n' '{error}'"
+    answers, errors = script([*PROXY, "--", "sh", "-c", command])
+    assert "error" in answers[0]
+    assert "\x1b" not in errors
+    assert "\\x1b[31mred\n" in errors
+    assert "x\\x1b]0;y\\x07 proxy: fine\n" in errors
+
+
+@pytest.mark.parametrize("ends", ["alone", "by a signal"])
+def test_a_server_that_floods_the_proxy_is_ended(ends: str) -> None:
+    with lines_of([*PROXY, "--", sys.executable, "-c", FLOODS]) as proxy:
+        proxy.open({})
+        if ends == "alone":
+            assert "100 open requests" in proxy.call(2, "any", {})["error"]["message"]
+        else:
+            time.sleep(0.5)
+            proxy.process.send_signal(signal.SIGTERM)
+        proxy.end()
