@@ -16,8 +16,8 @@ import pytest
 
 from ..conformance.node_project import HOSTS, missing, node
 from ..kit.model import Reply, Script, scripted_model
-from ..kit.pages import ROOT
-from .test_hosts import NO_FRAMEWORKS, PYTHON, execute, in_node
+from ..kit.pages import PAGES, ROOT
+from .test_hosts import NO_FRAMEWORKS, PAGE, PYTHON, execute, in_node
 
 RULES = ROOT / "specs" / "examples" / "rules"
 
@@ -43,7 +43,7 @@ def npm(package: str, script: str = "dist/index.js") -> str:
 
 
 def pypi(command: str) -> str:
-    return str(Path(PYTHON or "").with_name(command))
+    return str(Path(PYTHON or "python").with_name(command))
 
 
 MEMORY, TASKS = "@modelcontextprotocol/server-memory", "@kazuph/mcp-taskmanager"
@@ -152,3 +152,15 @@ def test_a_public_server_has_chains_by_rules(public: Public, tmp_path: Path) -> 
     for tool, _ in then:
         assert f'the next step "{tool}" by a rule of the user, has already run' in told
     assert public.told in told
+
+
+@pytest.mark.quick
+def test_the_page_has_each_server_with_the_version_that_is_installed() -> None:
+    shown = re.findall(r"^\| \[`([^`]+)`\]\(\S+\) (\S+) \|", PAGES[PAGE].text, re.MULTILINE)
+    packages = json.loads((ROOT / "tests/node/hosts/package.json").read_text("utf-8"))
+    pins = (ROOT / ".ci" / "requirements-frameworks.txt").read_text("utf-8")
+    installed = packages["dependencies"] | dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
+    assert {name: installed[name] for name, _ in shown} == dict(shown)
+    files = {path.stem for path in RULES.glob("*.toml")}
+    assert files == {public.rules for _, public in SERVERS} | {"hints"}
+    assert len(shown) == len(SERVERS)

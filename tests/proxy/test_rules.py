@@ -165,14 +165,20 @@ def test_a_wrong_file_stops_the_start(tmp_path: Path) -> None:
     assert refused("--rules", file, "--", "true") == said_of_it
 
 
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 LISTED: Any = [
     {"name": "search", "inputSchema": {"type": "object"}},
     {
         "name": "hold",
         "inputSchema": {
             "type": "object",
-            "properties": {"id": {"type": "string"}, "days": {"type": "integer"}},
+            "properties": {
+                "id": {"type": "string"},
+                "days": {"type": "integer"},
+                "for": {"type": "array", "items": PERSON},
+            },
             "required": ["id"],
+            "additionalProperties": False,
         },
     },
 ]
@@ -205,9 +211,20 @@ def ended(*arguments: str) -> int:
             'Error: rule 1: then: the server lists no tool "held". Did you mean "hold"?',
             1,
         ),
+        (GOOD.replace("'hold'", "'ho*'"), 'then: the server lists no tool "ho*"', 1),
         (
             THEN_HOLD + "{ id = 'A', day = 1 }",
             "Error: rule 1: arguments.day: hold does not know it. Did you mean days?",
+            1,
+        ),
+        (
+            THEN_HOLD + "{ id = 'A', for = [{ name = 'Ann', nam = { jmespath = 'json.n' } }] }",
+            "Error: rule 1: arguments.for.nam: hold does not know it. Did you mean name?",
+            1,
+        ),
+        (
+            THEN_HOLD + "{ id = 'A', for = [{}] }",
+            "Error: rule 1: arguments.for.name is missing: hold needs it.",
             1,
         ),
         (

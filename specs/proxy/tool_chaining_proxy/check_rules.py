@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import anyio
 from mcp import MCPError
@@ -14,7 +15,7 @@ from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from tool_chaining import Step, Tool
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.errors import ForPeople
-from tool_chaining.rules import Rule, Rules, is_literal
+from tool_chaining.rules import Rule, Rules, form_of, is_literal
 from tool_chaining.text import one_line, quoted
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
@@ -81,7 +82,8 @@ def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
         if not any(fnmatchcase(name, rule.after) for name in names):
             yield f"{place}: after: {_unlisted(rule.after, names)}"
         for pattern in rule.allow or [rule.then]:
-            if not any(fnmatchcase(name, pattern) for name in names):
+            found = rule.allow and any(fnmatchcase(name, pattern) for name in names)
+            if not found and pattern not in names:
                 yield f"{place}: then: {_unlisted(pattern, names)}"
         if not rule.allow and rule.then in names:
             for problem in _argument_problems(rule, names[rule.then]):
@@ -94,14 +96,25 @@ def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
 def circle(rules: Rules, tools: Sequence[Tool]) -> list[str] | None:
     """Return tools that lead back to the first of them by these rules; None if there are none."""
     names = [tool.name for tool in tools]
-    after = {name: {b for a, b, _ in _edges(rules, names) if a == name} for name in names}
+    after = {
+        name: {
+            each
+            for rule in rules.rules
+            if fnmatchcase(name, rule.after)
+            for each in names
+            if _leads_to(rule, each)
+        }
+        for name in names
+    }
+    done: set[str] = set()
 
     def walk(path: list[str]) -> list[str] | None:
-        for name in after[path[-1]] & after.keys():
+        for name in sorted(after[path[-1]] - done):
             if name in path:
                 return [*path[path.index(name) :], name]
             if found := walk([*path, name]):
                 return found
+        done.add(path[-1])
         return None
 
     return next(filter(None, (walk([name]) for name in names)), None)
@@ -162,24 +175,35 @@ def _unlisted(name: str, names: Sequence[str] | dict[str, Tool]) -> str:
 
 
 def _argument_problems(rule: Rule, tool: Tool) -> Iterator[str]:
-    schema, arguments = tool.input_schema, rule.arguments
-    if not isinstance(schema, dict) or "jmespath" in arguments:
+    schema = tool.input_schema
+    misnamed = [*_misnamed(rule.arguments, schema, "arguments", tool.name)]
+    yield from misnamed
+    if isinstance(schema, dict) and not misnamed and form_of(rule.arguments) is None:
+        literals = {name: part for name, part in rule.arguments.items() if is_literal(part)}
+        problem = ArgumentCheck().problem(tool.name, {**schema, "required": []}, literals)
+        yield from [problem] if problem is not None else []
+
+
+def _misnamed(template: Any, schema: Any, place: str, tool: str) -> Iterator[str]:
+    """Compare the names in a part of the arguments with its schema. An expression fits any."""
+    if not isinstance(schema, dict) or form_of(template) is not None:
         return
-    declared = schema.get("properties")
-    open_ended = {"additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
-    for name in arguments:
-        if isinstance(declared, dict) and name not in declared and not open_ended & schema.keys():
+    for part in template if isinstance(template, list) else ():
+        yield from _misnamed(part, schema.get("items"), place, tool)
+    declared, needed = schema.get("properties"), schema.get("required")
+    if not isinstance(template, dict) or not isinstance(declared, dict):
+        return
+    others = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"} & schema.keys()
+    for name, part in template.items():
+        if name in declared:
+            yield from _misnamed(part, declared[name], f"{place}.{name}", tool)
+        elif not others and schema.get("additionalProperties", False) is False:
             near = get_close_matches(name, declared, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            yield f"arguments.{name}: {tool.name} does not know it.{hint}"
-    needed = schema.get("required")
+            yield f"{place}.{name}: {tool} does not know it.{hint}"
     for name in needed if isinstance(needed, list) else []:
-        if name not in arguments:
-            yield f"arguments.{name} is missing: {tool.name} needs it"
-    literals = {name: value for name, value in arguments.items() if is_literal(value)}
-    problem = ArgumentCheck().problem(tool.name, {**schema, "required": []}, literals)
-    if problem is not None:
-        yield problem
+        if name not in template:
+            yield f"{place}.{name} is missing: {tool} needs it"
 
 
 def _covers(earlier: Rule, later: Rule) -> bool:
@@ -188,12 +212,8 @@ def _covers(earlier: Rule, later: Rule) -> bool:
     return wide and earlier.on in ("any", later.on) and not earlier.when and not earlier.allow
 
 
-def _edges(rules: Rules, names: Sequence[str]) -> Iterator[tuple[str, str, Rule]]:
-    for rule in rules.rules:
-        for name in names:
-            if fnmatchcase(name, rule.after):
-                for pattern in rule.allow or [rule.then]:
-                    yield from ((name, each, rule) for each in names if fnmatchcase(each, pattern))
+def _leads_to(rule: Rule, name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in rule.allow) or name == rule.then
 
 
 def _label(text: str) -> str:

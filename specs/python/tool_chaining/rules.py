@@ -220,7 +220,7 @@ def _is_true(value: Any) -> bool:
     return bool(value) or (isinstance(value, int | float) and value is not False)
 
 
-def _form(template: Any) -> str | None:
+def form_of(template: Any) -> str | None:
     """Return which form of an expression an argument has, if it is a table with one."""
     found = _FORMS & template.keys() if isinstance(template, dict) else ()
     return next(iter(found)) if len(found) == 1 else None
@@ -228,7 +228,7 @@ def _form(template: Any) -> str | None:
 
 def _check_arguments(template: Any, place: str) -> None:
     """Raise ValueError if a part of the arguments cannot be used."""
-    form = _form(template)
+    form = form_of(template)
     if form is not None:
         more = template.keys() - {form, "optional"}
         if more or not isinstance(template.get("optional", False), bool):
@@ -264,7 +264,7 @@ def _check_json(value: Any, place: str) -> None:
 
 
 def _expressions(template: Any) -> Iterator[str]:
-    form = _form(template)
+    form = form_of(template)
     if form == "jmespath":
         yield template["jmespath"]
     elif form == "text":
@@ -276,12 +276,12 @@ def _expressions(template: Any) -> Iterator[str]:
 
 def is_literal(template: Any) -> bool:
     """Return whether a part of the arguments has no expression in it."""
-    return next(_expressions(template), None) is None and _form(template) is None
+    return next(_expressions(template), None) is None and form_of(template) is None
 
 
 def _filled(template: Any, data: Data, place: str) -> Any:
     """Return arguments with the values of their expressions. Raises `NoValue`."""
-    form = _form(template)
+    form = form_of(template)
     if form == "value":
         return template["value"]
     if form is not None:
