@@ -9,7 +9,7 @@ import pytest
 from tool_chaining import ChainResult, Follower, Outcome, Step, TrustHints
 from tool_chaining.rules import MAX_WORK, Rules, RulesUnreadable
 
-from .support import FakeClient, Noting, tool
+from .support import FakeClient, Noting, result, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -255,6 +255,10 @@ WRONG = [
         AB + "\n[[rule]]\nafter = 'a'",
         "line 5 (rule 2): then is missing.",
     ),
+    (
+        AB + "when = 'weight < 300'",
+        "wrong at character 10; a number in a comparison is written `300`",
+    ),
     (AB + "wen = 'c'", "'wen' is not known. Did you mean when?"),
     ("[[rule]]\nafter = ''\nthen = 'b'", "after must be a tool's name or pattern, not ''."),
     ("[[rule]]\nafter = 5\nthen = 'b'", "after must be a tool's name or pattern, not 5."),
@@ -308,9 +312,14 @@ def test_a_wrong_file_stops_the_start_with_one_line(
     assert "\n" not in str(raised.value)
 
 
+def test_a_path_in_place_of_rules_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match=r"must be tool_chaining\.rules\.Rules.*not str"):
+        Follower(FakeClient([], lambda *_: result("a")), rules="rules.toml")  # type: ignore[arg-type]
+
+
 def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(RulesUnreadable, match=r"nowhere\.toml': no such file"):
-        Rules.load(tmp_path / "nowhere.toml")
+        Rules.load(str(tmp_path / "nowhere.toml"))
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(RulesUnreadable, match="not UTF-8"):
         Rules.load(tmp_path / "odd.toml")

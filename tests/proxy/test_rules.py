@@ -134,6 +134,7 @@ def test_a_server_that_never_heard_of_chains_has_them(
     assert "suggested" not in result
     not_asked = first == "search" and answers is None and not calls
     assert ("nobody could be asked" in result) is not_asked
+    assert calls or " led to no call: " in errors
 
 
 def test_output_schemas_are_left_out_while_there_are_rules(tmp_path: Path) -> None:
@@ -232,9 +233,14 @@ def ended(*arguments: str) -> int:
             "Error: rule 1: arguments.id is missing: hold needs it.",
             1,
         ),
+        (
+            THEN_HOLD + "{ id = 'A', x = 1 }",
+            "Error: rule 1: arguments.x: hold does not know it.",
+            1,
+        ),
         (THEN_HOLD + "{ id = 'A', days = 'two' }", "days", 1),
         (
-            GOOD + GOOD,
+            GOOD + GOOD.replace("'search'", "'se*'"),
             "Error: rule 2 can never match: rule 1 always matches before it.",
             1,
         ),
@@ -255,6 +261,7 @@ def test_check_compares_the_rules_with_the_list_and_calls_no_tool(
     chart = lines.index("flowchart LR")
     assert len(lines[:chart]) == (1 if line else 0), lines
     assert line in "".join(lines[:chart])
+    assert ".." not in "".join(lines[:chart])
     assert '|"rule 1"| t1' in "\n".join(lines[chart:])
     assert not any("tool" in one for one in server.noted)
     if rules.endswith(AGAIN):

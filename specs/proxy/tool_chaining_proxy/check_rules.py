@@ -1,7 +1,7 @@
 """`--rules FILE --check` and `--try`: what a file of rules would do, without calling a tool."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,7 +33,7 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
     tools = await _listed(options)
     errors = [*problems(rules, tools)]
     for problem in errors:
-        print(f"Error: {problem}{'' if problem.endswith('?') else '.'}")
+        print(f"Error: {problem}{'' if problem.endswith(('?', '.')) else '.'}")
     if path := circle(rules, tools):
         print(f"Warning: a circle, which a chain leaves after its limit: {' -> '.join(path)}.")
     print(flowchart(rules))
@@ -89,7 +89,7 @@ def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
             for problem in _argument_problems(rule, names[rule.then]):
                 yield f"{place}: {problem}"
         for earlier in rules.rules[:index]:
-            if _covers(earlier, rule):
+            if _covers(earlier, rule, names):
                 yield f"{place} can never match: rule {earlier.number} always matches before it"
 
 
@@ -206,10 +206,11 @@ def _misnamed(template: Any, schema: Any, place: str, tool: str) -> Iterator[str
             yield f"{place}.{name} is missing: {tool} needs it"
 
 
-def _covers(earlier: Rule, later: Rule) -> bool:
+def _covers(earlier: Rule, later: Rule, names: Iterable[str]) -> bool:
     """Return whether an earlier rule matches whatever a later one does."""
-    wide = earlier.after == later.after or fnmatchcase(later.after, earlier.after)
-    return wide and earlier.on in ("any", later.on) and not earlier.when and not earlier.allow
+    concerned = [name for name in names if fnmatchcase(name, later.after)]
+    wide = concerned and all(fnmatchcase(name, earlier.after) for name in concerned)
+    return bool(wide) and earlier.on in ("any", later.on) and not earlier.when and not earlier.allow
 
 
 def _leads_to(rule: Rule, name: str) -> bool:

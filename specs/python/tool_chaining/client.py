@@ -89,8 +89,8 @@ class Follower:
     conversation=Conversation())`. A new connection in the same conversation is `Follower(client,
     consent=policy, conversation=follower.conversation)`.
 
-    Raises TypeError if `client` is no `ToolCaller` or `consent` no policy, and ValueError if
-    `limit` is less than 1.
+    Raises TypeError if `client` is no `ToolCaller`, `consent` no policy or `rules` no `Rules`, and
+    ValueError if `limit` is less than 1.
     """
 
     client: ToolCaller = field(kw_only=False)
@@ -128,6 +128,9 @@ class Follower:
     def __post_init__(self) -> None:
         check_caller(self.client)
         check_policy(self.consent)
+        if self.rules is not None and not hasattr(self.rules, "next"):
+            kind = type(self.rules).__name__
+            raise TypeError(f"rules must be tool_chaining.rules.Rules, from Rules.load, not {kind}")
         if self.limit < 1:
             raise ValueError(
                 f"limit counts the first call too, so it must be at least 1, not {self.limit}"
@@ -254,6 +257,10 @@ class _Chain:
                 agreed = await self._agreed(directive, tool)
         except _Ends as end:
             await anyio.lowlevel.checkpoint_if_cancelled()
+            if self.rule is not None:
+                number = self.rule.number
+                why = end.detail.removeprefix(f"rule {number}: ")
+                self.follower.tools.note(f"rule {number} led to no call: {why}")
             return self.ended(end.outcome, end.detail, end.reason, suggested=end.suggested)
 
     async def _call(
@@ -427,7 +434,9 @@ class _Chain:
             raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested)
         ask = policy.allows_again if in_doubt else policy.allows
         try:
-            answer: object = await ask(proposal)
+            answer: object = ask(proposal)
+            if inspect.isawaitable(answer):
+                answer = await answer
         except NobodyToAsk:
             detail = f"{detail}; {nobody}"
             raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested) from None

@@ -19,11 +19,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-import jmespath
-from jmespath.exceptions import JMESPathError, JMESPathTypeError, ParseError
-from jmespath.functions import Functions, signature
-from jmespath.parser import ParsedResult
-from jmespath.visitor import Options
+try:
+    import jmespath
+    from jmespath.exceptions import JMESPathError, JMESPathTypeError, ParseError
+    from jmespath.functions import Functions, signature
+    from jmespath.parser import ParsedResult
+    from jmespath.visitor import Options
+except ImportError as error:
+    needs = "needs JMESPath: install the extra [rules], or pip install jmespath"
+    raise ImportError(f"{__name__} {needs} ({error})") from None
 
 from tool_chaining.text import one_line
 from tool_chaining.values import canonical
@@ -148,7 +152,9 @@ def parsed(expression: str) -> ParsedResult:
         tree = jmespath.compile(expression)
         _check(tree.parsed)
     except ParseError as error:
-        raise ExpressionError(f"it is wrong at character {error.lex_position + 1}") from None
+        number = re.search(r"[<>=!]=?\s*(-?\d+)", expression)
+        hint = f"; a number in a comparison is written `{number[1]}`" if number else ""
+        raise ExpressionError(f"it is wrong at character {error.lex_position + 1}{hint}") from None
     except (JMESPathError, ValueError, RecursionError):
         raise ExpressionError("it is empty or nested too deeply") from None
     return tree

@@ -1,6 +1,6 @@
 """Rules of the person who uses a server: what follows what, where the server does not say so.
 
-    rules = Rules.load(Path("rules.toml"))
+    rules = Rules.load("rules.toml")
     follower = Follower(client, consent=policy, rules=rules)
 
 A rule takes the part of the directive that a result does not have. Everything after it is as for
@@ -94,10 +94,10 @@ class Rules:
     rules: tuple[Rule, ...]
 
     @classmethod
-    def load(cls, path: Path) -> "Rules":
-        """Read a file of rules. Raises `RulesUnreadable`, with the line if it can be found."""
+    def load(cls, path: str | Path) -> "Rules":
+        """Read a file of rules. Raises `RulesUnreadable`, with the line where the rule begins."""
         try:
-            text = path.read_text(encoding="utf-8-sig")
+            text = Path(path).read_text(encoding="utf-8-sig")
             found = tomllib.loads(text)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
