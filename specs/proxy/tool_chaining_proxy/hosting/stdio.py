@@ -108,6 +108,8 @@ class _Client:
         try:
             message = jsonrpc_message_adapter.validate_json(text, by_name=False)
         except ValueError:
+            if isinstance(value, dict) and {"result", "error"} & value.keys():
+                number = None  # The id of an answer is not the client's.
             words = "The line is not a JSON-RPC message of MCP."
             return await self._refuse(number, INVALID_REQUEST, words)
         if isinstance(message, JSONRPCRequest):
