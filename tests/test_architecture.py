@@ -16,11 +16,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, tuple[Path, int]] = {
-    "tool_chaining": (ROOT / "specs" / "python", 2_420),
-    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 3_790),
-    "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_600),
-    "banking_server": (ROOT, 16_900),
-    "tests": (ROOT, 30_700),
+    "tool_chaining": (ROOT / "specs" / "python", 3_419),
+    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_055),
+    "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_549),
+    "banking_server": (ROOT, 17_067),
+    "tests": (ROOT, 32_165),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import struct
+import tomllib
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -86,6 +87,8 @@ def test_code_is_what_its_block_says(page: Page) -> None:
             json.loads(block.text)
         elif block.language == "yaml":
             assert yaml.safe_load(block.text), where
+        elif block.language == "toml":
+            assert tomllib.loads(block.text), where
         elif block.language == "python":
             compile(block.text, where, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         else:

@@ -20,6 +20,7 @@ __all__ = ["_nobodys_settings", "cli", "database"]
 
 README = "README.md"
 LIBRARY = "specs/python/README.md"
+PROXY = "specs/proxy/README.md"
 COMMANDS = "banking_server/cli/README.md"
 CODE = "banking_server/README.md"
 EXAMPLES = ROOT / "specs" / "examples"
@@ -36,10 +37,13 @@ def test_the_front_page_has_no_more_than_150_lines() -> None:
         (LIBRARY, "orders.py", EXAMPLES / "orders.py"),
         (LIBRARY, "client.py", EXAMPLES / "client.py"),
         (CODE, "in next_steps.py", ROOT / "banking_server" / "tools" / "next_steps.py"),
+        (README, "taskmanager.toml", EXAMPLES / "rules" / "taskmanager.toml"),
+        (PROXY, "memory.toml", EXAMPLES / "rules" / "memory.toml"),
     ],
 )
 def test_code_on_a_page_is_the_code_in_the_file(page: str, marker: str, file: Path) -> None:
-    assert block(page, marker, "python") in file.read_text(encoding="utf-8")
+    language = {".toml": "toml"}.get(file.suffix, "python")
+    assert block(page, marker, language) in file.read_text(encoding="utf-8")
 
 
 def test_the_demo_prints_what_is_shown_and_leaves_nothing(

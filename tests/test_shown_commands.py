@@ -58,6 +58,9 @@ ELSEWHERE = {
     block("specs/proxy/README.md", "in a script", "sh").strip(): "tests/proxy/test_process.py",
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/proxy/test_suites.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/proxy/test_http.py",
+    block("banking_server/server/README.md", "in a script", "sh").strip(): (
+        "tests/server/test_stdio.py"
+    ),
     "banking-server serve --http": "tests/server/test_http.py",
     "export MCP_TOKEN=$(banking-server token --customer CUST001)": "tests/server/test_http.py",
     "banking-server call list_accounts --url http://127.0.0.1:8000/mcp": (

@@ -8,7 +8,7 @@ The client is imported where it is used: it is slow to import, and it is there o
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -119,44 +119,26 @@ class Endpoint:
 
         # Halves of surrogate pairs, which a model can write, cannot be sent.
         request = json.loads(json.dumps(request, ensure_ascii=False).encode(errors="replace"))
-        create = self._client.chat.completions.create
-        text, reason, usage = "", None, None
-        calls: Sequence[Any] = ()
+        if on_text is not None and "tools" not in request:
+            request |= {"stream": True, "stream_options": {"include_usage": True}}
+        create = self._client.chat.completions.with_streaming_response.create
+        reply = _Reply()
         try:
-            if on_text is None or "tools" in request:
-                answer = await create(**request)
-                choice, usage = answer.choices[0], answer.usage
-                text += choice.message.content or ""
-                reason, calls = choice.finish_reason, choice.message.tool_calls or ()
-            else:
-                request |= {"stream": True, "stream_options": {"include_usage": True}}
-                async with await create(**request) as stream:
-                    async for chunk in stream:
-                        usage = chunk.usage or usage
-                        for choice in chunk.choices[:1]:
-                            text += choice.delta.content or ""
-                            reason = choice.finish_reason or reason
-                        on_text(text)
-                if reason is None:
-                    raise openai.OpenAIError("it broke off in the middle")
-            return Completion(
-                text,
-                [_call(number, call) for number, call in enumerate(calls, start=1)],
-                cut_off=reason == "length",
-                prompt_tokens=int(usage.prompt_tokens) if usage else 0,
-                completion_tokens=int(usage.completion_tokens) if usage else 0,
-            )
-        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            async with create(**request) as response:
+                async for value in _values(response.iter_lines()):
+                    reply.add(value)
+                    if on_text is not None:
+                        on_text(reply.text)
+            return reply.completion()
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError, RuntimeError) as error:
             raise self._unavailable(error) from error
-        except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
-            # The client takes an endpoint at its word: this is what another answer comes to.
-            raise self._unavailable(ValueError("it is no chat completion")) from error
 
     def _unavailable(self, error: Exception) -> ModelUnavailable:
         """Return what went wrong, in one line for people, without the key."""
         place = urlsplit(self.settings.url).netloc.rpartition("@")[2]
         status: int | None = getattr(error, "status_code", None)
-        why = f"HTTP {status}: {error}" if status else str(error.__cause__ or "") or str(error)
+        why = _reason(getattr(error, "body", None)) or str(error.__cause__ or "") or str(error)
+        why = f"HTTP {status}: {why}" if status else why
         if self._key:
             why = why.replace(self._key, "***")
         unavailable = ModelUnavailable(
@@ -168,9 +150,103 @@ class Endpoint:
         return unavailable
 
 
-def _call(number: int, call: Any) -> Message:
-    """Return a tool call as it is sent back. Some endpoints send no id, or arguments as JSON."""
-    arguments = call.function.arguments or "{}"
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    function = {"name": str(call.function.name), "arguments": text}
-    return {"id": str(call.id or f"call_{number}"), "type": "function", "function": function}
+async def _values(lines: AsyncIterator[str]) -> AsyncIterator[Any]:
+    """Yield each JSON value of a response, of its events or the whole; then None if it is complete.
+
+    An endpoint may ignore `stream`. What is no JSON is left out.
+    """
+    other = ""
+    events = False
+    async for line in lines:
+        if line.startswith("data:"):
+            events = True
+            data = line.removeprefix("data:").strip()
+            yield None if data == "[DONE]" else _parsed(data)
+        else:
+            other += f"{line}\n"
+    if not events:
+        yield _parsed(other)
+        yield None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _member(value: Any, name: str) -> Any:
+    """Return a member of an object; None if there is none, or no object."""
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _reason(value: Any) -> str:
+    """Return an endpoint's own words for an error; empty if there are none."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, dict):
+        named = (_reason(value.get(name)) for name in ("error", "message", "detail", "msg"))
+        return next(filter(None, named), "")
+    return value.strip() if isinstance(value, str) else ""
+
+
+class _Reply:
+    """A reply as far as it is there. Endpoints differ: only what is used is read of it."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._calls: dict[int, Message] = {}
+        self._usage: Any = None
+        self._finish: Any = None
+        self._problem = ""
+        self._is_there = self._complete = False
+
+    def add(self, value: Any) -> None:
+        """Add an event of a streamed reply, or the whole of one; None is its end."""
+        self._complete = self._complete or value is None
+        choice = next(iter(_items(_member(value, "choices"))), None)
+        self._finish = self._finish or _member(choice, "finish_reason")
+        self._usage = _member(value, "usage") or self._usage
+        self._problem = self._problem or _reason(value)
+        delta = _member(choice, "delta")
+        message = delta or _member(choice, "message")
+        self._is_there = self._is_there or isinstance(message, dict)
+        content = _member(message, "content")
+        # Some endpoints send a list of parts; a part without a text is a thought, or an image.
+        for part in [content] if isinstance(content, str) else _items(content):
+            text = part if isinstance(part, str) else _member(part, "text")
+            self.text += text if isinstance(text, str) else ""
+        for call in _items(_member(message, "tool_calls")):
+            function = _member(call, "function")
+            name, arguments = _member(function, "name"), _member(function, "arguments") or ""
+            at = _member(call, "index") if delta else None
+            if not isinstance(at, int):
+                at = len(self._calls) if name else len(self._calls) - 1
+            made = self._calls.setdefault(at, {"id": f"call_{at + 1}", "name": "", "arguments": ""})
+            made["id"] = str(_member(call, "id") or made["id"])
+            made["name"] = made["name"] or str(name or "")
+            made["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+    def completion(self) -> Completion:
+        """Return the whole reply. Raises ValueError if there is none."""
+        calls = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": call["arguments"] or "{}"},
+            }
+            for call in self._calls.values()
+            if call["name"]
+        ]
+        if not (self.text or calls) and (self._problem or not self._is_there):
+            raise ValueError(self._problem or "it is no chat completion")
+        if self._finish == "error" or not (self._finish or (self._complete and not self._problem)):
+            raise ValueError(self._problem or "it broke off in the middle")
+        tokens = [_member(self._usage, f"{what}_tokens") for what in ("prompt", "completion")]
+        prompt, completion = (one if isinstance(one, int) else 0 for one in tokens)
+        return Completion(self.text, calls, self._finish == "length", prompt, completion)

@@ -240,7 +240,8 @@ class Agent:
         request.replies += 1
         if answer:
             completion.calls.clear()
-        meanings, calls = read_completion(completion), completion.calls
+        names = [tool.name for tool in self.toolbox.tools]
+        meanings, calls = read_completion(completion, names), completion.calls
         text = without_thoughts(completion.text) or (None if calls else "(nothing)")
         tool_calls = {"tool_calls": calls} if calls else {}
         self._now.append({"role": "assistant", "content": text, **tool_calls})

@@ -5,16 +5,22 @@ A reply asks for a **call** if it holds a JSON object of one of these shapes, an
     {"tool": "list_accounts", "arguments": {}}
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
-`{"name", "arguments"}` and `{"name", "parameters"}` are read as well: models trained on function
-calling fall back to them. Words before the object are what the model says to the user with the
-call. Words after it, or what is not valid JSON, make the intent doubtful: the model is asked what
-it means, and nothing is guessed.
+Words before the object are what the model says to the user with the call. Words after it, or what
+is not valid JSON, make the intent doubtful: the model is asked what it means, and nothing is
+guessed.
 
-`{"response": "..."}` without `mcp` is for the user. So is every other reply, word for word.
+Models fall back to the markup that they were trained on, and not every endpoint reads it. One JSON
+object that names a known tool is a call, whatever its keys are. So is text in a markup of tool
+calls (`_MARK`) that has the name of one known tool and one JSON object, or only the name. Any other
+reply with such markup goes back to the model: it is never an answer.
+
+`{"response": "..."}` without `mcp` is for the user. So is every other reply, without the tokens
+of the chat template around it.
 """
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -47,16 +53,47 @@ OURS: Final = (
 )
 """What the model is told by this program, and what stands in no answer to a user."""
 
-_TAGS: Final = re.compile(r"</?tool_call>")
-"""Around the calls of many small models, which were trained to write them so."""
+_MARK: Final = re.compile(
+    r"""
+    <[/|\uff5c]{0,2}[\w:|\uff5c\u2581-]{0,40}?                    # <tool_call>, <|channel|>
+        (?:tool|func|invoke|param|arg_|call|action|channel|plugin|python_tag|recipient)
+        [\w|\uff5c\u2581]{0,40} (?:[=\s](?:name=)?(?P<of>[^<>\n]{0,200}))? >
+    | (?-i:\[/?[A-Z_]{0,20}(?:TOOL|ARGS|CALL_ID)[A-Z_]{0,20}\])    # [TOOL_CALLS]
+    | ```[ ]?(?:tool|func)\w{0,40}
+    | ^\W{0,4}Action[ _]Input\W{0,4}:
+    | ^\W{0,4}Action\W{0,4}:(?=\W{0,4}[\w.()-]{1,99}\W{0,4}$)
+    | ^>>>(?=\s?[\w.]{1,99}$)
+    | \bto=functions\. | \bfunctools(?=\[)
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+"""The markup of tool calls, in the templates of Qwen, Llama, Mistral and others, and in ReAct."""
 
-_THOUGHTS: Final = re.compile(r"\A.*</think>\s*|<think>.*?(?:</think>\s*|\Z)", re.DOTALL | re.I)
-_FENCE_BEFORE: Final = re.compile(r"```[\w-]*\s*\Z")
-_FENCE_AFTER: Final = re.compile(r"\A\s*```")
-_MAY_BE_A_CALL: Final = re.compile(
-    r"""\A(?:```[\w-]*\s*)?(?P<first>\{)|\{\s*["'“]?(?:tool|mcp|response|arguments)["'”]?\s*:"""
+_INVENTED: Final = re.compile(r"^\W{0,4}Observation\W{0,4}:", re.MULTILINE | re.IGNORECASE)
+"""In ReAct, what follows is the tool's result, which a model may invent."""
+
+_THOUGHTS: Final = re.compile(
+    r"\A.*</think>\s*|<think>.*?(?:</think>\s*|\Z)"
+    # The channels of gpt-oss, with their tokens and without.
+    r"|(?:<\|start\|>\w*)?<\|channel\|>\s*analysis.*?(?:<\|end\|>\s*|(?=<\|start\|>)|\Z)"
+    r"|(?:<\|start\|>\w*)?<\|channel\|>\s*final\s*<\|message\|>"
+    r"|\Aanalysis.*?assistant(?:final|(?=commentary))",
+    re.DOTALL | re.IGNORECASE,
+)
+_TEMPLATE: Final = re.compile(
+    r"\A\s*<\|(?:im_start|start_header_id)\|>assistant(?:<\|end_header_id\|>)?"
+    r"|(?:(?:<[|\uff5c][^<>\n]{1,60}[|\uff5c]>|</s>|<eos>|<end_of_turn>)\s*){1,9}\Z"
+)
+"""What a chat template writes around a reply."""
+
+_FENCE_BEFORE: Final = re.compile(r"(?:```[\w-]*\s*)?\[?\s*\Z")
+_ENDS: Final = re.compile(r"[\s`\])]*\Z")
+_LIKE_A_CALL: Final = re.compile(
+    r"""\{\s*["'“]?(?:tool|mcp|response|arguments)["'”]?\s*:"""
     r"""|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters)"\s*:"""
 )
+_MOST_OBJECTS: Final = 1_000
+"""JSON objects of one reply that are looked at."""
 
 
 class Unfit(ValueError):
@@ -78,13 +115,16 @@ Meaning = str | CallRequest | Unfit
 """What a reply means: an answer to the user, a call, or nothing that can be used."""
 
 
-def read_completion(completion: Completion) -> list[Meaning]:
-    """Return what a reply means: its calls in the endpoint's own form, or what its text is."""
+def read_completion(completion: Completion, names: Collection[str]) -> list[Meaning]:
+    """Return what a reply means: its calls in the endpoint's own form, or what its text is.
+
+    `names` are the tools that the model knows.
+    """
     if completion.calls:
         said = [completion.text.strip(), *[""] * len(completion.calls)]
         return [_read_native(*each) for each in zip(completion.calls, said, strict=False)]
     try:
-        return [read_reply(completion.text, cut_off=completion.cut_off)]
+        return [read_reply(completion.text, names, cut_off=completion.cut_off)]
     except Unfit as problem:
         return [problem]
 
@@ -102,38 +142,89 @@ def _read_native(call: Message, said: str) -> Meaning:
     return CallRequest((name,), value, said)
 
 
-def read_reply(text: str, *, cut_off: bool = False) -> str | CallRequest:
+def read_reply(
+    text: str, names: Collection[str] = (), *, cut_off: bool = False
+) -> str | CallRequest:
     """Return the answer or the call that the text of a reply is.
 
-    `cut_off` says that the reply ended at a length limit. Raises Unfit, and nothing else.
+    `names` are the tools that the model knows. `cut_off` says that the reply ended at a length
+    limit. Raises Unfit, and nothing else.
     """
-    text = _TAGS.sub("", without_thoughts(text)).strip()
-    for found in islice(_MAY_BE_A_CALL.finditer(text), 50):
-        at = found.start("first") if found["first"] else found.start()
+    text = _TEMPLATE.sub("", without_thoughts(text).strip()).strip()
+    names = {*names, REPLY_TO_USER}
+    mark = None if text.startswith("{") else _MARK.search(text) or _as_code(names).search(text)
+    if mark is not None:
+        said = _TEMPLATE.sub("", text[: mark.start()].strip()).strip()
+        return _read_marked(text[mark.start() :], names, said, cut_off=cut_off)
+    for found in islice(re.finditer(r"\{", text), _MOST_OBJECTS):
+        at = found.start()
+        said = _FENCE_BEFORE.sub("", text[:at]).strip()
         try:
-            value, end = _object_at(text, at)
-        except Unfit as unfit:
-            if cut_off:
-                raise Unfit("the reply was cut off before its JSON object was complete") from None
-            raise Unfit(f"the JSON object in the reply is not valid: {unfit}") from None
-        reading = _read_object(value, said=_FENCE_BEFORE.sub("", text[:at]).strip())
-        if isinstance(reading, CallRequest) and _FENCE_AFTER.sub("", text[end:]).strip():
-            raise Unfit(
-                "the reply goes on after the JSON object of its call, so that it is not clear "
-                "whether the call is meant; make one call in a reply, and write nothing after "
-                "it, since its result comes in the next message"
-            )
+            value, end = _object_at(text, at, cut_off=cut_off)
+        except Unfit:
+            if said and not _LIKE_A_CALL.match(text, at):
+                continue
+            raise
+        reading = _read_object(value, names, said)
+        if isinstance(reading, CallRequest):
+            _check_end(text[end:])
         if reading is not None:
             return reading
     return _answer(text)
 
 
-def without_thoughts(text: str) -> str:
-    """Return a reply without what a model thinks aloud, in `<think>` blocks, closed or not.
+def _read_marked(
+    text: str, names: Collection[str], said: str, *, cut_off: bool
+) -> str | CallRequest:
+    """Return the call that text in a markup of tool calls is. Raises Unfit if it is no one call."""
+    bare = _as_code(names).sub("", _MARK.sub(lambda mark: f" {mark['of'] or ''} ", text))
+    at = bare.find("{")
+    words = re.findall(r"\w[\w-]*", bare[:at] if at >= 0 else bare)
+    named = [word for word in words if word in names]
+    value, end = _object_at(bare, at, cut_off=cut_off) if at >= 0 else ({}, len(bare))
+    reading: str | CallRequest | None = None
+    if len(named) == 1 and (at >= 0 or words == named):
+        reading = _read_object({"tool": named[0], "arguments": value}, names, said)
+    elif at >= 0 and not named:
+        reading = _read_object(value, names, said)
+    if reading is None:
+        raise Unfit(
+            "the reply has the markup of a tool call, which is not read here; write a call as "
+            '{"tool": "tool-name", "arguments": {"argument-name": "value"}}, and nothing else'
+        )
+    _check_end(bare[end:])
+    return reading
 
-    Some chat templates open the block themselves, so that a reply has only its end.
+
+def _as_code(names: Collection[str]) -> re.Pattern[str]:
+    """Return what stands before the name in a line that is a call as a programmer writes it."""
+    known = "|".join(map(re.escape, names))
+    before = r"^[^\w\n]{0,9}(?:print\s?\(\s?)?(?:\w{1,40}\.){0,4}"
+    after = r"""\s?\{|\(\s?(?:[){"']|\w{1,40}\s?=)"""
+    return re.compile(rf"{before}(?=(?:{known})(?:{after}))", re.MULTILINE)
+
+
+def _check_end(text: str) -> None:
+    """Raise Unfit if what follows a call is more than its markup."""
+    if not _ENDS.match(_MARK.sub("", text)):
+        raise Unfit(
+            "the reply goes on after the JSON object of its call, so that it is not clear "
+            "whether the call is meant; make one call in a reply, and write nothing after "
+            "it, since its result comes in the next message"
+        )
+
+
+def without_thoughts(text: str) -> str:
+    """Return a reply without what a model thinks aloud, closed or not, or invents as a result.
+
+    Some chat templates open the `<think>` block themselves, so that a reply has only its end.
     """
-    return text if text.lstrip().startswith("{") else _THOUGHTS.sub("", text)
+    if text.lstrip().startswith("{"):
+        return text
+    text = _THOUGHTS.sub("", text)
+    mark = _MARK.search(text)
+    invented = mark and _INVENTED.search(text, mark.end())
+    return text[: invented.start()] if invented else text
 
 
 def certain_text(text: str) -> str:
@@ -141,26 +232,29 @@ def certain_text(text: str) -> str:
     if text.lstrip().startswith("{"):
         try:
             value = from_json(text.strip(), allow_partial="trailing-strings")
-            reading = _read_object(value, said="") if value.get("tool") == REPLY_TO_USER else ""
+            reading = _read_object(value, (), "") if value.get("tool") == REPLY_TO_USER else ""
         except ValueError:
             return ""
         text = reading if isinstance(reading, str) else ""
     else:
-        text = re.split(r"[{\[`<]", text, maxsplit=1)[0]
+        text = re.split(r"[{\[`<]", _MARK.sub("{", text), maxsplit=1)[0]
     return re.split("|".join(OURS), text, maxsplit=1)[0].strip()
 
 
-def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
+def _object_at(text: str, at: int, *, cut_off: bool = False) -> tuple[dict[str, Any], int]:
     """Return the JSON object that begins at `at`, and where it ends. Raises Unfit."""
+    problem = "it is no object, or holds what JSON has not"
     try:
         value, end = json.JSONDecoder().raw_decode(text, at)
+        if isinstance(value, dict) and is_json(value):
+            return value, end
     except json.JSONDecodeError as error:
-        raise Unfit(f"{error.msg} at line {error.lineno} column {error.colno}") from None
+        problem = f"{error.msg} at line {error.lineno} column {error.colno}"
     except RecursionError:
-        raise Unfit("it is nested too deep") from None
-    if not isinstance(value, dict) or not is_json(value):
-        raise Unfit("it is no object, or holds what JSON has not")
-    return value, end
+        problem = "it is nested too deep"
+    if cut_off:
+        raise Unfit("the reply was cut off before its JSON object was complete")
+    raise Unfit(f"the JSON object in the reply is not valid: {problem}")
 
 
 def _answer(text: str) -> str:
@@ -169,7 +263,9 @@ def _answer(text: str) -> str:
     return text
 
 
-def _read_object(value: dict[str, Any], said: str) -> str | CallRequest | None:
+def _read_object(
+    value: dict[str, Any], names: Collection[str], said: str
+) -> str | CallRequest | None:
     """Return what an object means; None if it is only part of a text.
 
     In the `mcp` shape, `tool` is a server and `method` its tool, or `tool` is the tool.
@@ -184,7 +280,8 @@ def _read_object(value: dict[str, Any], said: str) -> str | CallRequest | None:
         name = value.get("tool", value.get("name"))
         arguments = value.get("arguments", value.get("parameters", {}))
     else:
-        return None
+        call = _call_in(value, names)
+        return None if call is None else _read_object(call, names, said)
     if not isinstance(name, str) or not name:
         raise Unfit('"tool" must be the name of a tool')
     if not isinstance(arguments, dict):
@@ -200,3 +297,24 @@ def _read_object(value: dict[str, Any], said: str) -> str | CallRequest | None:
     if not message:
         raise Unfit(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')
     return _answer(f"{said}\n{message}" if said else message)
+
+
+def _call_in(value: Any, names: Collection[str], depth: int = 5) -> dict[str, Any] | None:
+    """Return `{"tool", "arguments"}` for what names a known tool, whatever its keys are.
+
+    None if it names none, down to this depth. Raises Unfit if its arguments are in doubt.
+    """
+    inside = [*value.values()] if isinstance(value, dict) else value
+    if not isinstance(inside, list) or not depth:
+        return None
+    named = [one for one in inside if isinstance(one, str) and one in names]
+    if not named or not isinstance(value, dict):
+        calls = [call for one in inside if (call := _call_in(one, names, depth - 1)) is not None]
+        if len(calls) > 1:
+            raise Unfit("make one call in a reply")
+        return calls[0] if calls else None
+    given = [one for one in inside if isinstance(one, dict)]
+    others = [one for one in inside if one and one not in (*named, *given)]
+    if len(named) > 1 or len(given) > 1 or (others and not given):
+        raise Unfit(f'write the call of {named[0]} as {{"tool": "...", "arguments": {{...}}}}')
+    return {"tool": named[0], "arguments": given[0] if given else {}}

@@ -31,6 +31,8 @@ def read_location(value: object) -> Location:
     if isinstance(value, URL):
         return value
     text = str(value)
+    if text.startswith((":memory:", "file:")):
+        raise ValueError("must be the path of a file; a database in memory would not be kept")
     # With a slash too few it is no path either: its password would be shown.
     if "://" not in text and not text.lower().startswith(("postgresql:/", "postgres:/")):
         try:

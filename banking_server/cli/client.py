@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from banking_server.host.connect import Failures
     from banking_server.host.timeouts import Timeouts
     from tool_chaining import ChainResult
+    from tool_chaining.rules import Rules
 
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
     """Connects to a server; takes the options of `connected` that a command adds."""
@@ -136,6 +138,14 @@ def call(
     ] = None,
     follow_unadvertised: UnadvertisedOption = False,
     trust_hints: TrustOption = False,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What follows what, on a server that does not say so itself: a TOML file with "
+            "[[rule]] tables.",
+        ),
+    ] = None,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
@@ -149,6 +159,9 @@ def call(
 
     if trust_hints and consent is not None:
         raise CommandFailed("Give either --trust-hints or --consent, not both.")
+    from tool_chaining.rules import Rules
+
+    read = None if rules is None else Rules.load(rules)
     server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(timeout)
     calling = partial(
@@ -162,6 +175,7 @@ def call(
         follows=consent or "ask",
         follow_unadvertised=follow_unadvertised,
         trust_hints=trust_hints or not (url or command),
+        rules=read,
     )
     silence_libraries()
     raise typer.Exit(anyio.run(calling))
@@ -233,6 +247,7 @@ async def _call(
     follows: Literal["ask", "all", "none"],
     follow_unadvertised: bool,
     trust_hints: bool,
+    rules: "Rules | None",
 ) -> int:
     import anyio
     from mcp import MCPError
@@ -243,6 +258,7 @@ async def _call(
     from banking_server.host.questions import TerminalQuestions
     from banking_server.host.status_line import StatusLine
     from tool_chaining import Follower, Outcome
+    from tool_chaining.client import NOT_ADVERTISED, NOT_ASKED
     from tool_chaining.directive import DEFAULT_LIMIT
     from tool_chaining.tools import ToolList
 
@@ -276,13 +292,14 @@ async def _call(
                 follow_unadvertised=follow_unadvertised,
                 on_step=narrator.told,
                 on_end=ended.append,
+                rules=rules,
                 tools=Tools(),
             )
             narrator.begin(tool, arguments)
             with anyio.CancelScope() as scope, _ctrl_c(scope.cancel):
                 await follower.call_tool(tool, arguments)
             [result] = ended
-            if result.outcome is Outcome.DECLINED and not result.followed:
+            if result.detail in (NOT_ADVERTISED, NOT_ASKED):
                 more = ["--follow-unadvertised follows it all the same"]
             advice = failures.more_of(result.error) if result.error is not None else None
             refused = [step.is_error for step in result.steps] == [True]

@@ -60,7 +60,7 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
     import anyio
 
     from banking_server.server.build import build_server, check_before_serving, configure_logging
-    from banking_server.server.sdk import serve_stdio as serve_lines
+    from banking_server.server.stdio import serve_stdio as serve_lines
 
     settings = settings_of(ctx, **options)
     configure_logging(settings.log_level)

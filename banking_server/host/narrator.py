@@ -76,17 +76,16 @@ class Narrator(ConsentPolicy):
     def propose(self, proposal: Proposal) -> None:
         """Show a follow-up call, its directive and what the server says of it."""
         directive = member(member(self._last and self._last.result, "_meta"), META_KEY)
+        previous, rule = one_line(proposal.previous_tool, NAME), proposal.rule
+        why = f"{previous} said so: _meta.{META_KEY} = {cut(compact(directive), LINE)}"
+        if rule is not None:
+            why = f"your rule {rule.number} says so, after {previous}"
         self._out.print()
-        self._announce(
-            proposal.level,
-            proposal.tool.name,
-            proposal.arguments,
-            f"{one_line(proposal.previous_tool, NAME)} said so: _meta.{META_KEY} = "
-            f"{cut(compact(directive), LINE)}",
-        )
+        self._announce(proposal.level, proposal.tool.name, proposal.arguments, why)
         if proposal.title is not None:
             # As JSON, so that no line break of the server's can look like a line of ours.
-            say(self._out, f"the server says: {cut(compact(proposal.title), SHOWN)}", indent=3)
+            whose = "your rule" if rule is not None else "the server"
+            say(self._out, f"{whose} says: {cut(compact(proposal.title), SHOWN)}", indent=3)
 
     async def allows(self, proposal: Proposal) -> bool:
         """Show a follow-up call, and return whether it may be made; this can ask the person.
@@ -94,10 +93,15 @@ class Narrator(ConsentPolicy):
         Raises NobodyToAsk.
         """
         self.propose(proposal)
-        harmless = self.trusts_hints and proposal.tool.harmless
+        harmless = self.trusts_hints and proposal.tool.harmless and proposal.rule is None
         if self._follows == "all" or (harmless and self._follows == "ask"):
             return True
         return await self._agrees(proposal, again=False)
+
+    async def forbids(self, proposal: Proposal) -> bool:
+        """Show a call that the user's rule makes unasked; `--consent none` forbids it too."""
+        self.propose(proposal)
+        return self._follows == "none"
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """Do the same for a call in doubt: only the person can agree, whatever `follows` says."""

@@ -2,7 +2,9 @@
 
 It reads only the headers. A request of 2026-07-28 names its method and tool there (`Mcp-Method`,
 `Mcp-Name`), and the SDK checks that the body agrees. A request of 2025-11-25 has no such headers:
-there the tool itself checks the scope (`tools/scopes.py`).
+there the tool itself checks the scope (`tools/scopes.py`). While a call that needs the scope for
+transfers runs in a session, each request of the session needs it, since it may be the answer to the
+question of that call.
 """
 
 import asyncio
@@ -34,7 +36,12 @@ from banking_server.server.sdk import (
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
-from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
+from banking_server.tools.calling import (
+    QUESTION_SECONDS,
+    SESSION_HEADER,
+    UNKNOWN_TOOL,
+    record_scope_missing,
+)
 from banking_server.tools.limits import MOST_OPEN
 from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
 
@@ -137,6 +144,8 @@ class AccessControl:
         # Every request needs the scope for reading.
         missing = None if READ_SCOPE in token.scopes else READ_SCOPE
         headers = Headers(scope=scope)
+        if self._manager.opened.transfers.any_of(headers.get(SESSION_HEADER, "")):
+            missing = missing or TRANSFER_SCOPE
         if headers.get(MCP_METHOD_HEADER) == "tools/call":
             needed = required_scope(headers.get(MCP_NAME_HEADER, ""))
             if needed is not None and needed not in token.scopes:

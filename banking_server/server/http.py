@@ -1,6 +1,7 @@
 """The server over Streamable HTTP: the ASGI application."""
 
 import gc
+import re
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +13,9 @@ from urllib.parse import urlsplit
 import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from banking_server.bank.accounts import is_customer
 from banking_server.bank.audit import check_serving
@@ -69,13 +72,30 @@ def http_app(
         await check_serving(manager.opened.bank, clock())
 
     access = AccessControl(manager, CustomerTokens(verifier, is_known), settings)
-    return Starlette(
+    endpoint = _for_browsers(access, _accepted_names(settings).allowed_origins)
+    app = Starlette(
         routes=[
-            Route(PATH, endpoint=access),
+            Route(PATH, endpoint),
+            Route(f"{PATH}/", endpoint),
             Route(HEALTH_PATH, endpoint=Health(can_serve, monotonic).answer),
             metadata_route(settings),
         ],
         lifespan=lifespan,
+    )
+    # A redirect would name the scheme and the host of this request, which a proxy may have changed.
+    app.router.redirect_slashes = False
+    return app
+
+
+def _for_browsers(app: ASGIApp, origins: list[str]) -> CORSMiddleware:
+    """Let pages of these origins call `app`: a browser first asks, without a token, if they may."""
+    ports = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in origins]
+    return CORSMiddleware(
+        app,
+        allow_origin_regex="|".join(ports),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
     )
 
 

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from banking_server.agent.endpoint import Endpoint, ModelUnavailable
 from banking_server.agent.settings import ModelSettings
 from banking_server.tools import Infer
-from banking_server.tools.multiplex import ArgumentNotFound
 from banking_server.tools.results import log_incident, try_again_later
+from tool_chaining.expressions import NoValue
 
 
 @asynccontextmanager
@@ -28,14 +28,14 @@ async def answering(settings: ModelSettings, *, show_problem: bool) -> AsyncIter
                 completion = await endpoint.complete(messages)
             except ModelUnavailable as error:
                 if show_problem:
-                    raise ArgumentNotFound(str(error)) from None
+                    raise NoValue(str(error)) from None
                 # The traceback is not logged: it could show secrets of the endpoint.
                 incident = log_incident("the bank's language model", str(error))
-                raise ArgumentNotFound(
+                raise NoValue(
                     f"the bank's language model gives no answer now. {try_again_later(incident)}"
                 ) from None
             if completion.cut_off:
-                raise ArgumentNotFound("the model's answer was cut off")
+                raise NoValue("the model's answer was cut off")
             return completion.text
 
         yield infer

@@ -11,6 +11,7 @@ imports such parts here and nowhere else. `tests/test_sdk_seam.py` asserts that.
 - `AuthenticatedUser` and `AuthContextMiddleware`: the owner of a session, for the SDK's check, and
   the result of `get_access_token`.
 - `MCP_METHOD_HEADER`, `MCP_NAME_HEADER`: the headers that must agree with a request's body.
+- `SessionMessage`: a message of a connection over stdio.
 - `build_resource_metadata_url`: the URL of the metadata of a protected resource. A refusal names
   the same URL.
 """
@@ -25,10 +26,10 @@ from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
+from mcp.shared.message import SessionMessage
 from pydantic import AnyHttpUrl
 
 from banking_server.tools import App
-from tool_chaining_proxy.hosting.stdio import client_on_stdio
 
 __all__ = [
     "MCP_METHOD_HEADER",
@@ -36,8 +37,9 @@ __all__ = [
     "AuthContextMiddleware",
     "AuthenticatedUser",
     "SessionManager",
+    "SessionMessage",
     "resource_metadata_url",
-    "serve_stdio",
+    "run_server",
 ]
 
 MOST_SESSIONS: Final = 32
@@ -90,8 +92,7 @@ def resource_metadata_url(resource: str) -> str:
     return str(build_resource_metadata_url(AnyHttpUrl(resource)))
 
 
-async def serve_stdio(server: MCPServer[Any]) -> None:
-    """Serve one client on standard input and output, until the input ends."""
+async def run_server(server: MCPServer[Any], incoming: Any, outgoing: Any) -> None:
+    """Serve one client on these streams, until the first one ends."""
     inner = server._lowlevel_server
-    async with client_on_stdio() as (incoming, outgoing):
-        await inner.run(incoming, outgoing, inner.create_initialization_options())
+    await inner.run(incoming, outgoing, inner.create_initialization_options())

@@ -1,7 +1,7 @@
 """Each tool call: its caller, time and chain, its audit event, and its result if it fails."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,7 +38,13 @@ from banking_server.tools.results import (
     temporarily_unavailable,
     too_fast,
 )
-from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
+from banking_server.tools.scopes import (
+    READ_SCOPE,
+    TRANSFER_SCOPE,
+    ScopeMissing,
+    check_scope,
+    has_scope,
+)
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
 from banking_server.tools.views import accepts_views
 from tool_chaining.content import hidden_from_model
@@ -50,12 +56,15 @@ UNKNOWN_TOOL: Final = "(unknown tool)"
 QUESTION_SECONDS: Final = 600
 """Seconds that a call may wait for the customer's answers."""
 
+SESSION_HEADER: Final = "Mcp-Session-Id"
+"""The header of a request of 2025-11-25 that names its session."""
+
 SCOPE_MISSING: Final = "scope_missing"
 """The outcome of a call that is refused because its token lacks a scope."""
 
 Infer = Callable[[str, str], Awaitable[str]]
 """Asks a language model: takes instructions and a question, returns its text. Raises
-`ArgumentNotFound` with the reason."""
+`NoValue` with the reason."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,9 @@ class App:
     """The limit on a customer's calls a second."""
     open_calls: OpenCalls = field(default_factory=OpenCalls)
     """The limit on a customer's calls at once."""
+    transfers: OpenCalls = field(default_factory=OpenCalls)
+    """The calls with the scope for transfers, by session. An answer to their question names no
+    tool, so every request of such a session needs the scope while they run."""
 
     def caller(self) -> str:
         """Return the customer who is calling; never from a call's arguments.
@@ -255,7 +267,11 @@ class BankServer(MCPServer[App]):
             # A question ends this request; the next one has the answer.
             result = await tool.run(arguments, context, convert_result=True)
             return result
-        with anyio.move_on_after(QUESTION_SECONDS):
+        transfers: AbstractContextManager[object] = nullcontext()
+        if isinstance(tool, BankTool) and tool.scope == TRANSFER_SCOPE and request.request:
+            session = request.request.headers.get(SESSION_HEADER, "")
+            transfers = request.lifespan_context.transfers.running_call(session)
+        with transfers, anyio.move_on_after(QUESTION_SECONDS):
             result = await tool.run(arguments, context, convert_result=True)
             return result
         return refuse("invalid_answer", None, _NOBODY_ANSWERED)

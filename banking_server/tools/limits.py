@@ -49,10 +49,14 @@ class RateLimiter:
 
 
 class OpenCalls:
-    """Counts each customer's running calls."""
+    """Counts the running calls of each customer, or of each session."""
 
     def __init__(self) -> None:
         self._running: Counter[str] = Counter()
+
+    def any_of(self, customer: str) -> bool:
+        """Return whether a call of `customer` is running."""
+        return customer in self._running
 
     @contextmanager
     def running_call(self, customer: str) -> Iterator[bool]:

@@ -64,4 +64,4 @@ async def test_a_policy_of_ones_own(elsewhere: str, world: World) -> None:
     said = await FRAMEWORKS["FastMCP"](world.location, (PREPARE, FROM_LOCKED), chaining=chaining)
     assert "Your reference is ho_" in said
     said = await FRAMEWORKS["FastMCP"](elsewhere, ("count", {}), chaining=chaining)
-    assert "the host did not consent" in said
+    assert "the host did not agree" in said

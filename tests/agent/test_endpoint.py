@@ -1,8 +1,11 @@
 """The endpoint: how often it is asked, where the key may go, and its faults."""
 
+import json
+from typing import Any
+
 import pytest
 
-from ..kit.model import Raw, error, scripted_model
+from ..kit.model import Raw, call, error, scripted_model
 from .support import scene
 
 pytestmark = pytest.mark.anyio
@@ -14,7 +17,6 @@ FAULTS = [
     Raw(f'data: {{"error": {{"message": "{KEY}"}}}}\n\n'),
     Raw("data: " + "x" * 20_000_000),
     Raw("data: " + "[" * 100_000 + "\n\n"),
-    Raw(HALF.replace('"half"', '["no text"]')),
     Raw(HALF),
 ]
 
@@ -43,3 +45,97 @@ async def test_a_fault_and_a_redirect_are_told_in_one_line_and_the_key_goes_nowh
     assert KEY not in s.model.told
     assert s.model.headers[0]["authorization"] == f"Bearer {KEY}"
     assert s.model.requests[0]["temperature"] == 0.5
+
+
+def events(*values: dict[str, Any], end: str = "data: [DONE]\n\n") -> Raw:
+    return Raw("".join(f"data: {json.dumps(value)}\n\n" for value in values) + end)
+
+
+def plain(value: Any, status: int = 200) -> Raw:
+    return Raw(json.dumps(value), status)
+
+
+def message(**more: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", **more}}]}
+
+
+def delta(**more: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": more}]}
+
+
+HELLO = delta(content="Hello.")
+STOP = {"choices": [{"finish_reason": "stop"}]}
+PRICE = {"function": {"name": "price", "arguments": {"door": "oak"}}}
+PIECES = [
+    {"index": 0, "id": "a", "function": {"name": "price", "arguments": '{"door":'}},
+    {"index": 0, "function": {"arguments": ' "oak"}'}},
+]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        events(HELLO, STOP, {"usage": {"prompt_tokens": 5}}),
+        events(HELLO, STOP, {"usage": {"prompt_tokens": "5"}, "choices": None}),
+        events(HELLO, {"choices": [{"delta": None, "finish_reason": "stop"}]}, end=""),
+        events({"choices": []}, {"choices": [None]}, HELLO, STOP),
+        events(HELLO, {"usage": [], "error": None}),
+        events(delta(role="assistant"), delta(content=[{"type": "text", "text": "Hello."}]), STOP),
+        Raw(": waiting\nevent: ping\ndata: ping\n\n" + events(HELLO).body),
+        plain(message(content="Hello.")),
+        plain({**message(content="Hello."), "usage": {"completion_tokens": None}, "error": {}}),
+        plain(message(content=[{"type": "thinking", "thinking": []}, "Hel", {"text": "lo."}])),
+        Raw(json.dumps(message(content="Hello.", tool_calls=None), indent=2)),
+    ],
+)
+async def test_a_reply_with_a_text_is_a_reply_whatever_is_beside_it(reply: Raw) -> None:
+    async with scene([reply]) as s:
+        assert (await s.agent.ask("Hi")).answer == "Hello."
+
+
+@pytest.mark.parametrize(
+    ("tools", "reply"),
+    [
+        ("native", plain(message(content=None, tool_calls=[PRICE]))),
+        ("native", plain({**message(tool_calls=[{**PRICE, "index": None}]), "usage": {}})),
+        ("native", events(*[delta(tool_calls=[piece]) for piece in PIECES])),
+        ("prompt", events(*[delta(tool_calls=[piece]) for piece in PIECES])),
+        ("prompt", plain(message(content=call("price", door="oak")))),
+        ("prompt", plain(message(tool_calls=[PRICE]))),
+    ],
+)
+async def test_a_reply_with_a_call_is_a_reply_too(tools: str, reply: Raw) -> None:
+    async with scene([reply, "80."], tools=tools) as s:
+        assert (await s.agent.ask("What is oak?")).answer == "80."
+    assert s.calls == [("price", {"door": "oak"})]
+
+
+POOR = {"error": {"message": "Insufficient\x1b[31m\ncredits", "code": 402}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (plain(POOR), ": Insufficient\\x1b[31m credits. BANKING"),
+        (events(POOR), ": Insufficient\\x1b[31m credits. BANKING"),
+        (events(HELLO, POOR), ": Insufficient"),
+        (events(HELLO, {**POOR, "choices": [{"finish_reason": "error"}]}), ": Insufficient"),
+        (plain({"error": "model 'x' not found"}, 404), ": HTTP 404: model 'x' not found."),
+        (plain({"detail": "Not Found"}, 404), ": HTTP 404: Not Found."),
+        (plain({"detail": [{"loc": ["body"], "msg": "no model"}]}, 403), ": HTTP 403: no model."),
+        (plain({"message": "Unauthorized"}, 401), ": HTTP 401: Unauthorized."),
+        (Raw("<h1>Forbidden</h1>", 403), ": HTTP 403: <h1>Forbidden</h1>."),
+        (plain(["no"], 403), ": HTTP 403: no."),
+        (plain({"error": {}}, 403), ": HTTP 403: Error code: 403."),
+        (plain({"detail": "no such model"}), ": no such model."),
+        (plain({"choices": []}), ": it is no chat completion."),
+        (plain([1]), ": it is no chat completion."),
+        (Raw("<h1>Sign in</h1>"), ": it is no chat completion."),
+    ],
+)
+async def test_the_endpoints_own_reason_is_told(reply: Raw, told: str) -> None:
+    async with scene([reply]) as s:
+        run = await s.agent.ask("Hi")
+    assert run.answer is None
+    assert told in run.detail
+    assert "\n" not in run.detail

@@ -86,12 +86,13 @@ async def test_a_bad_call_is_never_made_and_the_model_is_told() -> None:
         call("sell", door="oak"): "no tool 'sell'; the tools are: price",
         call("buy"): "'door' is a required property",
         call("buy", door="a") + call("buy", door="b"): "goes on after",
+        '{"action": "buy", "action_input": "oak"}': "write the call of buy as",
     }
     async with scene([*bad, call("buy", door="oak"), "Bought."]) as s:
         run = await s.agent.ask("Buy an oak door.")
     assert run.answer == "Bought."
     assert s.calls == [("buy", {"door": "oak"})]
-    for problem, told, noted in zip(bad.values(), s.told[1:4], not_called(run), strict=True):
+    for problem, told, noted in zip(bad.values(), s.told[1:5], not_called(run), strict=True):
         assert problem in told
         assert problem in noted
 

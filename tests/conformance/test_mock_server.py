@@ -59,6 +59,28 @@ def test_a_message_may_come_in_chunks() -> None:
         assert request.method == "tools/list"
 
 
+@pytest.mark.parametrize(
+    ("header", "body", "status"),
+    [
+        ({"content-length": "3000000000"}, b"", 413),
+        ({"content-length": "-1"}, b"", 413),
+        ({"transfer-encoding": "chunked"}, b"ffffffff\r\n", 413),
+        (
+            {"transfer-encoding": "chunked"},
+            b"1\r\nx\r\n400000\r\n",
+            413,
+        ),
+        ({"transfer-encoding": "chunked"}, b"x" * 2000, 400),
+    ],
+)
+def test_no_more_of_a_body_is_read_than_a_message_may_have(
+    header: dict[str, str], body: bytes, status: int
+) -> None:
+    with playing("schemas/valid-arguments") as mock:
+        assert asked(mock, "POST", "/mcp", body, headers=header)[0] == status
+        assert asked(mock, "POST", "/mcp", message("tools/list"))[0] == 200, "it goes on"
+
+
 @pytest.mark.parametrize("era", Era)
 def test_the_other_revision_is_refused_and_noted(era: Era) -> None:
     other = "server/discover" if era is Era.LEGACY else "initialize"

@@ -1,10 +1,15 @@
 """A mistake in a scenario file is said with the file and its place."""
 
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from tool_chaining_conformance.errors import ScenarioError
+from tool_chaining_conformance.scenario_file import load
 from tool_chaining_conformance.server.scenario import load_server_scenario
 
 from .support import ONE_STEP, SHOP
@@ -90,3 +95,34 @@ def test_a_mistake_in_names_is_said_with_its_step(
     text = SHOP.read_text()
     assert old in text
     assert sentence in complaint(text.replace(old, new), tmp_path)
+
+
+ODD = (
+    *("00123", "12:30", "12:30:45", "2026-11-27", "2026-11-27T12:30:00Z", "1_000", "+1", "0x1f"),
+    *("0o17", "0b1", "1.", ".5", ".inf", ".nan", "-.INF", "1e", "0755", "-007", "1.2.3"),
+    *("no", "NO", "Off", "on", "y", "Yes", "True", "FALSE", "~", "Null", "NULL", "=", "NaN"),
+)
+"""Text that YAML 1.1 reads as something else, or nearly."""
+
+
+class File(BaseModel):
+    """A file whose members are any values."""
+
+    value: list[object]
+
+
+@given(st.sampled_from(ODD) | st.from_regex(r"[0-9.-][0-9.:eE_xo-]{0,8}[0-9]", fullmatch=True))
+@example("1e5")
+@example("-0.5E-07")
+@example("true")
+@example("null")
+def test_a_plain_value_is_what_it_is_in_json_or_text(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "values.yaml"
+    path.write_text(f"value:\n- {text}\n- {{a: {text}}}\n- {text}")
+    try:
+        expected = json.loads(text) if text != "NaN" else text
+    except ValueError:
+        expected = text
+    assert repr(load(path, File).value) == repr([expected, {"a": expected}, expected])

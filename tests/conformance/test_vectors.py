@@ -9,15 +9,8 @@ from mcp import Client, MCPError
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, TextContent, Tool
 
-from tool_chaining import (
-    CLIENT_EXTENSION,
-    META_KEY,
-    Absent,
-    Found,
-    Malformed,
-    add_tool_chaining,
-    read_directive,
-)
+from tool_chaining import CLIENT_EXTENSION, add_tool_chaining
+from tool_chaining.directive import META_KEY, Absent, Found, Malformed, read_directive
 from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.values import same
 

@@ -2,8 +2,9 @@
 
 Customers pay without a pause, each acknowledgement is on the disk before it counts, and one fault
 follows another. Then everything is started again, and the ledger is compared with what was written
-down. Each run keeps its journal and its ledger in one folder. The exit code is 1 if something is
-lost, doubled or wrong, and 2 if a run broke off, which is no result.
+down. Each run keeps its journal and its ledger in one folder. If a run breaks off, its ledger is
+compared all the same. The exit code is 1 if something is lost, doubled or wrong, and otherwise 2 if
+a run broke off, which is no result.
 """
 
 import argparse
@@ -77,17 +78,28 @@ def main(*arguments: str) -> int:
                 run.lie()
             found = run.to_the_end(60 * chosen.minutes / len(names))
             result = (isinstance(run, OnSqlite) and NO_DISK) or "complete"
+            if run.broke_off is not None:
+                result = f"**broke off**: {run.broke_off!r}; {last_line(folder)}"
+                print(result, file=sys.stderr)
+                code = code or 2
             columns.append({"result": result, **dict.fromkeys(WRONG, 0), **found})
-            code = max(code, any(found[row] for row in WRONG))
+            code = 1 if any(found[row] for row in WRONG) else code
         except Exception as error:
             columns.append({"result": f"**broke off, no result**: {error!r}"})
             print(columns[-1]["result"], file=sys.stderr)
-            code = 2
+            code = code or 2
     print(f"| | {' | '.join(names)} |\n|{' --- |' * (1 + len(names))}")
     for row in ROWS:
         print(f"| {row} | {' | '.join(str(column.get(row, '-')) for column in columns)} |")
     print(f"\nThe journals and the ledgers are in {whole}.")
     return code
+
+
+def last_line(folder: Path) -> str:
+    """Return what the server that was started last wrote last."""
+    logs = sorted(folder.glob("server-*.log"), key=lambda log: log.stat().st_mtime)
+    lines = logs[-1].read_text(errors="replace").split("\n") if logs else []
+    return f"a log ends: {next(filter(None, reversed(lines)), '')}"
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from ctypes import CDLL
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -54,6 +55,7 @@ class Run:
             self.kinds += [self.kill_worker] * 2
         self.database("create")
         self.found: Counter[str] = Counter()
+        self.broke_off: Exception | None = None
         self.servers: list[HttpServer] = []
         self.count, self.over = servers, Event()
 
@@ -70,28 +72,46 @@ class Run:
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
     def to_the_end(self, seconds: float) -> Counter[str]:
-        """Let customers pay under faults for so long, look at the books, and return what is so."""
+        """Let customers pay under faults for so long, look at the books, and return what is so.
+
+        If the run breaks off, `broke_off` is why, and the books are looked at all the same.
+        """
         try:
-            with closing(self.connect()) as ledger:
-                self.before = {row[0]: row[1] for row in ledger.execute(ACCOUNTS).fetchall()}
-            with ExitStack() as self.stack, ThreadPoolExecutor(9) as threads:
-                self.servers += [self.serve() for _ in range(self.count)]
-                running = []
-                for number in (1, 2, 3):
-                    who = Customer(number, self)
-                    running += [threads.submit(do) for do in (who.pay, who.pay, who.watch)]
-                try:
-                    self.under_faults(time.monotonic() + seconds)
-                finally:
-                    self.over.set()
-                for each in running:
-                    each.result()
-            checked = command.run("database", "check", **self.settings)
-            self.found["refused by `database check`"] += checked.returncode
-            with closing(self.connect()) as ledger:
-                return self.found + wrong_in(ledger, self.journal) + told(ledger, self.journal)
+            try:
+                self.under_load(seconds)
+            except Exception as error:
+                self.broke_off = error
+            return self.in_the_books()
         finally:
             self.end()
+
+    def under_load(self, seconds: float) -> None:
+        """Let customers pay under faults for so long."""
+        with closing(self.connect()) as ledger:
+            self.before = {row[0]: row[1] for row in ledger.execute(ACCOUNTS).fetchall()}
+        with ExitStack() as self.stack, ThreadPoolExecutor(9) as threads:
+            self.servers += [self.serve() for _ in range(self.count)]
+            running = []
+            for number in (1, 2, 3):
+                who = Customer(number, self)
+                running += [threads.submit(do) for do in (who.pay, who.pay, who.watch)]
+            try:
+                self.under_faults(time.monotonic() + seconds)
+            finally:
+                self.over.set()
+            for each in running:
+                each.result()
+            self.after_the_last()
+
+    def after_the_last(self) -> None:
+        """Look at what else can be lost once the customers have stopped; the servers still run."""
+
+    def in_the_books(self) -> Counter[str]:
+        """Return what is wrong in the ledger, and what happened."""
+        checked = command.run("database", "check", **self.settings)
+        self.found["refused by `database check`"] += checked.returncode
+        with closing(self.connect()) as ledger:
+            return self.found + wrong_in(ledger, self.journal) + told(ledger, self.journal)
 
     def under_faults(self, end: float) -> None:
         """Let one fault follow another, each kind once at least, and start everything again."""
@@ -104,9 +124,13 @@ class Run:
             for place, server in enumerate(self.servers):
                 if server.process.poll() is not None:
                     self.servers[place] = self.serve()
-        time.sleep(1)
+        self.last_second()
         for server in self.servers:
             assert httpx2.get(f"http://127.0.0.1:{server.port}/health").is_success, server.log
+
+    def last_second(self) -> None:
+        """Let the customers pay without a fault."""
+        time.sleep(1)
 
     def serve(self) -> HttpServer:
         return self.stack.enter_context(http_server(self.folder, grouped=True, **self.settings))
@@ -139,12 +163,13 @@ class OnSqlite(Run):
     def __init__(self, folder: Path, servers: int = 1, workers: int = 1) -> None:
         self.path, self.disk = folder / "bank.db", folder / "disk.so"
         settings = {"BANKING_DATABASE": str(self.path)}
-        kinds = [self.back_up]
+        kinds: list[Callable[[], None]] = [self.back_up]
         if NO_DISK is None:
             build = ["cc", "-shared", "-fPIC", "-O2", "-o", str(self.disk), str(DISK)]
             subprocess.run(build, check=True)
             settings |= {"LD_PRELOAD": str(self.disk), "FAULTY_DATABASE": str(self.path)}
-            kinds += [self.cut_power, self.break_disk] * 3
+            kinds += [self.cut_power] * len(DISK_FAULTS)
+            kinds += [partial(self.break_disk, fault) for fault in DISK_FAULTS]
         super().__init__(folder, settings, servers, workers)
         self.kinds += kinds
 
@@ -160,16 +185,17 @@ class OnSqlite(Run):
         beside(self.path, "-shm").unlink(missing_ok=True)  # It was in memory only.
         self.journal.write("power cuts", f"{sum(writes)} writes were not synced")
 
-    def break_disk(self) -> None:
+    def break_disk(self, fault: str) -> None:
         """Let the disk be full, read-only or broken for a while; perhaps more happens meanwhile."""
-        fault = random.choice(DISK_FAULTS)
         switch = beside(self.path, f".{fault}")
         switch.touch()
         self.journal.write(fault)
-        time.sleep(random.uniform(0.2, 2))
-        if random.random() < 0.5:
-            random.choice((self.kill_server, self.cut_power))()
-        switch.unlink()
+        try:
+            time.sleep(random.uniform(0.2, 2))
+            if random.random() < 0.5:
+                random.choice((self.kill_server, self.cut_power))()
+        finally:
+            switch.unlink()
 
     def lie(self) -> None:
         """From now on let nothing be synced, though the disk says so; only cut the power."""
@@ -180,12 +206,36 @@ class OnSqlite(Run):
         """Make a backup under load, restore it as another database, and look at that."""
         acknowledged = self.journal.path.stat().st_size
         copy, restored = (Path(tempfile.mkdtemp(dir=self.folder), name) for name in "ab")
-        self.database("backup", str(copy))
-        self.database("restore", str(copy), "--yes", BANKING_DATABASE=str(restored))
-        self.database("check", BANKING_DATABASE=str(restored))
+        try:
+            self.database("backup", str(copy))
+            self.database("restore", str(copy), "--yes", BANKING_DATABASE=str(restored))
+            self.database("check", BANKING_DATABASE=str(restored))
+        except AssertionError as refused:
+            print(refused, file=sys.stderr)
+            self.found["refused by `database check`"] += 1
+            return
         with closing(sqlite3.connect(restored)) as ledger:
             self.found += wrong_in(ledger, self.journal, upto=acknowledged)
         self.journal.write("backups under load, restored")
+
+    def last_second(self) -> None:
+        """Let a reader keep in the log what customers do now: no checkpoint takes it from there."""
+        reader = self.stack.enter_context(closing(self.connect()))
+        reader.execute("BEGIN")
+        reader.execute(ACCOUNTS).fetchall()
+        super().last_second()
+
+    def after_the_last(self) -> None:
+        self.back_up()
+
+    def in_the_books(self) -> Counter[str]:
+        """The same; in a file that cannot be read, all is lost."""
+        try:
+            return super().in_the_books()
+        except sqlite3.DatabaseError as error:
+            print(error, file=sys.stderr)
+            acknowledged = {*self.journal.of("posted", "prepared")}
+            return self.found + Counter({"acknowledged and lost": len(acknowledged)})
 
 
 class OnPostgresql(Run):

@@ -6,7 +6,7 @@ import pytest
 
 from ..kit import postgres
 from .__main__ import ARRANGEMENTS, WRONG, main
-from .runs import NO_DISK
+from .runs import DISK_FAULTS, NO_DISK, OnSqlite
 
 
 def columns(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
@@ -27,6 +27,32 @@ def test_nothing_is_lost_or_doubled(capsys: pytest.CaptureFixture[str], tmp_path
     assert main("--minutes=0.1", "--only=two servers on one file", f"--folder={tmp_path}") == 0
     (column,) = columns(capsys).values()
     assert is_well(column)
+    for fault in (*DISK_FAULTS, "power cuts") if NO_DISK is None else ():
+        assert int(column[fault]) > 0, "each kind of fault is met"
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("keeps_the_file", "code", "lost"), [(True, 2, "0"), (False, 1, "1")])
+def test_a_run_that_breaks_off_is_judged_all_the_same(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    keeps_the_file: bool,
+    code: int,
+    lost: str,
+) -> None:
+    def under_load(self: OnSqlite, seconds: float) -> None:
+        (self.folder / "server-1.log").write_text("It starts.\nIt ends.\n")
+        if not keeps_the_file:
+            self.journal.write("posted", "a memo", "tr_1")
+            self.path.write_bytes(b"")
+        raise RuntimeError("no server")
+
+    monkeypatch.setattr(OnSqlite, "under_load", under_load)
+    assert main("--only=one server on SQLite", f"--folder={tmp_path}") == code
+    (column,) = columns(capsys).values()
+    assert column["result"] == "**broke off**: RuntimeError('no server'); a log ends: It ends."
+    assert column["acknowledged and lost"] == lost
 
 
 @pytest.mark.needs_program(NO_DISK)

@@ -9,8 +9,8 @@ from mcp import MCPError
 from mcp.types import ErrorData
 
 from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, parse_answer, question
-from banking_server.tools.multiplex.references import ArgumentNotFound
 from tool_chaining import IDENTIFIER
+from tool_chaining.expressions import NoValue
 
 from ..kit.bank import World, structured, words
 from ..kit.model import error, scripted_model
@@ -130,28 +130,26 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None
 TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 WHOLE, NUMBER = {"type": "integer"}, {"type": "number"}
 
-NO_IDEA = ArgumentNotFound(
-    "the model answered UNKNOWN: it does not follow from the earlier results"
-)
+NO_IDEA = NoValue("the model answered UNKNOWN: it does not follow from the earlier results")
 
 ANSWERS: list[tuple[dict[str, Any], str, Any]] = [
     (WHOLE, " 42\n", 42),
     (WHOLE, "null", None),
-    (WHOLE, "about 42", ArgumentNotFound("the model answered 'about 42', which is not of type")),
-    (WHOLE, '"42"', ArgumentNotFound("is not of type integer")),
+    (WHOLE, "about 42", NoValue("the model answered 'about 42', which is not of type")),
+    (WHOLE, '"42"', NoValue("is not of type integer")),
     (NUMBER, "0.5", 0.5),
-    (NUMBER, "-NaN", ArgumentNotFound("is not of type number")),
+    (NUMBER, "-NaN", NoValue("is not of type number")),
     (TEXT, "25", "25"),
     (TEXT, '"rent"', "rent"),
     (TEXT, "'a' or 'b'", "'a' or 'b'"),
     (TEXT, "None", None),
-    (TEXT, "\ud800", ArgumentNotFound("is not of type string")),
+    (TEXT, "\ud800", NoValue("is not of type string")),
     (TEXT, "UNKNOWN PAYER", "UNKNOWN PAYER"),
     (TEXT, "unknown.", NO_IDEA),
     (TEXT, "**UNKNOWN**", NO_IDEA),
     (TEXT, "UNKNOWN - nobody says", NO_IDEA),
     (TEXT, "<think>It is\nthis one.</think>\n\nacc_everyday_001", "acc_everyday_001"),
-    (TEXT, "<think>It is", ArgumentNotFound("the model answered nothing")),
+    (TEXT, "<think>It is", NoValue("the model answered nothing")),
 ]
 
 
@@ -159,8 +157,8 @@ ANSWERS: list[tuple[dict[str, Any], str, Any]] = [
 def test_an_answer_is_json_or_the_text_itself(
     schema: dict[str, Any], answer: str, value: Any
 ) -> None:
-    if isinstance(value, ArgumentNotFound):
-        with pytest.raises(ArgumentNotFound, match=re.escape(str(value))):
+    if isinstance(value, NoValue):
+        with pytest.raises(NoValue, match=re.escape(str(value))):
             parse_answer(answer, schema)
     else:
         assert parse_answer(answer, schema) == value

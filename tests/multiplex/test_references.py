@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from banking_server.tools.multiplex.references import (
-    MAX_EXPRESSION,
-    ArgumentNotFound,
     Reference,
-    Results,
+    earlier_results,
 )
+from tool_chaining.expressions import MAX_EXPRESSION, NoValue
 
 from ..kit.bank import World, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, HANDOFF, LOCKED, PREPARE, SAVINGS
@@ -67,7 +66,7 @@ REFERENCES = [("jmespath", *case) for case in VALUES] + [("text", *case) for cas
 def test_a_reference_gives_a_value(kind: str, written: str, value: Any) -> None:
     reference = Reference(kind, written)
     assert reference.problem(3) is None
-    assert reference.value(Results(RESULTS)) == value
+    assert reference.value(earlier_results(RESULTS)) == value
 
 
 EARLIER = "must look at earlier results"
@@ -149,9 +148,9 @@ async def test_the_expressions_of_a_call_share_what_they_may_cost(
     """The cost is their length plus 10, times the size of the results, whatever they say."""
     most = "banking_server.tools.multiplex.references.MAX_WORK"
     monkeypatch.setattr(most, 11 * len(json.dumps(RESULTS)))
-    looked_at = Results(RESULTS)
+    looked_at = earlier_results(RESULTS)
     assert looked_at.evaluate("@") == RESULTS
-    with pytest.raises(ArgumentNotFound, match="take too much work"):
+    with pytest.raises(NoValue, match="take too much work"):
         looked_at.evaluate("@")
     monkeypatch.setattr(most, 50_000)
     when = {**take("[0].status"), "exists": True}
@@ -169,7 +168,7 @@ async def test_the_expressions_of_a_call_share_what_they_may_cost(
 
 async def test_the_longest_expressions_are_no_failure_of_the_server(world: World) -> None:
     joined = f"join('{'x' * 400}', [2].structuredContent.names)"
-    assert len(Results(RESULTS).evaluate(joined)) == 402
+    assert len(earlier_results(RESULTS).evaluate(joined)) == 402
     async with world.customer() as me:
         for deep in ("[0] | " + "!" * 490 + "@", "[0] | " + "(" * 240 + "@" + ")" * 240):
             step = request(2, BALANCE, {"accountId": take(deep)})

@@ -7,7 +7,7 @@ over streams in memory, since each run needs one of its own.
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,12 +38,12 @@ class Host:
 
     @property
     def consent(self) -> MakePolicy:
-        """What is given to the proxy as `--consent`: the user is asked, if there is anything in it.
+        """What is given to the proxy as `--consent`: rules, if the user or the host is particular.
 
         A user who would say no to all of it may have said that the hints are trusted.
         """
         denied = self.context.get("deniedTools", [])
-        if self.context["consent"] == "refuse" and "consentByTool" not in self.context:
+        if self.context["consent"] != "grant" and "consentByTool" not in self.context:
             return consent_of(None, trust_hints=self.context.get("trustHints") is not False)
         rules = self.folder / "rules"
         rules.write_text("".join([*(f"deny {tool}\n" for tool in denied), "ask *\n"]))
@@ -68,13 +68,13 @@ class Host:
     async def run(self, url: str) -> dict[str, Any]:
         """Make the first call through the proxy, and return what came of it."""
         async with AsyncExitStack() as stack:
-            clients = []
+            clients, asks = [], self.context["consent"] != "nobody"
             # A host of two servers has a proxy in front of each.
             for each in [url, *filter(None, [self.context.get("otherServerUrl")])]:
                 client = Client(
                     proxy_in_memory(self.options(each)),
                     mode=self.mode,
-                    elicitation_callback=None if self.context["consent"] == "nobody" else self.on_question,
+                    elicitation_callback=self.on_question if asks else None,
                 )
                 clients.append(await stack.enter_async_context(client))
             if len(clients) > 1:
@@ -82,23 +82,23 @@ class Host:
             tool = self.context["tool"]
             if self.context.get("firstCallBy") == "model" and not agrees(self.context, tool):
                 return {"outcome": "declined", "content": []}
-            call = asyncio.create_task(self.calls(clients[0]))
-            cancelled = asyncio.create_task(self.cancelled())
-            await asyncio.wait({call, cancelled}, return_when=asyncio.FIRST_COMPLETED)
-            cancelled.cancel()
-            call.cancel()
-            [printed, _] = await asyncio.gather(call, cancelled, return_exceptions=True)
-            # Whoever gave a request up has no result of it, and knows no more than that.
-            given_up = isinstance(printed, BaseException)
-            return {"outcome": "cancelled", "content": []} if given_up else printed
+            made = [self.context, *self.context.get("furtherCalls", ())]
+            calls = [self.call(clients[0], each["tool"], each["arguments"]) for each in made]
+            calls[0] = self.until_cancelled(calls[0])
+            if self.context.get("atOnce"):
+                return (await asyncio.gather(*calls))[-1]
+            return [await call for call in calls][-1]
 
-    async def calls(self, client: Client) -> dict[str, Any]:
-        """Make the first calls, and return what came of the last one."""
-        made = [(call["tool"], call["arguments"]) for call in self.context.get("furtherCalls", ())]
-        made.insert(0, (self.context["tool"], self.context["arguments"]))
-        if self.context.get("atOnce"):
-            return (await asyncio.gather(*[self.call(client, *call) for call in made]))[-1]
-        return [await self.call(client, *call) for call in made][-1]
+    async def until_cancelled(self, call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """Make a call, unless the user cancels it; whoever gave a request up knows no more."""
+        made, cancelled = asyncio.create_task(call), asyncio.create_task(self.cancelled())
+        await asyncio.wait({made, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+        cancelled.cancel()
+        made.cancel()
+        [printed, _] = await asyncio.gather(made, cancelled, return_exceptions=True)
+        if isinstance(printed, BaseException):
+            return {"outcome": "cancelled", "content": []}
+        return printed
 
     async def call(self, client: Client, tool: str, arguments: Any) -> dict[str, Any]:
         try:

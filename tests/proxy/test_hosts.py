@@ -106,11 +106,12 @@ def framework(name: str, home: Path, url: str) -> None:
     execute(home, str(PYTHON), str(PROGRAMS), name, url, of_the_row, **quiet)
 
 
-def in_node(name: str, home: Path, url: str) -> None:
-    """Run the framework's program with the command that its row names."""
+def in_node(name: str, home: Path, url: str, command: str | None = None) -> None:
+    """Run the framework's program with a command, by default the one that its row names."""
     (home / "node_modules").symlink_to(HOSTS / "node_modules")
     program = shutil.copy(PROGRAMS.with_name("in_node.mjs"), home)
-    execute(home, str(node()), program, name, url, command_of("Google ADK, LlamaIndex"))
+    command = command or command_of("Google ADK, LlamaIndex")
+    execute(home, str(node()), program, name, url, command)
 
 
 def qwen_code(home: Path, url: str) -> None:

@@ -18,7 +18,15 @@ from banking_server.server.tokens import CustomerTokens
 from ..bank.support import sql
 from ..kit.bank import TABLES, Customer, code_of, structured
 from ..kit.command import PATIENCE, run
-from ..kit.servers import HttpServer, free_port, http_client, http_server, post, tool_call
+from ..kit.servers import (
+    HttpServer,
+    free_port,
+    http_client,
+    http_server,
+    post,
+    request_of,
+    tool_call,
+)
 from ..kit.words import (
     FROM_LOCKED,
     HANDOFF,
@@ -142,12 +150,46 @@ async def test_what_is_asked_in_another_way_is_refused_without_an_event(full: Pa
             listening = await bank.send({}, method="GET")
             packed = await bank.send(call, Content_Encoding="gzip")
         assert events == []
-        assert (await bank.send(call, Origin="http://localhost:3000")).status_code == 200
     assert (host.status_code, origin.status_code) == (421, 403)
     assert "evil" not in f"{host.headers}{host.text}{origin.headers}{origin.text}"
     assert (listening.status_code, listening.headers["Allow"]) == (405, "POST, DELETE")
     assert packed.status_code == 415
     assert "without Content-Encoding" in packed.json()["error"]["message"]
+
+
+@pytest.mark.anyio
+async def test_a_page_of_an_accepted_origin_asks_without_a_token_and_reads_the_answer(
+    full: Path,
+) -> None:
+    asked = "authorization, content-type, mcp-protocol-version, mcp-session-id, mcp-name"
+    ask = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": asked}
+    mine, other = "http://localhost:6274", "http://evil.example"
+    async with bank_in_memory(full) as bank:
+        allowed = await bank.send(b"", None, "OPTIONS", Origin=mine, **ask)
+        refused = await bank.send(b"", None, "OPTIONS", Origin=other, **ask)
+        answer = await bank.send(LIST_TOOLS, Origin=mine)
+        locked = await bank.send(LIST_TOOLS, None, Origin=mine)
+    assert allowed.status_code == 200
+    assert allowed.headers["Access-Control-Allow-Headers"] == asked
+    assert "POST" in allowed.headers["Access-Control-Allow-Methods"]
+    assert (answer.status_code, locked.status_code) == (200, 401)
+    for response in (allowed, answer, locked):
+        assert response.headers["Access-Control-Allow-Origin"] == mine
+    exposed = locked.headers["Access-Control-Expose-Headers"]
+    assert exposed == "Mcp-Session-Id, WWW-Authenticate"
+    assert refused.status_code == 400
+    assert "Access-Control-Allow-Origin" not in refused.headers
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("path", "status"), [("/mcp", 200), ("/mcp/", 200), ("/health/", 404)])
+async def test_with_and_without_a_slash_it_is_the_same_and_nothing_redirects(
+    full: Path, path: str, status: int
+) -> None:
+    async with bank_in_memory(full) as bank:
+        body, headers = request_of(LIST_TOOLS, bank.token())
+        answer = await bank.http.post(f"http://127.0.0.1:8000{path}", content=body, headers=headers)
+    assert answer.status_code == status
 
 
 NAMES = {

@@ -1,5 +1,6 @@
 """Sessions of 2025-11-25 over HTTP: who is asked, whose they are, and how many there may be."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from banking_server.tools import calling, limits
 
 from ..kit.bank import Customer, code_at_desk, structured
 from ..kit.servers import HttpServer, http_client, tool_call
-from ..kit.words import HANDOFF
+from ..kit.words import CONFIRM, HANDOFF, PREPARE, TO_SAVINGS
 from .in_memory import Talk, bank_in_memory
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +60,33 @@ async def test_a_session_is_its_customers(full: Path) -> None:
         mine.token = bank.token(age=3600)
         refused = await mine.send(LOOK)
         assert refused.status_code == 401
+
+
+async def test_an_answer_needs_the_scope_of_the_call_that_asked(full: Path) -> None:
+    """Which a token for reading does not have, though it is the same customer's."""
+    async with bank_in_memory(full) as bank:
+        talk, reader = Talk(bank), Talk(bank, "CUST001", "bank:read")
+        reader.session = await talk.open()
+        prepared = await talk.send(tool_call(PREPARE, {**TO_SAVINGS, "amount": 5}))
+        (transfer,) = re.findall(r'"transferId":"(\w+)"', prepared.text)[:1]
+        confirm = tool_call(CONFIRM, {"transferId": transfer, "action": "confirm"})
+        yes = {"result": {"action": "accept", "content": {"agreed": True}}, "jsonrpc": "2.0"}
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(talk.send, {**confirm, "id": 9})
+            await anyio.wait_all_tasks_blocked()
+            for id_ in range(5):
+                refused = await reader.send({**yes, "id": id_})
+                assert (refused.status_code, "bank:transfer" in refused.text) == (403, True)
+            assert bank.sql("SELECT status FROM transfer") == [("pending",)]
+            await talk.send({}, "DELETE")
+        # A question of a call that only reads is answered with the scope for reading.
+        reader.session = None
+        await reader.open()
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(reader.send, ASK)
+            await anyio.wait_all_tasks_blocked()
+            assert (await reader.send({**yes, "id": 99})).status_code == 202
+            await reader.send({}, "DELETE")
 
 
 # --- how many, and how long -----------------------------------------------------------------------

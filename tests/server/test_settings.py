@@ -26,6 +26,8 @@ ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result', 'asked' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+        ("DATABASE", ":memory:", "must be the path of a file"),
+        ("DATABASE", "file::memory:?cache=shared", "must be the path of a file"),
         ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),
     ],
 )

@@ -1,7 +1,11 @@
 """The real server as a subprocess over stdio, as a host runs it."""
 
+import json
+import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,9 @@ import pytest
 
 from ..bank.support import sql
 from ..kit.bank import Customer, structured
-from ..kit.command import PATIENCE, command
+from ..kit.command import PATIENCE, command, environment
+from ..kit.model import Silence, scripted_model
+from ..kit.pages import block
 from ..kit.servers import stdio_client
 from ..kit.stdio import lines_of
 from ..kit.terminal import Terminal
@@ -96,6 +102,54 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
     (line,) = [line for line in errors.splitlines() if "Incident" in line]
     assert f"The file {full} of the database was deleted or replaced" in line
     assert "banking-server database restore" in line
+
+
+def test_the_page_shows_how_to_try_it_in_a_script(full: Path) -> None:
+    shown = block("banking_server/server/README.md", "in a script", "sh")
+    scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    variables = environment(PATH=scripts, BANKING_DATABASE=str(full))
+    ran = subprocess.run(["sh", "-c", shown], env=variables, capture_output=True, timeout=PATIENCE)
+    assert "acc_checking_001" in str(json.loads(ran.stdout)["result"])
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"elicitation": {}}])
+def test_at_the_end_of_the_input_all_that_was_asked_is_answered(
+    full: Path, capabilities: dict[str, Any]
+) -> None:
+    with serving(full) as server:
+        server.open(capabilities)
+        prepare: dict[str, Any] = {"name": "prepare_money_transfer", "arguments": {**TO_SAVINGS}}
+        ask = {"name": "request_agent_handoff", "arguments": {"reason": "Help"}}
+        for number in range(20):
+            prepare["arguments"]["amount"] = number + 1
+            server.send({"id": number, "method": "tools/call", "params": prepare})
+        server.send({"id": "asks", "method": "tools/call", "params": ask})
+        rest, _ = server.end()
+    answers = {each["id"]: each for each in rest if "method" not in each}
+    assert len(answers) == len([each for each in rest if "method" not in each]) == 21
+    statuses = [answers[number]["result"]["structuredContent"]["status"] for number in range(20)]
+    assert sql(full, "SELECT count(*) FROM transfer") == [(statuses.count("pending"),)]
+    if capabilities:
+        assert "nobody can answer" in answers["asks"]["error"]["message"]
+    else:
+        assert answers["asks"]["result"]["structuredContent"]["choices"]
+
+
+@pytest.mark.ci
+def test_the_effect_of_what_cannot_finish_is_not_known(full: Path) -> None:
+    with scripted_model([Silence()]) as model:
+        variables = {"BANKING_MODEL_URL": model.url, "BANKING_MODEL_NAME": "scripted"}
+        with serving(full, **variables) as server:
+            server.open({})
+            inferred = {"accountId": "PROMPT_ARGUMENT: the savings account"}
+            step = {"name": "get_account_balance", "arguments": inferred}
+            steps = [{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": step}]
+            call = {"name": "multiplex_tools", "arguments": {"tools": steps}}
+            server.send({"id": 2, "method": "tools/call", "params": call})
+            server.send({"id": 3, "method": "ping"})
+            rest, _ = server.end()
+    assert [each["id"] for each in rest] == [3, 2]
+    assert "Whether it took effect is not known" in rest[1]["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_each_distribution_has_its_data_and_nothing_of_npm(renamed: Path) -> Non
 def test_what_is_published_needs_the_other_parts_in_the_same_version(renamed: Path) -> None:
     names = runpy.run_path(str(renamed / PACKAGES / "names.py"))["made"]
     files = names(published=True)
-    ours = [f"somebodys-{part}==7.8.9" for part in ("chains", "proxy", "suite")]
+    ours = [f"somebodys-{part}==7.8.9" for part in ("chains[rules]", "proxy", "suite")]
     for folder, parts in (renamed, ours), (renamed / "specs" / "proxy", ours[:1]):
         needed = tomllib.loads(files[folder / "pyproject.toml"])["project"]["dependencies"]
         assert [one for one in needed if one.startswith("somebodys-")] == parts

@@ -8,7 +8,6 @@ Each step is a call like any other, with its own authorization and audit event. 
 - `inference`: arguments that a language model infers, the client's own or the bank's.
 """
 
-from banking_server.tools.multiplex.references import ArgumentNotFound
 from banking_server.tools.multiplex.sequence import multiplex_tools
 
-__all__ = ["ArgumentNotFound", "multiplex_tools"]
+__all__ = ["multiplex_tools"]

@@ -27,10 +27,10 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from banking_server.bank.rules import excerpt
-from banking_server.tools.multiplex.references import ArgumentNotFound
 from banking_server.tools.prompts import PROMPT_MARK, is_nearly_prompt, prompt_in
 from banking_server.tools.results import text
 from banking_server.tools.sdk import sample
+from tool_chaining.expressions import NoValue
 from tool_chaining.text import cut, is_json
 
 MAX_PROMPT: Final = 2_000
@@ -108,16 +108,14 @@ def question(
 def parse_answer(answer: str, schema: Mapping[str, Any]) -> Any:
     """Return a model's answer as the type of the argument's schema; None for `null`.
 
-    An answer is JSON, or plain text for an argument of type string. Raises `ArgumentNotFound` if it
+    An answer is JSON, or plain text for an argument of type string. Raises `NoValue` if it
     has another type, or says that the value is unknown. The tool validates the value later.
     """
     words = _THOUGHTS.sub("", answer, count=1).strip()
     if not words:
-        raise ArgumentNotFound("the model answered nothing")
+        raise NoValue("the model answered nothing")
     if _IS_UNKNOWN.match(words):
-        raise ArgumentNotFound(
-            f"the model answered {UNKNOWN}: it does not follow from the earlier results"
-        )
+        raise NoValue(f"the model answered {UNKNOWN}: it does not follow from the earlier results")
     if words.casefold() in ("null", "none"):
         return None
     kind = schema.get("anyOf", [schema])[0].get("type", "string")
@@ -128,9 +126,7 @@ def parse_answer(answer: str, schema: Mapping[str, Any]) -> Any:
     if kind == "string" and not isinstance(value, str):
         value = words
     if not is_json(value) or isinstance(value, str) != (kind == "string"):
-        raise ArgumentNotFound(
-            f"the model answered {excerpt(words)!r}, which is not of type {kind}"
-        )
+        raise NoValue(f"the model answered {excerpt(words)!r}, which is not of type {kind}")
     return value
 
 
@@ -147,20 +143,20 @@ def sampling_request(question: str) -> CreateMessageRequest:
 
 
 async def ask_now(ctx: Context[Any, Any], question: str) -> str:
-    """Ask the client's model over the open connection (2025-11-25). Raises `ArgumentNotFound`."""
+    """Ask the client's model over the open connection (2025-11-25). Raises `NoValue`."""
     try:
         answer = await sample(ctx, sampling_request(question).params)
     except MCPError as error:
-        raise ArgumentNotFound(f"the client's model gave no answer: {error.message}") from None
+        raise NoValue(f"the client's model gave no answer: {error.message}") from None
     except ValidationError:
-        raise ArgumentNotFound("the client's model gave no answer that can be read") from None
+        raise NoValue("the client's model gave no answer that can be read") from None
     return answer_text(answer)
 
 
 def answer_text(answer: object) -> str:
-    """Return the text of a model's answer. Raises `ArgumentNotFound` if it is not a whole text."""
+    """Return the text of a model's answer. Raises `NoValue` if it is not a whole text."""
     if not isinstance(answer, CreateMessageResult) or not isinstance(answer.content, TextContent):
-        raise ArgumentNotFound("the client's model answered with something other than text")
+        raise NoValue("the client's model answered with something other than text")
     if answer.stop_reason == "maxTokens":
-        raise ArgumentNotFound("the answer of the client's model was cut off")
+        raise NoValue("the answer of the client's model was cut off")
     return answer.content.text

@@ -8,9 +8,10 @@ from pydantic.json_schema import SkipJsonSchema
 
 from banking_server.bank.rules import excerpt
 from banking_server.tools.multiplex.inference import MAX_PROMPT, prompt_problem, prompts
-from banking_server.tools.multiplex.references import MAX_EXPRESSION, Reference, references
+from banking_server.tools.multiplex.references import Reference, references
 from banking_server.tools.prompts import is_nearly_prompt
 from banking_server.tools.titles import READABLE
+from tool_chaining.expressions import MAX_EXPRESSION
 from tool_chaining.text import is_json
 
 NAME: Final = "multiplex_tools"

@@ -22,8 +22,7 @@ from banking_server.tools.multiplex.inference import (
     sampling_request,
 )
 from banking_server.tools.multiplex.references import (
-    ArgumentNotFound,
-    Results,
+    earlier_results,
     error_prefix,
     references,
     steps_named,
@@ -35,6 +34,7 @@ from banking_server.tools.scopes import READ_SCOPE
 from banking_server.tools.sdk import can_send_request, inner_context
 from tool_chaining import META_KEY
 from tool_chaining.content import for_user_alone, hidden_from_model, on_the_wire
+from tool_chaining.expressions import Data, NoValue
 from tool_chaining.values import canonical
 
 
@@ -123,14 +123,14 @@ class _Steps:
             _Progress.model_validate_json(ctx.request_state) if ctx.request_state else _Progress()
         )
         self.next_tool: Any = None
-        self.earlier = Results([on_the_wire(result) for result in self.progress.done])
+        self.earlier = earlier_results([on_the_wire(result) for result in self.progress.done])
 
     async def run(self) -> CallToolResult | InputRequiredResult:
         """Run the remaining steps; return all results, or the next questions."""
         try:
             while len(self.progress.done) < len(self.steps) and self.next_tool is None:
                 result = await self._step(self.steps[len(self.progress.done)])
-                self.earlier.list.append(on_the_wire(result))
+                self.earlier.value.append(on_the_wire(result))
                 self.progress = _Progress(
                     done=[*self.progress.done, result], for_user=self.progress.for_user
                 )
@@ -151,7 +151,7 @@ class _Steps:
                 if missing is not None:
                     return _unrun(step, "not_run", missing)
                 self.progress.arguments = await self._arguments(step)
-            except ArgumentNotFound as problem:
+            except NoValue as problem:
                 return _unrun(step, "failed", str(problem))
         return await self._call(step, self.progress.arguments)
 
@@ -166,7 +166,7 @@ class _Steps:
         if not wanted:
             return arguments
         request = _request(step.params.name, arguments)
-        history = [*map(_for_model, self.steps, self.earlier.list)]
+        history = [*map(_for_model, self.steps, self.earlier.value)]
         history.append({"request to complete": request})
         schemas = tool.input_schema["properties"]
         asked = {
@@ -182,7 +182,7 @@ class _Steps:
         return arguments
 
     async def _answer(self, name: str, asked: Mapping[str, str]) -> str:
-        """Return the answer of the client's model, or of the bank's. Raises `ArgumentNotFound`."""
+        """Return the answer of the client's model, or of the bank's. Raises `NoValue`."""
         capabilities = self.ctx.client_capabilities
         if capabilities is not None and capabilities.sampling is not None:
             if can_ask_in_results(self.ctx):
@@ -191,7 +191,7 @@ class _Steps:
                 return await ask_now(self.ctx, asked[name])
         infer = self.ctx.request_context.lifespan_context.infer
         if infer is None:
-            raise ArgumentNotFound(
+            raise NoValue(
                 f"begins {PROMPT_MARK} and needs a language model. Use a client that offers "
                 "sampling, or start the server with BANKING_MODEL_URL and BANKING_MODEL_NAME"
             )
@@ -263,8 +263,8 @@ class _Steps:
         )
 
 
-def _holds(when: Condition, earlier: Results) -> bool:
-    """Return whether a step's condition is met. Raises `ArgumentNotFound`."""
+def _holds(when: Condition, earlier: Data) -> bool:
+    """Return whether a step's condition is met. Raises `NoValue`."""
     with error_prefix("when"):
         value = earlier.evaluate(when.jmespath)
     if "exists" in when.model_fields_set:

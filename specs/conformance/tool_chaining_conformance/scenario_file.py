@@ -1,5 +1,6 @@
 """Files in YAML: scenarios, client scripts and expected failures, read into strict models."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -39,7 +40,10 @@ class _Twice(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as JSON: a key must not occur twice, and a plain date stays text."""
+    """YAML as JSON: a key must not occur twice, and a scalar is what it is in JSON, or else text.
+
+    So `00123`, `12:30`, `no` and a date reach the server as they are written. No value is null.
+    """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         # Before `<<` is merged: a mapping may overwrite the members that it merges.
@@ -58,10 +62,17 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _scalar, _first in (
+    ("bool", "true|false", "tf"),
+    ("null", "null|", ["n", ""]),
+    ("int", "-?(?:0|[1-9][0-9]*)", "-0123456789"),
+    ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", "-0123456789"),
+    ("merge", "<<", "<"),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_scalar})\Z"), _first
+    )
 
 
 def _read(path: Path) -> Any:

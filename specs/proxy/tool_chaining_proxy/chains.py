@@ -40,6 +40,7 @@ async def call(link: Link, running: Running, params: Json) -> Json:
         call_timeout=options.call_timeout,
         total_timeout=options.time_limit,
         follow_unadvertised=options.follow_unadvertised,
+        rules=options.rules,
         tools=link.tools,
     )
     meta = {k: v for k, v in (params.get("_meta") or {}).items() if k != IDENTIFIER}
@@ -54,7 +55,8 @@ async def call(link: Link, running: Running, params: Json) -> Json:
             return caller.first
         raise _first_failure(chain)
     merged = chain.merged_json()
-    if not chain.followed or (chain.outcome is Outcome.COMPLETED and len(chain.steps) == 1):
+    changed = chain.followed and chain.outcome is not Outcome.COMPLETED
+    if not changed and not chain.follow_ups:
         return merged
     return {**merged, "_meta": {**(merged.get("_meta") or {}), IDENTIFIER: summary(chain)}}
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -107,6 +108,28 @@ def proxy(
             help="Also follow a server that does not advertise tool chaining.",
         ),
     ] = False,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What follows what, on a server that does not say so itself: a TOML file with "
+            "[[rule]] tables. A changed file counts after the next start.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Compare the --rules with the server's tools, and call none of them."
+        ),
+    ] = False,
+    try_: Annotated[
+        Path | None,
+        typer.Option(
+            "--try",
+            metavar="RESULT.json",
+            help="Show which of the --rules matches this result, and make no call.",
+        ),
+    ] = None,
     insecure: Annotated[
         bool,
         typer.Option(
@@ -123,10 +146,18 @@ def proxy(
 
     from tool_chaining.client import DEFAULT_CALL_TIMEOUT
     from tool_chaining.directive import DEFAULT_LIMIT
+    from tool_chaining.rules import Rules
+    from tool_chaining_proxy.check_rules import checked, tried
     from tool_chaining_proxy.consent import consent_of
     from tool_chaining_proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
     from tool_chaining_proxy.stdio import serve_stdio
 
+    read = None if rules is None else Rules.load(rules)
+    if read is None and (check or try_):
+        raise ForPeople(f"{'--check' if check else '--try'} needs --rules FILE.")
+    if read is not None and try_ is not None:
+        print(tried(read, try_))
+        return
     options = ProxyOptions(
         server=_server(url, command, insecure=insecure, forwards=forward_authorization),
         consent=consent_of(consent, trust_hints=trust_hints),
@@ -134,7 +165,10 @@ def proxy(
         call_timeout=DEFAULT_CALL_TIMEOUT if timeout is None else timeout,
         start_timeout=START_TIMEOUT if timeout is None else timeout,
         follow_unadvertised=follow_unadvertised,
+        rules=read,
     )
+    if read is not None and check:
+        raise typer.Exit(anyio.run(checked, read, options))
     logging.getLogger().addHandler(_Warnings())
     logging.getLogger("mcp").propagate = False  # The client gets each error of the SDK, once.
     logging.getLogger("mcp").addHandler(logging.NullHandler())

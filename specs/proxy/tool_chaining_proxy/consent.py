@@ -53,6 +53,9 @@ class _Asking(ConsentPolicy):
     async def allows(self, proposal: Proposal) -> bool:
         return _reported(proposal, await self._reason(proposal))
 
+    async def forbids(self, proposal: Proposal) -> bool:
+        return not _reported(proposal, "the rule has ask = false")
+
     async def allows_again(self, proposal: Proposal) -> bool:
         doubt = " An earlier call of this tool may have taken effect, and this one could repeat it."
         return _reported(proposal, await self._agreed(proposal, doubt))
@@ -64,9 +67,10 @@ class _Asking(ConsentPolicy):
     async def _agreed(self, proposal: Proposal, doubt: str = "") -> str | None:
         """Ask the user. Every answer but a yes is a no. Raises NobodyToAsk without an answer."""
         reason = f" Its reason: {quoted(proposal.title)}." if proposal.title is not None else ""
+        whose = f"rule {proposal.rule.number} of yours" if proposal.rule else "the server"
         question = {
             "mode": "form",
-            "message": f"After {quoted(proposal.previous_tool)} the server asks for a further call."
+            "message": f"After {quoted(proposal.previous_tool)} {whose} asks for a further call."
             f"{reason}{doubt} Call {quoted(proposal.tool.name)} with {quoted(proposal.arguments)}?",
             "requestedSchema": {"type": "object", "properties": {}},
         }
@@ -82,6 +86,8 @@ def _reported(proposal: Proposal, reason: str | None) -> bool:
     if reason is not None:
         tool, previous = quoted(proposal.tool.name), quoted(proposal.previous_tool)
         step = f"calls {tool}, which the result of {previous} names as the next tool"
+        if proposal.rule is not None:
+            step = f"calls {tool} after {previous}, by rule {proposal.rule.number} of yours"
         write_line(f"{NAME}: {step}. Why: {reason}.")
     return reason is not None
 
@@ -103,6 +109,9 @@ class _ByRules(_Asking):
             return await self._agreed(proposal)
         return "--consent allows it" if verdict == "allow" else None
 
+    async def forbids(self, proposal: Proposal) -> bool:
+        return self._verdict(proposal.tool.name) == "deny" or await super().forbids(proposal)
+
     async def allows_again(self, proposal: Proposal) -> bool:
         denied = self._verdict(proposal.tool.name) == "deny"
         return not denied and await super().allows_again(proposal)
@@ -114,7 +123,7 @@ class _ByHints(_Asking):
     trusts_hints = True
 
     async def _reason(self, proposal: Proposal) -> str | None:
-        if proposal.tool.harmless:
+        if proposal.tool.harmless and proposal.rule is None:
             return "the server marks it as harmless, and --trust-hints is given"
         return await self._agreed(proposal)
 

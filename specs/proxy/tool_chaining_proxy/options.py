@@ -6,6 +6,7 @@ from typing import Final
 
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT, DEFAULT_TOTAL_TIMEOUT
 from tool_chaining.directive import DEFAULT_LIMIT
+from tool_chaining.rules import Rules
 from tool_chaining_proxy.consent import MakePolicy, consent_of
 from tool_chaining_proxy.hosting.urls import without_user
 
@@ -59,6 +60,8 @@ class ProxyOptions:
     time_limit: float | None = DEFAULT_TOTAL_TIMEOUT
     """Seconds that a whole chain may take, questions included."""
     follow_unadvertised: bool = False
+    rules: Rules | None = None
+    """What follows what, by the person who uses the server."""
     max_parked: int = 100
     """The most calls of one user that may wait for an answer at a time."""
     parked_for: float = 600.0

@@ -131,6 +131,6 @@ async def _answered(link: Link, running: Running, params: Json) -> Json:
         result = await chains.call(link, running, params)
     else:
         result = await link.answer(running, method, params)
-    if method == "tools/list" and link.follows:
+    if method == "tools/list" and (link.follows or link.options.rules):
         return chains.without_output_schemas(result)
     return result

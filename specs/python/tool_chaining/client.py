@@ -20,7 +20,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -38,6 +38,7 @@ from tool_chaining.conversation import CallKey, Conversation, Doubt
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
     META_KEY,
+    Absent,
     Directive,
     Found,
     Malformed,
@@ -47,6 +48,9 @@ from tool_chaining.negotiation import NEGOTIATED_FROM, capability, has_declared
 from tool_chaining.provenance import Provenance
 from tool_chaining.result import ChainResult, FollowUp, FollowUpStatus, Outcome, Step
 from tool_chaining.tools import Tool, ToolList
+
+if TYPE_CHECKING:
+    from tool_chaining.rules import Rule, Rules
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +120,8 @@ class Follower:
     on_end: OnEnd | None = None
     """Called with the result of each chain, also if `call_tool` cannot return it because its task
     is cancelled. An exception of these two functions is logged, and changes nothing."""
+    rules: "Rules | None" = None
+    """Rules of the user for results without a directive of this server."""
     tools: ToolList = field(default_factory=ToolList, repr=False)
     """The server's tools, as far as they were read."""
 
@@ -154,7 +160,8 @@ class Follower:
         """
         if arguments is not None and not isinstance(arguments, dict):
             raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
-        chain = _Chain(self, CallKey.of(name, arguments or {}), meta or {})
+        first = CallKey.of(name, arguments or {})
+        chain = _Chain(self, first, meta or {}, first)
         try:
             try:
                 with anyio.fail_after(self.total_timeout):
@@ -215,6 +222,8 @@ class _Chain:
     follower: Follower
     first: CallKey
     meta: dict[str, Any]
+    key: CallKey
+    """The call that is made, or that the last directive asks for."""
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
     made: set[CallKey] = field(default_factory=set[CallKey])
@@ -222,6 +231,8 @@ class _Chain:
     """The call that the last directive asks for, until it has its result."""
     calling: bool = False
     """Whether a call is running; it is the first one if none is pending."""
+    rule: "Rule | None" = None
+    """The user's rule that asks for the next call, or for the one that is made."""
     completed: bool = False
     """Whether the last result names no further tool. What happens later does not change that."""
 
@@ -251,7 +262,7 @@ class _Chain:
         """Make one call, record it, and tell the host of its result."""
         host, level = self.follower, len(self.steps) + 1
         previous = self.steps[-1].tool if self.steps else None
-        key = CallKey.of(directive.tool, directive.arguments)
+        key = self.key
         provenance = Provenance(self.chain_id, level, previous).to_wire()
         self.made.add(key)
         self.calling = True
@@ -281,9 +292,18 @@ class _Chain:
             host.conversation.settle(key)
         self.calling, self.pending = False, None
         meta = result.get("_meta")
-        self.completed = not isinstance(meta, dict) or META_KEY not in meta
+        names_none = not isinstance(meta, dict) or META_KEY not in meta
+        self.completed = names_none and not host.rules
         self.meta = {name: self.meta[name] for name in self.meta.keys() & _OF_EVERY_CALL}
-        step = Step(level, directive.tool, directive.arguments, result, directive.title, received)
+        step = Step(
+            level,
+            directive.tool,
+            directive.arguments,
+            result,
+            directive.title,
+            self.rule is not None,
+            received,
+        )
         self.steps.append(step)
         await tell(host.on_step, step)
         return result
@@ -301,18 +321,29 @@ class _Chain:
         return f"its answer has the unknown resultType {kind!r}"
 
     def _next(self, result: Json) -> Directive:
-        """Read the directive of the last result, which has a `nextTool`."""
-        host = self.follower
-        if not host.follows():
-            host.tools.note(f"A result has _meta.{META_KEY}, and {host.why_not()}.")
+        """Return what the last result names, or what a rule of the user adds to it (TC-C-58)."""
+        host, reading = self.follower, read_directive(result.get("_meta"))
+        followed = host.follows()
+        match, self.rule = None, None
+        if followed and isinstance(reading, Malformed):
+            raise _Ends(Outcome.MALFORMED_DIRECTIVE, reading.reason)
+        if followed and isinstance(reading, Found):
+            found = reading.directive
+        elif host.rules and (match := host.rules.next(self.steps, host.tools.note)):
+            found, self.rule = match.directive, match.rule
+        elif isinstance(reading, Absent):
+            self.completed = True
+            raise _Ends(Outcome.COMPLETED, "")
+        else:
+            host.tools.note(f"a result has _meta.{META_KEY}, and {host.why_not()}")
             raise _Ends(Outcome.DECLINED, host.why_not())
-        reading = read_directive(result.get("_meta"))
-        if not isinstance(reading, Found):
-            reason = reading.reason if isinstance(reading, Malformed) else ""
-            raise _Ends(Outcome.MALFORMED_DIRECTIVE, reason)
-        found = reading.directive
-        level, not_made = len(self.steps) + 1, FollowUpStatus.NOT_MADE
-        self.pending = FollowUp(level, found.tool, found.arguments, not_made, listed=False)
+        level, not_made, by_rule = len(self.steps) + 1, FollowUpStatus.NOT_MADE, match is not None
+        self.pending = FollowUp(
+            level, found.tool, found.arguments, not_made, listed=False, by_rule=by_rule
+        )
+        if match and match.problem:
+            reason = "its arguments have no value"
+            raise _Ends(Outcome.INVALID_ARGUMENTS, match.problem, reason)
         return found
 
     async def _found(self, directive: Directive) -> Tool:
@@ -327,6 +358,7 @@ class _Chain:
         if len(self.steps) >= host.limit:
             reason = f"{len(self.steps)} calls were made, which is the limit"
             raise _Ends(Outcome.LIMIT_REACHED, f"{reason}; {name} was not called", reason)
+        self.key = CallKey.of(directive.tool, directive.arguments)
         tool = host.tools.fresh(directive.tool)
         if tool is None or not tool.harmless or self._problem(directive, tool) is not None:
             with anyio.fail_after(host.call_timeout):
@@ -350,7 +382,7 @@ class _Chain:
                 # The details are for people: the server chose the names in them.
                 detail = f"the directive to {name}: {problem}"
                 return _Ends(Outcome.INVALID_ARGUMENTS, detail, "its arguments are not valid")
-        if CallKey.of(directive.tool, directive.arguments) in self.made:
+        if self.key in self.made:
             reason = "this chain already made the same call with the same arguments"
             return _Ends(Outcome.CYCLE, f"{name} was not called: {reason}", reason)
         if tool.hidden:
@@ -365,7 +397,8 @@ class _Chain:
         """
         host, level = self.follower, len(self.steps) + 1
         previous = self.steps[-1].tool
-        proposal = Proposal(tool, directive.arguments, level, previous, directive.title)
+        arguments, title = directive.arguments, directive.title
+        proposal = Proposal(tool, arguments, level, previous, title, self.rule)
         known: frozenset[Doubt] | None = None
         while True:
             await host.conversation.wait_for_equal(tool.name, self.first)
@@ -374,7 +407,11 @@ class _Chain:
                 doubts = frozenset()
             if known is not None and doubts <= known:
                 return known
-            await self._ask(proposal, in_doubt=bool(doubts))
+            if self.rule is None or self.rule.ask or doubts:
+                await self._ask(proposal, in_doubt=bool(doubts))
+            elif host.consent is not None and await host.consent.forbids(proposal):
+                reason = "the host does not make this call"
+                raise _Ends(Outcome.DECLINED, f"{json_string(tool.name)}: {reason}", reason)
             known = doubts
             # The user may have cancelled, or another chain may have called the tool.
             await anyio.lowlevel.checkpoint()
@@ -382,6 +419,7 @@ class _Chain:
     async def _ask(self, proposal: Proposal, *, in_doubt: bool) -> None:
         """Ask the host's policy. Raises `_Ends` unless it says yes."""
         name, policy = json_string(proposal.tool.name), self.follower.consent
+        suggested = not in_doubt and proposal.rule is None
         detail, reason = f"the host did not consent to the call of {name}", "the host did not agree"
         nobody = "nobody could be asked to allow it"
         if in_doubt:
@@ -390,13 +428,13 @@ class _Chain:
             detail = f"an earlier call of {name} may have taken effect; nobody agreed to repeat it"
         if policy is None:
             detail = f"{detail}; no consent policy was given: pass consent="
-            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=not in_doubt)
+            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested)
         ask = policy.allows_again if in_doubt else policy.allows
         try:
             answer: object = await ask(proposal)
         except NobodyToAsk:
             detail = f"{detail}; {nobody}"
-            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=not in_doubt) from None
+            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested) from None
         if answer is not True:
             if answer is not False:
                 what = f"{type(policy).__name__}.{ask.__name__} returned {type(answer).__name__}"

@@ -1,9 +1,12 @@
 """Consent: does the host allow the call that a directive asks for? (TC-C-20, TC-C-21, TC-C-55)"""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tool_chaining.tools import Tool
+
+if TYPE_CHECKING:
+    from tool_chaining.rules import Rule
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,9 @@ class Proposal:
     """The tool whose result carried the directive."""
     title: str | None = None
     """The server's own words about the step, for the user who is asked. Never for a model."""
+    rule: "Rule | None" = None
+    """The user's rule that asks for the call; None if the server's directive does. The title is
+    then the rule's."""
 
 
 class NobodyToAsk(Exception):
@@ -52,6 +58,13 @@ class ConsentPolicy:
         """Return whether the host makes this call."""
         raise NotImplementedError(f"{type(self).__name__} has no method allows")
 
+    async def forbids(self, proposal: Proposal) -> bool:
+        """Return whether the host never makes this call, though the user's rule has `ask = false`.
+
+        Such a rule is consent given beforehand, so `allows` is not asked. By default it is no.
+        """
+        return False
+
     async def allows_again(self, proposal: Proposal) -> bool:
         """Return whether the user, asked for this call, agrees although its tool is in doubt.
 
@@ -73,9 +86,9 @@ class TrustHints(ConsentPolicy):
     async def allows(self, proposal: Proposal) -> bool:
         """Return True for a tool that is read-only, or neither destructive nor open to the world.
 
-        Raises NobodyToAsk for any other.
+        Raises NobodyToAsk for any other, and for a step of the user's rule that is to be asked.
         """
-        if not proposal.tool.harmless:
+        if proposal.rule is not None or not proposal.tool.harmless:
             raise NobodyToAsk
         return True
 

@@ -62,6 +62,8 @@ class Step:
     """The complete result, as JSON."""
     title: str | None = None
     """The title of the directive that led to this call, for the user. Never for a model."""
+    by_rule: bool = False
+    """Whether the user's rule led to this call, and not a directive."""
     received: Any = field(default=None, repr=False, compare=False)
     """The result as the client returned it: from an `mcp.Client`, a `CallToolResult`."""
 
@@ -73,19 +75,16 @@ class Step:
     def without_words(self) -> Json:
         """Return the result without a directive, and without text that describes one (TC-C-35).
 
-        Text items are removed only by their mark. `nextStep` is removed beside a directive, and in
-        every follow-up call, because the caller of the chain does not know the tool's schema.
+        Text items are removed only by their mark, and `nextStep` only beside a directive.
         """
         result = dict(self.result)
         meta = result.get("_meta")
-        has_directive = False
         if isinstance(meta, Mapping) and META_KEY in meta:
-            has_directive = True
             result["_meta"] = {key: value for key, value in meta.items() if key != META_KEY}
             if not result["_meta"]:
                 del result["_meta"]
-        if "structuredContent" in result and (has_directive or self.level > 1):
-            result["structuredContent"] = without_next_step(result["structuredContent"])
+            if "structuredContent" in result:
+                result["structuredContent"] = without_next_step(result["structuredContent"])
         if any(map(words_a_directive, content := content_of(result))):
             result["content"] = [item for item in content if not words_a_directive(item)]
         return self.result if result == self.result else result
@@ -118,6 +117,8 @@ class FollowUp:
     """Whether the tool was found in the server's list. If not, a model is not told its name."""
     is_error: bool = False
     """Whether the call was made and its result has `isError`."""
+    by_rule: bool = False
+    """Whether the user's rule asked for the call, and not a directive."""
     suggested: bool = False
     """Whether the call was not made only because nobody could be asked. Then the merged result
     suggests it to the model."""
@@ -130,11 +131,15 @@ class FollowUp:
         (TC-C-53).
         """
         if not self.listed:
+            whose = "a rule of the user" if self.by_rule else "the server"
             return (
-                f"Call {self.level}, a further step that the server named, was not made: "
+                f"Call {self.level}, a further step that {whose} named, was not made: "
                 f"{self.detail}."
             )
-        call = f"Call {self.level}, the server's next step {json_string(self.tool)},"
+        step = f"the server's next step {json_string(self.tool)}"
+        if self.by_rule:
+            step = f"the next step {json_string(self.tool)} by a rule of the user"
+        call = f"Call {self.level}, {step},"
         match self.status:
             case FollowUpStatus.MADE if self.is_error:
                 return f"{call} has already run and returned an error."
@@ -176,7 +181,7 @@ class ChainResult:
         """Each call that a directive asked for, in order, with its status."""
         status = FollowUpStatus.MADE
         made = [
-            FollowUp(n.level, n.tool, n.arguments, status, is_error=n.is_error)
+            FollowUp(n.level, n.tool, n.arguments, status, is_error=n.is_error, by_rule=n.by_rule)
             for n in self.steps[1:]
         ]
         return (*made, *([self.unfinished] if self.unfinished else []))

@@ -28,8 +28,13 @@ const DIALECTS: Record<string, () => Ajv> = {
  * milliseconds, and until then nothing else runs in this process.
  */
 export function invalid(schema: object, args: Json, milliseconds = 1_000): string | undefined {
+  const dialect = member(schema, '$schema') ?? DEFAULT_DIALECT;
+  const ajv = typeof dialect === 'string' && DIALECTS[dialect.replace(/#$/, '')]?.();
+  if (!ajv) return 'the dialect of the schema is not known';
+  ajv.removeKeyword('id'); // a keyword of draft-04, which later dialects ignore
+  ajv.validateSchema({}); // compiles the schema of schemas, which takes longer than most checks, before time counts
   try {
-    return runInNewContext('check()', { check: () => unbounded(schema, args) }, { timeout: milliseconds });
+    return runInNewContext('check()', { check: () => unbounded(ajv, schema, args) }, { timeout: milliseconds });
   } catch (error) {
     return `they cannot be validated: ${error instanceof Error ? error.message : String(error)}`;
   }
@@ -47,14 +52,10 @@ export function undeclared(schema: object, args: Json): string | undefined {
   return invalid({ unevaluatedProperties: false, ...schema }, args);
 }
 
-function unbounded(schema: object, args: Json): string | undefined {
+function unbounded(ajv: Ajv, schema: object, args: Json): string | undefined {
   // Ajv passes over a property of this name, and resolves dynamic references only to some anchors.
   const keyword = ['__proto__', '$dynamicRef'].find((name) => JSON.stringify(schema).includes(`"${name}":`));
   if (keyword !== undefined) return `the schema names ${keyword}`;
-  const dialect = member(schema, '$schema') ?? DEFAULT_DIALECT;
-  const ajv = typeof dialect === 'string' && DIALECTS[dialect.replace(/#$/, '')]?.();
-  if (!ajv) return 'the dialect of the schema is not known';
-  ajv.removeKeyword('id'); // a keyword of draft-04, which later dialects ignore
   // Nothing is fetched: a reference that leads out of the schema cannot be resolved, and throws.
   const check = ajv.compile(schema);
   if (check.schemaEnv.$async) return 'the schema is asynchronous'; // a promise would pass for true

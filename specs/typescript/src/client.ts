@@ -200,7 +200,7 @@ export class Follower {
       const params = { name: tool, arguments: args, _meta: { ...meta, [EXTENSION]: provenance } };
       const result = this.#modern
         ? await this.client.callTool(params, request)
-        : await this.client.request({ method: 'tools/call', params }, RESULT_OR_TASK, request);
+        : await this.client.request({ method: 'tools/call', params }, specTypeSchemas.CallToolResult, request);
       // A task goes on, and its server knows of it: only a repetition is in doubt.
       if (!this.#modern && 'task' in result) {
         ending = 'doubtful';
@@ -302,17 +302,6 @@ const wasRefused = (error: unknown): boolean =>
 /** Takes a result as it is, so that one malformed tool does not cost the others. */
 const AS_IT_IS: StandardSchemaV1<unknown, { tools?: unknown; nextCursor?: unknown }> = {
   '~standard': { version: 1, vendor: 'tool-chaining', validate: (value) => ({ value: value as object }) },
-};
-
-/** Checks a result as the SDK does, which refuses a task like any malformed result. */
-const RESULT_OR_TASK: StandardSchemaV1<unknown, CallToolResult> = {
-  '~standard': {
-    version: 1,
-    vendor: 'tool-chaining',
-    validate: (value) => member(value, 'task') === undefined
-      ? specTypeSchemas.CallToolResult['~standard'].validate(value)
-      : { value: value as CallToolResult },
-  },
 };
 
 /**

@@ -159,7 +159,7 @@ for (const [what, directive, said] of [
   ['a malformed directive', { tool: 7 }, 'The server named a next step that cannot be read: nextTool.tool must be a string that is not empty.'],
 ] as const) {
   test(`a model is told why the chain ended: ${what}`, async () => {
-    const { chain } = await chainOf({ prepare: () => ({ ...says('Begun.'), _meta: { nextTool: directive } }) });
+    const { chain } = await chainOf({ prepare: () => ({ ...fails('Begun.'), _meta: { nextTool: directive } }) });
     assert.equal(told(chain), said);
   });
 }

@@ -101,7 +101,7 @@ def made(*, published: bool = False) -> dict[Path, str]:
     pyproject = with_parts(
         pyproject,
         [
-            from_here(library, "{root:uri}/specs/python"),
+            from_here(f"{library}[rules]", "{root:uri}/specs/python"),
             from_here(proxy, "{root:uri}/specs/proxy"),
             from_here(suite, "{root:uri}/specs/conformance"),
         ],
@@ -114,7 +114,7 @@ def made(*, published: bool = False) -> dict[Path, str]:
     ):
         text = (folder / "pyproject.toml").read_text("utf-8")
         if folder == PROXY:
-            text = with_parts(text, [from_here(library, "{root:parent:uri}/python")])
+            text = with_parts(text, [from_here(f"{library}[rules]", "{root:parent:uri}/python")])
         for key, value in (("name", part), ("version", version), ("Repository", repository)):
             text = with_value(text, key, value)
         parts[folder / "pyproject.toml"] = text

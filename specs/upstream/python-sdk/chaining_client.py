@@ -12,15 +12,11 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.client import ClientExtension, ToolCallContext, ToolCallNext
-from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+from mcp.types import CallToolRequestParams, CallToolResult
 
-from tool_chaining import (
-    IDENTIFIER,
-    SETTINGS,
-    CallsInDoubt,
-    FollowNonDestructive,
-    call_tool_with_chaining,
-)
+from tool_chaining import IDENTIFIER, Conversation, Follower, TrustHints
+from tool_chaining.directive import SETTINGS
+from tool_chaining.tools import page_as_json
 
 ORDERS = str(Path(__file__).parents[2] / "examples" / "orders.py")
 
@@ -31,7 +27,7 @@ class ToolChaining(ClientExtension):
     identifier = IDENTIFIER
 
     def __init__(self) -> None:
-        self._in_doubt = CallsInDoubt()
+        self._conversation = Conversation()
 
     def settings(self) -> dict[str, Any]:
         """Declare the extension (TC-C-01)."""
@@ -41,14 +37,9 @@ class ToolChaining(ClientExtension):
         self, params: CallToolRequestParams, ctx: ToolCallContext, call_next: ToolCallNext
     ) -> CallToolResult:
         """Make the call, and each call that the results name."""
-        chain = await call_tool_with_chaining(
-            _Connection(ctx, call_next),
-            params.name,
-            params.arguments,
-            consent=FollowNonDestructive(),
-            meta=params.meta,
-            in_doubt=self._in_doubt,
-        )
+        caller, consent = _Connection(ctx, call_next), TrustHints()
+        follower = Follower(caller, consent=consent, conversation=self._conversation)
+        chain = await follower.call_tool(params.name, params.arguments, meta=params.meta)
         if not chain.steps:
             chain.raise_for_failure()
         return chain.merged()
@@ -68,8 +59,8 @@ class _Connection:
         # The hook takes no time limit: the caller's holds for each call.
         return await self._call(CallToolRequestParams(name=name, arguments=arguments, _meta=meta))
 
-    async def list_tools(self, *, cursor: str | None) -> ListToolsResult:
-        return await self._session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+    async def list_tools(self, *, cursor: str | None, cache_mode: str) -> dict[str, Any]:
+        return await page_as_json(self._session, cursor)
 
 
 async def main() -> None:

@@ -4,7 +4,6 @@ It uses raw HTTP in both eras, and accepts every fault that no check is about. I
 and every message. `client.checks` judges them after the client ended.
 """
 
-import contextlib
 import json
 import select
 import socket
@@ -37,7 +36,7 @@ from tool_chaining_conformance.message import (
     within,
 )
 from tool_chaining_conformance.names import IDENTIFIER
-from tool_chaining_conformance.target.channel import TargetFailure, read
+from tool_chaining_conformance.target.channel import MESSAGE_BYTES, TargetFailure, read
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import same
 
@@ -60,6 +59,8 @@ REFUSALS: Final = (-32020, -32021, -32022)
 """The codes of JSON-RPC errors that say that the server refused a call before it acted."""
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
+LINE_BYTES: Final = 1_000
+"""The longest line that says how long a chunk is."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
@@ -416,6 +417,10 @@ class MockServer(ThreadingMixIn, TCPServer):
         event.wait(self._patience)
 
 
+class _TooLarge(Exception):
+    """The body of a request is longer than `MESSAGE_BYTES`."""
+
+
 class _Exchange(BaseHTTPRequestHandler):
     """HTTP exchanges on one connection: JSON, or an event stream once something was streamed."""
 
@@ -430,14 +435,18 @@ class _Exchange(BaseHTTPRequestHandler):
         return cast(MockServer, self.server)
 
     def do_POST(self) -> None:
-        received = None
-        with contextlib.suppress(TargetFailure, ValueError):
+        received, refusal = None, 400
+        try:
             received = read(self._body())
+        except _TooLarge:
+            refusal = 413
+        except (TargetFailure, ValueError):
+            pass
         if self.path.partition("?")[0] != ENDPOINT:
             self.plain(404)
         elif received is None:
             self.close_connection = True
-            self.plain(400)
+            self.plain(refusal)
         else:
             self.replacement = "", ""
             self._mock.receive(received.body, self)
@@ -454,13 +463,18 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("content-length", "")))
+            return self._read(int(self.headers.get("content-length", "")), MESSAGE_BYTES)
         body = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
+        while size := int(self.rfile.readline(LINE_BYTES).split(b";")[0], 16):
+            body += self._read(size, MESSAGE_BYTES - len(body))
+            self.rfile.readline(LINE_BYTES)
+        self.rfile.readline(LINE_BYTES)
         return body
+
+    def _read(self, size: int, most: int) -> bytes:
+        if not 0 <= size <= most:
+            raise _TooLarge
+        return self.rfile.read(size)
 
     def plain(self, status: int) -> None:
         """Answer without a body."""

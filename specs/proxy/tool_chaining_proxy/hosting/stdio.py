@@ -161,10 +161,10 @@ class _Client:
         await self._out.send(SessionMessage(answer))
 
     async def _refuse_question(self, number: Any) -> None:
-        error = ErrorData(code=INVALID_REQUEST, message="The client's input has ended.")
-        await self._incoming.send(
-            SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
-        )
+        words = "The input has ended, so nobody can answer."
+        error = ErrorData(code=INVALID_REQUEST, message=words)
+        answer = JSONRPCError(jsonrpc="2.0", id=number, error=error)
+        await self._incoming.send(SessionMessage(answer))
 
 
 async def _nothing() -> AsyncIterator[str]:

@@ -1,0 +1,324 @@
+"""Rules of the person who uses a server: what follows what, where the server does not say so.
+
+    rules = Rules.load(Path("rules.toml"))
+    follower = Follower(client, consent=policy, rules=rules)
+
+A rule takes the part of the directive that a result does not have. Everything after it is as for
+any directive (TC-C-58). Needs the extra `[rules]`.
+"""
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from tool_chaining.content import Json, content_of, is_error, member
+from tool_chaining.directive import MAX_TITLE, Directive, is_title
+from tool_chaining.errors import ForPeople
+from tool_chaining.expressions import Data, ExpressionError, NoValue, expressions_in, parsed, quoted
+from tool_chaining.outgoing import NOT_IN_A_TITLE
+from tool_chaining.result import Step
+from tool_chaining.text import one_line
+
+MAX_WORK: Final = 500_000_000
+"""The most work that the expressions of one rule may take, as `expressions.Data` counts it: several
+expressions on a result of a megabyte."""
+
+_NEEDED: Final = ("after", "then")
+_KNOWN: Final = (*_NEEDED, "when", "on", "title", "ask", "arguments")
+_ON: Final = ("success", "error", "any")
+_FORMS: Final = {"jmespath", "text", "value"}
+_ABSENT: Final = object()
+
+
+class RulesUnreadable(ForPeople):
+    """A file of rules cannot be used; the message is one line for people."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """After a call of one tool, another one."""
+
+    number: int
+    """Its place in the file, from 1."""
+    after: str
+    """The tool whose result has arrived; `*` and `?` as in a shell."""
+    then: str
+    """The tool to call, or an expression for its name if there is an `allow`."""
+    allow: tuple[str, ...] = ()
+    """The patterns that a name from a result must match."""
+    when: str | None = None
+    """The condition, an expression; None: always."""
+    on: str = "success"
+    """Which results it is for: "success", "error" or "any"."""
+    title: str | None = None
+    """Why the step is taken, for the person who is asked."""
+    ask: bool = True
+    """Whether the person is asked, even where the server's hints are trusted. If not, whoever wrote
+    the rule has agreed to the step."""
+    arguments: Any = field(default_factory=dict)
+    """The arguments, with expressions in them."""
+
+    def expressions(self) -> Iterator[str]:
+        """Return all expressions of the rule. Raises `ExpressionError` for a text without any."""
+        yield from [self.when] if self.when is not None else []
+        yield from [self.then] if self.allow else []
+        yield from _expressions(self.arguments)
+
+    def concerns(self, step: Step) -> bool:
+        """Return whether the rule is for this result, before its condition is looked at."""
+        kinds = ("any", "error" if step.is_error else "success")
+        return self.on in kinds and fnmatchcase(step.tool, self.after)
+
+
+@dataclass(frozen=True)
+class Match:
+    """The first rule that matches, and the call that it makes."""
+
+    rule: Rule
+    directive: Directive
+    problem: str = ""
+    """Why the call cannot be made: a needed argument has no value. It then has no arguments."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a file, in order: the first one that matches counts."""
+
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> "Rules":
+        """Read a file of rules. Raises `RulesUnreadable`, with the line if it can be found."""
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+            found = tomllib.loads(text)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise RulesUnreadable(f"Cannot read the rules in {str(path)!r}: {why}.") from None
+        except (ValueError, RecursionError) as error:
+            why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else one_line(str(error))
+            raise RulesUnreadable(f"{path}: {why}") from None
+        begins = [n for n, line in enumerate(text.splitlines(), 1) if _BEGINS.match(line)]
+
+        def fail(number: int, problem: str) -> RulesUnreadable:
+            line = f", line {begins[number - 1]}" if 0 < number <= len(begins) else ""
+            rule = f" (rule {number})" if number else ""
+            return RulesUnreadable(f"{path}{line}{rule}: {problem}")
+
+        rules = found.pop("rule", None)
+        if found:
+            raise fail(0, f"{_unknown(next(iter(found)), ['rule'])} Rules begin with [[rule]].")
+        if not isinstance(rules, list) or not rules or not all(isinstance(r, dict) for r in rules):
+            raise fail(0, "it has no rules; each begins with [[rule]].")
+        made = []
+        for number, written in enumerate(rules, 1):
+            try:
+                made.append(_rule(number, written))
+            except ValueError as problem:
+                raise fail(number, str(problem)) from None
+        return cls(tuple(made))
+
+    def next(self, steps: Sequence[Step], note: Callable[[str], None]) -> Match | None:
+        """Return what follows the last of these steps by the first rule that matches; else None.
+
+        `note` is called with a sentence for the operator about a rule that could not be tried.
+        """
+        concerned = [rule for rule in self.rules if rule.concerns(steps[-1])]
+        if not concerned:
+            return None
+        seen = [_seen(step) for step in steps]
+        for rule in concerned:
+            data = Data({**seen[-1], "steps": seen}, MAX_WORK, measured=seen)
+            try:
+                if rule.when is not None and not _is_true(data.evaluate(rule.when)):
+                    continue
+                tool = data.evaluate(rule.then) if rule.allow else rule.then
+            except NoValue as problem:
+                note(f"rule {rule.number} does not match: {problem}")
+                continue
+            if tool is None:
+                continue
+            if rule.allow and not _allowed(tool, rule.allow):
+                shown = one_line(json.dumps(tool, ensure_ascii=False), 80)
+                note(f"rule {rule.number} does not match: {shown} is not in its allow")
+                continue
+            try:
+                arguments = _filled(rule.arguments, data, "arguments")
+            except NoValue as problem:
+                return Match(
+                    rule, Directive(tool, {}, rule.title), f"rule {rule.number}: {problem}"
+                )
+            return Match(rule, Directive(tool, arguments, rule.title))
+        return None
+
+
+_BEGINS: Final = re.compile(r"\s*\[\[\s*[\"']?rule[\"']?\s*\]\]")
+
+
+def _rule(number: int, written: Json) -> Rule:
+    """Return a rule as the file has it. Raises ValueError with a sentence."""
+    if unknown := [name for name in written if name not in _KNOWN]:
+        raise ValueError(_unknown(unknown[0], _KNOWN))
+    if missing := [name for name in _NEEDED if name not in written]:
+        raise ValueError(f"{missing[0]} is missing.")
+    given = {"on": "success", "ask": True, "arguments": {}, "title": None, "when": None, **written}
+    then: Any = given["then"]
+    allow: Any = ()
+    if isinstance(then, dict):
+        if unknown := [name for name in then if name not in ("jmespath", "allow")]:
+            raise ValueError(f"then: {_unknown(unknown[0], ('jmespath', 'allow'))}")
+        then, allow = then.get("jmespath"), then.get("allow")
+        if not isinstance(allow, list) or not allow or not all(map(_is_text, allow)):
+            raise ValueError("then.allow must be the patterns of the tools that it may name.")
+        if set(str(given["after"])) <= {"*"}:
+            raise ValueError("after must name tools if then comes from a result, and not be '*'.")
+    for name, value, fits, form in (
+        ("after", given["after"], _is_text, "a tool's name or pattern"),
+        ("then", then, _is_text, "a tool's name, or { jmespath = …, allow = […] }"),
+        ("when", given["when"], lambda it: it is None or _is_text(it), "an expression in quotes"),
+        ("on", given["on"], lambda it: it in _ON, f"one of {', '.join(_ON)}"),
+        ("ask", given["ask"], lambda it: isinstance(it, bool), "true or false"),
+        ("title", given["title"], _is_plain, f"a text of 1 to {MAX_TITLE} characters on one line"),
+        ("arguments", given["arguments"], lambda it: isinstance(it, dict), "a table"),
+    ):
+        if not fits(value):
+            raise ValueError(f"{name} must be {form}, not {one_line(repr(value), 60)}.")
+    _check_arguments(given["arguments"], "arguments")
+    values = {**given, "then": then, "allow": tuple(allow)}
+    rule = Rule(number, **{name: values[name] for name in (*_KNOWN, "allow")})
+    for expression in rule.expressions():
+        try:
+            parsed(expression)
+        except ExpressionError as error:
+            raise ValueError(f"{quoted(expression)} cannot be used: {error}.") from None
+    return rule
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+    return f"{one_line(repr(name), 60)} is not known. {hint}"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_plain(title: Any) -> bool:
+    return title is None or (is_title(title) and not NOT_IN_A_TITLE.search(title))
+
+
+def _is_true(value: Any) -> bool:
+    """Return whether JMESPath takes a value for true: zero is, and what is empty is not."""
+    return bool(value) or (isinstance(value, int | float) and value is not False)
+
+
+def form_of(template: Any) -> str | None:
+    """Return which form of an expression an argument has, if it is a table with one."""
+    found = _FORMS & template.keys() if isinstance(template, dict) else ()
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _check_arguments(template: Any, place: str) -> None:
+    """Raise ValueError if a part of the arguments cannot be used."""
+    form = form_of(template)
+    if form is not None:
+        more = template.keys() - {form, "optional"}
+        if more or not isinstance(template.get("optional", False), bool):
+            raise ValueError(
+                f"{place}: beside {form} stands only optional = true. A table that looks like an "
+                "expression is written { value = { … } }."
+            )
+        if form == "text":
+            try:
+                expressions_in(str(template["text"]))
+            except ExpressionError as error:
+                raise ValueError(f"{place}: {error}.") from None
+        if form != "value":
+            if not _is_text(template[form]):
+                raise ValueError(f"{place}: {form} must be a text in quotes.")
+            return
+        template = template["value"]
+    if isinstance(template, dict):
+        for name, part in template.items():
+            _check_arguments(part, f"{place}.{name}") if form is None else _check_json(part, place)
+    elif isinstance(template, list):
+        for part in template:
+            _check_arguments(part, place)
+    else:
+        _check_json(template, place)
+
+
+def _check_json(value: Any, place: str) -> None:
+    is_number = isinstance(value, float) and not math.isfinite(value)
+    if is_number or not isinstance(value, dict | list | str | int | float):
+        kind = type(value).__name__
+        raise ValueError(f"{place}: a {kind} such as {value} is not JSON; write it as a text.")
+
+
+def _expressions(template: Any) -> Iterator[str]:
+    form = form_of(template)
+    if form == "jmespath":
+        yield template["jmespath"]
+    elif form == "text":
+        yield from expressions_in(template["text"])
+    elif form is None and isinstance(template, dict | list):
+        for part in template.values() if isinstance(template, dict) else template:
+            yield from _expressions(part)
+
+
+def is_literal(template: Any) -> bool:
+    """Return whether a part of the arguments has no expression in it."""
+    return next(_expressions(template), None) is None and form_of(template) is None
+
+
+def _filled(template: Any, data: Data, place: str) -> Any:
+    """Return arguments with the values of their expressions. Raises `NoValue`."""
+    form = form_of(template)
+    if form == "value":
+        return template["value"]
+    if form is not None:
+        try:
+            value = data.needed(template[form]) if form == "jmespath" else data.text(template[form])
+        except NoValue as problem:
+            if template.get("optional"):
+                return _ABSENT
+            raise NoValue(f"{place}: {problem}") from None
+        if place == "arguments" and not isinstance(value, dict):
+            raise NoValue(f"{place}: {quoted(template[form])} gives no object")
+        return value
+    if isinstance(template, dict):
+        parts = {name: _filled(part, data, f"{place}.{name}") for name, part in template.items()}
+        return {name: part for name, part in parts.items() if part is not _ABSENT}
+    if isinstance(template, list):
+        return [part for each in template if (part := _filled(each, data, place)) is not _ABSENT]
+    return template
+
+
+def _allowed(tool: Any, allow: Sequence[str]) -> bool:
+    return isinstance(tool, str) and any(fnmatchcase(tool, pattern) for pattern in allow)
+
+
+def _seen(step: Step) -> Json:
+    """Return a call as expressions see it. `json` is its first text, parsed."""
+    content = content_of(step.result)
+    texts = (member(item, "text") for item in content if member(item, "type") == "text")
+    try:
+        found = json.loads(next(texts, "") or "null")
+    except (TypeError, ValueError, RecursionError):
+        found = None
+    return {
+        "tool": step.tool,
+        "arguments": step.arguments,
+        "isError": is_error(step.result),
+        "content": content,
+        "structuredContent": step.result.get("structuredContent"),
+        "json": found,
+    }

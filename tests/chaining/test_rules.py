@@ -1,0 +1,327 @@
+"""Rules of the user: what follows what, on a server that never heard of directives."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tool_chaining import ChainResult, Follower, Outcome, Step, TrustHints
+from tool_chaining.rules import MAX_WORK, Rules, RulesUnreadable
+
+from .support import FakeClient, Noting, tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+
+FLIGHTS = """
+[[rule]]
+after = "search_flights"
+when = "structuredContent.flights[0].price < `300`"
+then = "hold_seat"
+title = "Hold the first seat found"
+[rule.arguments]
+flight = { jmespath = "structuredContent.flights[0].id" }
+passenger = { jmespath = "arguments.passenger" }
+note = { text = "Held for {arguments.passenger}" }
+seat = { jmespath = "structuredContent.flights[0].seat", optional = true }
+extras = [{ value = { jmespath = "not read" } }, { deep = { text = "{json.meal}" } }]
+
+[[rule]]
+after = "hold_seat"
+on = "error"
+then = "notify_agent"
+ask = false
+arguments = { about = { jmespath = "steps[0].arguments.passenger" } }
+
+[[rule]]
+after = "get_*"
+then = { jmespath = "structuredContent.next_steps[0].tool", allow = ["get_*", "search"] }
+arguments = { jmespath = "structuredContent.next_steps[0].args" }
+"""
+
+
+def rules(tmp_path: Path, text: str = FLIGHTS) -> Rules:
+    path = tmp_path / "rules.toml"
+    path.write_text(text, encoding="utf-8")
+    return Rules.load(path)
+
+
+def flights(price: Any = 200, **more: Any) -> dict[str, Any]:
+    return {
+        "content": [{"type": "text", "text": '{"meal": "fish"}'}],
+        "structuredContent": {"flights": [{"id": "F1", "price": price}]},
+        **more,
+    }
+
+
+class Airline:
+    """A server without the extension, in somebody's client."""
+
+    def __init__(self, tmp_path: Path, text: str = FLIGHTS, **results: Any) -> None:
+        self.results = {"search_flights": flights(), **results}
+        names = ("search_flights", "hold_seat", "notify_agent", "get_a", "get_b", "search", "drop")
+        hints = {"destructiveHint": False, "openWorldHint": False}
+        self.client = FakeClient([tool(name, annotations=hints) for name in names], self.answer)
+        self.client.server_capabilities = {"tools": {}}
+        self.rules = rules(tmp_path, text)
+
+    def answer(self, name: str, _: Any) -> Any:
+        return self.results.get(name, {"content": [{"type": "text", "text": name}]})
+
+    async def call(self, name: str, **options: Any) -> ChainResult:
+        options.setdefault("consent", Noting(True))
+        follower = Follower(self.client, rules=self.rules, **options)
+        return await follower.call_tool(name, {"passenger": "Ann"})
+
+
+async def test_a_rule_takes_the_part_of_a_directive(tmp_path: Path) -> None:
+    airline, person = Airline(tmp_path), Noting(True)
+    chain = await airline.call("search_flights", consent=person)
+
+    held = {
+        "flight": "F1",
+        "passenger": "Ann",
+        "note": "Held for Ann",
+        "extras": [{"jmespath": "not read"}, {"deep": "fish"}],
+    }
+    assert airline.client.calls == [("search_flights", {"passenger": "Ann"}), ("hold_seat", held)]
+    assert chain.outcome is Outcome.COMPLETED
+    [(_, proposal)] = person.asked
+    assert (proposal.title, proposal.previous_tool) == (
+        "Hold the first seat found",
+        "search_flights",
+    )
+    assert proposal.rule is airline.rules.rules[0]
+    said = str(chain.merged_json()["content"][-1]["text"])
+    assert 'the next step "hold_seat" by a rule of the user, has already run' in said
+    assert "server" not in said
+
+
+@pytest.mark.parametrize(
+    ("first", "results", "then"),
+    [
+        ("search_flights", {"search_flights": flights(300)}, None),
+        ("search_flights", {"search_flights": flights("cheap")}, None),
+        ("search_flights", {"search_flights": flights(isError=True)}, None),
+        ("hold_seat", {}, None),
+        ("hold_seat", {"hold_seat": {"content": [], "isError": True}}, "notify_agent"),
+        ("drop", {}, None),
+    ],
+)
+async def test_the_first_rule_whose_condition_is_met_counts(
+    tmp_path: Path, first: str, results: Any, then: str | None
+) -> None:
+    airline = Airline(tmp_path, **results)
+    chain = await airline.call(first)
+    assert [name for name, _ in airline.client.calls[1:]] == ([then] if then else [])
+    assert chain.outcome is Outcome.COMPLETED
+    assert then or chain.merged_json() == airline.answer(first, None)
+
+
+@pytest.mark.parametrize(
+    ("step", "then", "noted"),
+    [
+        ({"tool": "get_b", "args": {}}, "get_b", ""),
+        ({"tool": "search", "args": {"q": 1}}, "search", ""),
+        ({"tool": "drop", "args": {}}, None, 'rule 3 does not match: "drop" is not in its allow'),
+        ({"tool": ["get_b"], "args": {}}, None, "is not in its allow"),
+        ({"args": {}}, None, ""),
+    ],
+)
+async def test_a_result_chooses_no_tool_that_the_file_does_not_allow(
+    tmp_path: Path, step: Any, then: str | None, noted: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    airline = Airline(tmp_path, get_a={"content": [], "structuredContent": {"next_steps": [step]}})
+    await airline.call("get_a")
+    assert [name for name, _ in airline.client.calls[1:]] == ([then] if then else [])
+    assert noted in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        (flights(flights=0), "'structuredContent.flights[0].id' gives nothing"),
+        ({"next": [{"tool": "get_b"}]}, "'structuredContent.next_steps[0].args' gives nothing"),
+        ({"next": [{"tool": "get_b", "args": [1]}]}, "next_steps[0].args' gives no object"),
+    ],
+)
+async def test_nothing_is_called_with_half_of_its_arguments(
+    tmp_path: Path, result: Any, problem: str
+) -> None:
+    first = "search_flights"
+    if "next" in result:
+        first, result = (
+            "get_a",
+            {"content": [], "structuredContent": {"next_steps": result["next"]}},
+        )
+    else:
+        result["structuredContent"] = {"flights": [{"price": 1}]}
+    airline = Airline(tmp_path, **{first: result})
+    chain = await airline.call(first)
+    assert len(airline.client.calls) == 1
+    assert chain.outcome is Outcome.INVALID_ARGUMENTS
+    assert problem in chain.detail
+    assert chain.detail.startswith("rule ")
+
+
+@pytest.mark.parametrize(
+    ("text", "consent", "asked", "outcome"),
+    [
+        # Rules are asked about, also where the hints are trusted, unless their author agreed.
+        (FLIGHTS, Noting(True, hints=True), ["allows"], "completed"),
+        (FLIGHTS, TrustHints(), [], "declined"),
+        (FLIGHTS, None, [], "declined"),
+        (FLIGHTS.replace('title = "', 'ask = false\ntitle = "'), None, [], "completed"),
+        (FLIGHTS.replace('title = "', 'ask = false\ntitle = "'), Noting(False), [], "completed"),
+    ],
+)
+async def test_whose_consent_a_rule_needs(
+    tmp_path: Path, text: str, consent: Any, asked: list[str], outcome: str
+) -> None:
+    chain = await Airline(tmp_path, text).call("search_flights", consent=consent)
+    assert chain.outcome == outcome
+    assert outcome == "completed" or "nobody could be asked" in str(chain.merged_json())
+    assert "Next step suggested by this server" not in str(chain.merged_json())
+    assert [question for question, _ in getattr(consent, "asked", [])] == asked
+
+
+async def test_a_host_that_forbids_a_call_wins_and_a_rule_settles_no_doubt(tmp_path: Path) -> None:
+    class Forbids(Noting):
+        async def forbids(self, proposal: Any) -> bool:
+            return bool(proposal.tool.name == "hold_seat")
+
+    unasked = FLIGHTS.replace('title = "', 'ask = false\ntitle = "')
+    chain = await Airline(tmp_path, unasked).call("search_flights", consent=Forbids(True))
+    assert chain.outcome is Outcome.DECLINED
+    airline = Airline(tmp_path, unasked, hold_seat={"content": [], "isError": True})
+    follower = Follower(airline.client, rules=airline.rules)
+    for calls in (3, 4):
+        await follower.call_tool("search_flights", {"passenger": "Ann"})
+        assert len(airline.client.calls) == calls, "the seat may be held already"
+
+
+@pytest.mark.parametrize(("followed", "calls"), [(True, 1), (False, 2)])
+async def test_the_servers_own_directive_comes_first(
+    tmp_path: Path, followed: bool, calls: int
+) -> None:
+    """A malformed one ends the chain. That of a server which is not followed is none."""
+    airline = Airline(tmp_path, search_flights=flights(_meta={"nextTool": 5}))
+    chain = await airline.call("search_flights", follow_unadvertised=followed)
+    assert len(airline.client.calls) == calls
+    assert chain.outcome is (Outcome.MALFORMED_DIRECTIVE if followed else Outcome.COMPLETED)
+    good = flights(_meta={"nextTool": {"tool": "search"}})
+    airline = Airline(tmp_path, search_flights=good)
+    await airline.call("search_flights", follow_unadvertised=followed)
+    assert airline.client.calls[1][0] == ("search" if followed else "hold_seat")
+
+
+async def test_an_expression_that_would_cost_much_costs_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = [{"id": n, "name": "x" * 90} for n in range(10_000)]
+    text = FLIGHTS.replace(
+        "structuredContent.flights[0].price", "structuredContent.page" + "[?id]" * 90
+    )
+    airline = Airline(tmp_path, text, search_flights=flights(structuredContent={"page": page}))
+    assert 450 * len(json.dumps(page)) > MAX_WORK
+    chain = await airline.call("search_flights")
+    assert chain.outcome is Outcome.COMPLETED
+    assert len(airline.client.calls) == 1
+    assert "rule 1 does not match" in caplog.text
+    assert "takes too much work" in caplog.text
+    # A plain path in a megabyte is no problem.
+    airline = Airline(
+        tmp_path,
+        search_flights=flights(
+            structuredContent={"page": page, "flights": [{"id": "F", "price": 1}]}
+        ),
+    )
+    assert len((await airline.call("search_flights")).steps) == 2
+
+
+AB = "[[rule]]\nafter = 'a'\nthen = 'b'\n"
+A = f"{AB}arguments = "
+WRONG = [
+    ("", "it has no rules; each begins with [[rule]]."),
+    ("[[rule]]\nafter = 5 5", "(at line 2, column 11)"),
+    ("[[rule]\n", "(at line 1, column"),
+    ("[[rules]]\nafter = 'a'", "'rules' is not known. Did you mean rule?"),
+    ("rule = 1", "it has no rules"),
+    ("rule = [1]", "it has no rules"),
+    ("[[rule]]", "line 1 (rule 1): after is missing."),
+    ("[[rule]]\nafter = 'a'", "line 1 (rule 1): then is missing."),
+    ("[[rule]]\nthen = 'a'", "after is missing."),
+    (
+        AB + "\n[[rule]]\nafter = 'a'",
+        "line 5 (rule 2): then is missing.",
+    ),
+    (AB + "wen = 'c'", "'wen' is not known. Did you mean when?"),
+    ("[[rule]]\nafter = ''\nthen = 'b'", "after must be a tool's name or pattern, not ''."),
+    ("[[rule]]\nafter = 5\nthen = 'b'", "after must be a tool's name or pattern, not 5."),
+    ("[[rule]]\nafter = 'a'\nthen = 5", "then must be a tool's name, or { jmespath = …"),
+    ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b' }", "then.allow must be the patterns"),
+    ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', allow = [] }", "then.allow must be"),
+    ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', allow = [5] }", "then.allow must be"),
+    ("[[rule]]\nafter = 'a'\nthen = { allow = ['b'] }", "then must be a tool's name"),
+    ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', alow = ['b'] }", "Did you mean allow?"),
+    ("[[rule]]\nafter = '*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
+    (AB + "when = true", "when must be an expression in quotes"),
+    (AB + "when = 'a['", "'a[' cannot be used: it is wrong at"),
+    (AB + "when = '[@, @]'", "multi select list is not supported"),
+    (AB + "on = 'failure'", "on must be one of success, error, any"),
+    (AB + "ask = 'no'", "ask must be true or false, not 'no'."),
+    ('[[rule]]\nafter = "a"\nthen = "b"\ntitle = "a\\nb"', "title must be a text of 1 to 200"),
+    (A + "[]", "arguments must be a table, not []."),
+    (
+        A + "{ a = { jmespath = 5 } }",
+        "arguments.a: jmespath",
+    ),
+    (
+        A + "{ a = { text = 'plain' } }",
+        "arguments.a: a text",
+    ),
+    (A + "{ a = { text = '{b} {' } }", "written twice"),
+    (
+        A + "{ a = { jmespath = 'b', more = 1 } }",
+        "value =",
+    ),
+    (
+        A + "{ a = { b = [{ jmespath = 'c(' }] } }",
+        "'c('",
+    ),
+    (A + "{ on = 2026-11-27 }", "arguments.on: a date"),
+    (
+        A + "{ n = nan }",
+        "arguments.n: a float such as nan",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), WRONG)
+def test_a_wrong_file_stops_the_start_with_one_line(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    with pytest.raises(RulesUnreadable) as raised:
+        rules(tmp_path, text)
+    assert problem in str(raised.value)
+    assert str(raised.value).startswith(str(tmp_path / "rules.toml")), "it names the file"
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RulesUnreadable, match=r"nowhere\.toml': no such file"):
+        Rules.load(tmp_path / "nowhere.toml")
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(RulesUnreadable, match="not UTF-8"):
+        Rules.load(tmp_path / "odd.toml")
+
+
+def test_rules_see_no_more_than_the_calls_of_the_chain(tmp_path: Path) -> None:
+    text = "[[rule]]\nafter = 'a'\nthen = 'b'\narguments = { seen = { jmespath = 'steps[0]' } }"
+    step = Step(1, "a", {"x": 1}, {"content": [], "_meta": {"secret": 1}, "isError": None})
+    found = rules(tmp_path, text).next([step], pytest.fail)
+    assert found is not None
+    assert found.directive.arguments["seen"] == {
+        **{"tool": "a", "arguments": {"x": 1}, "isError": False, "content": []},
+        **{"structuredContent": None, "json": None},
+    }
