@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining": (ROOT / "specs" / "python", 3_419),
-    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_055),
+    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_056),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_549),
     "banking_server": (ROOT, 17_067),
     "tests": (ROOT, 32_165),
