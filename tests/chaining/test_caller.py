@@ -93,7 +93,7 @@ async def test_a_chain_over_a_plain_object() -> None:
         ({**saying("x", {"tool": "order"}), "resultType": "task"}, "unknown resultType 'task'"),
         ({**saying("x", {"tool": "order"}), "task": {"taskId": "t"}}, "answered with a task"),
         ({**saying("x", {"tool": "order"}), "resultType": "later"}, "unknown resultType 'later'"),
-        ({**saying("x", {"tool": "order"}), "resultType": None}, "unknown resultType None"),
+        ({**saying("x", {"tool": "order"}), "resultType": 5}, "unknown resultType 5"),
         (
             CallToolResult(content=[], _meta={"nextTool": {"tool": "order"}}, result_type="later"),
             "unknown resultType 'later'",

@@ -6,6 +6,9 @@ JSON.
 
 import json
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from tool_chaining_proxy.options import Address, ProxyOptions, Server
 from ..kit.command import PATIENCE
 from ..kit.serving import Handler, serving
 from .scripted import Shop, said
-from .wire import CHAINING, JSON, OLD, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, OLD, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -30,192 +33,216 @@ def directive(**members: Any) -> JSON:
     return {"nextTool": {"tool": "pay", "arguments": {}, **members}}
 
 
-async def chain(folder: Path, caplog: Any, **script: Any) -> tuple[JSON, str, list[str]]:
-    """Return the result of a chain, what became of its second call, and what the operator reads."""
-    answers = {"prepare": [said("Prepared.", "pay")], "pay": [said("Paid.")]}
-    answers |= script.pop("answers", {})
-    tools = [{**SECOND, "name": "prepare"}, *script.pop("tools", [SECOND])]
-    shop = Shop(folder, answers=answers, tools=[tools], **script)
-    return await chained(shop.options().server, caplog)
+@dataclass
+class Chains:
+    """A client of the proxy, and what the operator reads."""
+
+    client: Wire
+    log: Any
+
+    async def run(self) -> tuple[JSON, str]:
+        """Return the result of a chain, and what became of its second call, or of the chain."""
+        result = await self.client.ask("tools/call", {"name": "prepare"})
+        meta = result.get("_meta")
+        made: JSON = {"outcome": "not followed", "followUps": []}
+        made = meta.get(CHAINING, made) if isinstance(meta, dict) else made
+        return result, "".join(one["status"] for one in made["followUps"]) or made["outcome"]
+
+    def named(self) -> list[str]:
+        ours = [r.getMessage() for r in self.log.records if r.name.startswith("tool_chaining")]
+        self.log.clear()
+        return ours
 
 
-async def chained(server: Server, caplog: Any) -> tuple[JSON, str, list[str]]:
+@asynccontextmanager
+async def chains(server: Server, caplog: Any) -> AsyncIterator[Chains]:
     options = ProxyOptions(server, consent_of(None, trust_hints=True))
     caplog.set_level(logging.WARNING, "tool_chaining")
-    with anyio.fail_after(PATIENCE), proxy_in_a_thread(options) as url:
+    with anyio.fail_after(2 * PATIENCE), proxy_in_a_thread(options) as url:
         async with wire(url, OLD, capabilities={}) as client:
-            result = await client.ask("tools/call", {"name": "prepare"})
-    meta = result.get("_meta")
-    made: JSON = {"outcome": "not followed", "followUps": []}
-    made = meta.get(CHAINING, made) if isinstance(meta, dict) else made
-    status = "".join(one["status"] for one in made["followUps"]) or made["outcome"]
-    ours = [r.getMessage() for r in caplog.records if r.name.startswith("tool_chaining")]
-    return result, status, ours
+            yield Chains(client, caplog)
 
 
+def scripted(folder: Path, **script: Any) -> Server:
+    """A server whose `prepare` names `pay`; of each list, the first chain gets the first item."""
+    answers = {"prepare": [said("Prepared.", "pay")], "pay": [said("Paid.")]}
+    answers |= script.pop("answers", {})
+    tools = script.pop("tools", [[SECOND]])
+    return Shop(folder, answers=answers, tools=tools, **script).options().server
+
+
+START = '{"jsonrpc":"2.0","id":$ID'
 OTHER = {**SECOND, "name": "other"}
 
-LISTS: list[tuple[JSON, str]] = [
-    ({"tools": [SECOND, entry]}, named)
-    for entry, named in [
-        ({**OTHER, "annotations": []}, ""),
-        ({**OTHER, "annotations": None}, ""),
-        ({**OTHER, "annotations": "safe"}, "annotations of the tool"),
-        ({**OTHER, "annotations": {"readOnlyHint": "sometimes"}}, "a hint of the tool"),
-        ({**OTHER, "inputSchema": None}, ""),
-        ({"name": "other"}, ""),
-        ({**OTHER, "inputSchema": []}, ""),
-        ({**OTHER, "inputSchema": "object"}, ""),
-        ({**OTHER, "description": 5}, ""),
-        ({**OTHER, "title": {}}, ""),
-        ({**OTHER, "_meta": []}, ""),
-        ({**OTHER, "_meta": {"ui": "app"}}, ""),
-        ({**OTHER, "outputSchema": "x"}, ""),
-        ({**OTHER, "icons": {}}, ""),
-        ({**OTHER, "execution": []}, ""),
-        ({"inputSchema": {}}, "has no name"),
-        ({**OTHER, "name": None}, "has no name"),
-        ({**OTHER, "name": 7}, "has no name"),
-        ({**OTHER, "name": ""}, "has no name"),
-        (None, "has no name"),
-        ("other", "has no name"),
-        ([], "has no name"),
-    ]
+OTHERS: list[tuple[Any, str]] = [
+    ({**OTHER, "annotations": []}, ""),
+    ({**OTHER, "annotations": None}, ""),
+    ({**OTHER, "annotations": "safe"}, "the annotations of the tool"),
+    ({**OTHER, "annotations": {"readOnlyHint": "sometimes"}}, "a hint of the tool"),
+    ({**OTHER, "inputSchema": None}, ""),
+    ({"name": "other"}, ""),
+    ({**OTHER, "inputSchema": []}, ""),
+    ({**OTHER, "inputSchema": "object"}, ""),
+    ({**OTHER, "description": 5}, ""),
+    ({**OTHER, "title": {}}, ""),
+    ({**OTHER, "_meta": []}, ""),
+    ({**OTHER, "_meta": {"ui": "app"}}, ""),
+    ({**OTHER, "outputSchema": "x"}, ""),
+    ({**OTHER, "icons": {}}, ""),
+    ({**OTHER, "execution": []}, ""),
+    ({"inputSchema": {}}, "has no name"),
+    # Each is named once.
+    *((odd, "") for odd in ({**OTHER, "name": None}, {**OTHER, "name": 7}, {"name": ""})),
+    *((odd, "") for odd in (None, "other", [], 5)),
+    ({**SECOND, "name": "prepare", "title": "?"}, ""),
 ]
-NEXT: list[tuple[JSON, str]] = [
-    ({"tools": [{**SECOND, **odd}]}, "")
-    for odd in [
-        {"inputSchema": None},
-        {"inputSchema": []},
-        {"inputSchema": 5},
-        {"description": 5},
-        {"title": []},
-        {"outputSchema": "x"},
-        {"_meta": []},
-        {"_meta": {"ui": None}},
-        {"icons": None},
-    ]
+NEXT: list[JSON] = [
+    {"inputSchema": None},
+    {"inputSchema": []},
+    {"inputSchema": 5},
+    {"description": 5},
+    {"title": []},
+    {"outputSchema": "x"},
+    {"_meta": []},
+    {"_meta": {"ui": None}},
+    {"icons": None},
 ]
-PAGES: list[tuple[JSON, str]] = [
-    ({"page": page}, "")
-    for page in [
+
+
+async def test_an_odd_tool_costs_itself_alone(tmp_path: Path, caplog: Any) -> None:
+    lists = [*([SECOND, odd] for odd, _ in OTHERS), *([{**SECOND, **odd}] for odd in NEXT)]
+    async with chains(scripted(tmp_path, tools=lists), caplog) as proxy:
+        for tools, named in zip(lists, [*(name for _, name in OTHERS), *[""] * 9], strict=True):
+            assert (await proxy.run())[1] == "made", tools
+            warnings = proxy.named()
+            assert len(warnings) == bool(named), tools
+            assert named in "".join(warnings)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
         {"nextCursor": None},
         {"nextCursor": ""},
         {"nextCursor": 5},
-        {"nextCursor": {}},
         {"ttlMs": "soon"},
-        {"ttlMs": None},
         {"_meta": []},
         {"resultType": 5},
-    ]
-]
-RESULTS: list[tuple[JSON, str]] = [
-    (
-        {"answers": {"pay": [{"result": {"content": [{"type": "text", "text": "Paid."}], **odd}}]}},
-        "",
-    )
-    for odd in [
-        {"isError": None},
-        {"isError": "no"},
-        {"isError": 0},
-        {"_meta": []},
-        {"_meta": None},
-        {"_meta": "x"},
-        {"structuredContent": []},
-        {"structuredContent": "x"},
-        {"structuredContent": None},
-        {"content": None},
-        {"content": "Paid."},
-        {"content": {}},
-        {"content": [5]},
-        {"content": [None]},
-        {"content": [{"type": "text"}]},
-        {"content": [{"type": "text", "text": 5}]},
-        {"content": [{"type": "image"}]},
-        {"content": [{"text": "Paid."}]},
-        {"content": [{"type": "text", "text": "Paid.", "annotations": []}]},
-        {"content": [{"type": "text", "text": "Paid.", "annotations": {"audience": "user"}}]},
-        {"content": [{"type": "text", "text": "Paid.", "annotations": {"audience": [5]}}]},
-        {"content": [{"type": "resource", "resource": None}]},
-    ]
-]
-FIRSTS: list[tuple[JSON, str]] = [
-    ({"answers": {"prepare": [{"result": {"content": [], "_meta": directive(), **odd}}]}}, "")
-    for odd in [
-        {"isError": None},
-        {"isError": []},
-        {"content": None},
-        {"structuredContent": "x"},
-        {"structuredContent": None},
-        {"_meta": directive(title=5)},
-        {"_meta": directive(title=None)},
-        {"_meta": {**directive(), "progressToken": []}},
-    ]
-]
-
-
-@pytest.mark.parametrize(("script", "named"), [*LISTS, *NEXT, *PAGES, *RESULTS, *FIRSTS], ids=str)
-async def test_a_chain_runs(script: JSON, named: str, tmp_path: Path, caplog: Any) -> None:
-    result, status, warnings = await chain(tmp_path, caplog, **script)
-    print(result)
-    assert status == "made"
-    assert (len(warnings) == 1 and named in warnings[0]) if named else warnings == []
-
-
-DECIDING: list[tuple[JSON, str]] = [
-    *[
-        ({"tools": [{**SECOND, **odd}]}, "not_made")
-        for odd in [
-            {"annotations": None},
-            {"annotations": []},
-            {"annotations": "safe"},
-            {"annotations": {"readOnlyHint": "true"}},
-            {"annotations": {"readOnlyHint": 1}},
-            {"annotations": {"destructiveHint": None, "openWorldHint": False}},
-            {"annotations": {"destructiveHint": 0, "openWorldHint": False}},
-            {"_meta": {"ui": {"visibility": "app"}}},
-            {"_meta": {"ui": {"visibility": []}}},
-            {"_meta": {"ui": {"visibility": None}}},
-            {"_meta": {"ui": {"visibility": {"model": True}}}},
-        ]
     ],
-    *[
-        ({"answers": {"prepare": [{"result": {"content": [], "_meta": meta}}]}}, status)
-        for meta, status in [
-            ({"nextTool": None}, "malformed_directive"),
-            ({"nextTool": []}, "malformed_directive"),
-            ({"nextTool": "pay"}, "malformed_directive"),
-            (directive(tool=5), "malformed_directive"),
-            (directive(tool=""), "malformed_directive"),
-            (directive(arguments=[]), "malformed_directive"),
-            (directive(arguments=None), "malformed_directive"),
-            ([directive()], "not followed"),
-        ]
-    ],
-    *[
-        ({"greeting": {"capabilities": capabilities}}, "not followed")
-        for capabilities in [
-            None,
-            [],
-            {"tools": {}, "extensions": []},
-            {"tools": {}, "experimental": {CHAINING: []}},
-            {"tools": {}, "experimental": {CHAINING: None}},
-            {"tools": {}, "experimental": {CHAINING: {"version": "1"}}},
-            {"tools": {}, "experimental": CHAINING},
-        ]
-    ],
-    ({"page": {"tools": None}}, "not_made"),
-    ({"page": {"tools": {}}}, "not_made"),
+    ids=str,
+)
+async def test_an_odd_page_is_read(page: JSON, tmp_path: Path, caplog: Any) -> None:
+    async with chains(scripted(tmp_path, page=page), caplog) as proxy:
+        assert (await proxy.run())[1] == "made"
+
+
+async def test_an_unreadable_list_is_not_an_empty_one(tmp_path: Path, caplog: Any) -> None:
+    async with chains(scripted(tmp_path, page={"tools": None}), caplog) as proxy:
+        result, status = await proxy.run()
+        assert status == "not_made"
+        assert "could not be read" in result["content"][-1]["text"]
+        assert "cannot be read" in "".join(proxy.named())
+
+
+def with_audience(audience: Any) -> JSON:
+    return {"content": [{"type": "text", "text": "Paid.", "annotations": {"audience": audience}}]}
+
+
+FIRSTS: list[JSON] = [
+    {"isError": None},
+    {"task": None},
+    {"content": None},
+    {"structuredContent": "x"},
+    {"structuredContent": None},
+    {"_meta": directive(title=5)},
+    {"_meta": directive(title=None)},
+    {"_meta": {**directive(), "progressToken": []}},
+]
+SECONDS: list[tuple[JSON, bool, bool]] = [
+    # Whether the merged result is an error, and whether its model reads what was returned.
+    ({}, False, True),
+    *(({odd: None}, False, True) for odd in ("isError", "task", "resultType")),
+    *(({"isError": odd}, True, True) for odd in ("no", 0, [], {}, "")),
+    *(({"_meta": odd}, False, True) for odd in ([], None, "x", 5)),
+    *(({"structuredContent": odd}, False, True) for odd in ([], None, "x")),
+    *(({"content": odd}, False, False) for odd in (None, "Paid.", {}, [5], [None], [{}])),
+    *(({"content": [{"type": odd}]}, False, False) for odd in ("text", "image", "resource", None)),
+    ({"content": [{"type": "text", "text": "Paid.", "annotations": []}]}, False, True),
+    *((with_audience(odd), False, False) for odd in ("user", 5, {}, [5], ["user", None])),
+    (with_audience(None), False, True),
 ]
 
 
-@pytest.mark.parametrize(("script", "status"), DECIDING, ids=str)
-async def test_what_decides_is_read_carefully(
-    script: JSON, status: str, tmp_path: Path, caplog: Any
+async def test_an_odd_result_is_read_member_by_member(tmp_path: Path, caplog: Any) -> None:
+    first = {"content": [], "_meta": directive(), "structuredContent": {"a": 1}}
+    answers = {
+        "prepare": [
+            *({"result": {**first, **odd}} for odd in FIRSTS),
+            *[{"result": first}] * len(SECONDS),
+        ],
+        "pay": [
+            *[said("Paid.")] * len(FIRSTS),
+            *({"result": {**said("Paid.")["result"], **odd}} for odd, *_ in SECONDS),
+        ],
+    }
+    async with chains(scripted(tmp_path, answers=answers), caplog) as proxy:
+        for odd in FIRSTS:
+            assert (await proxy.run())[1] == "made", odd
+        for odd, is_error, is_read in SECONDS:
+            result, status = await proxy.run()
+            assert (status, result["isError"]) == ("made", is_error), odd
+            assert ("Paid." in result["structuredContent"]["followUps"][0]) is is_read, odd
+
+
+async def test_what_decides_is_read_carefully(tmp_path: Path, caplog: Any) -> None:
+    tools = [
+        {"annotations": None},
+        {"annotations": []},
+        {"annotations": "safe"},
+        {"annotations": {"readOnlyHint": "true"}},
+        {"annotations": {"readOnlyHint": 1}},
+        {"annotations": {"destructiveHint": None, "openWorldHint": False}},
+        {"annotations": {"destructiveHint": 0, "openWorldHint": False}},
+        *({"_meta": {"ui": {"visibility": odd}}} for odd in ("app", [], None, {"model": True}, 5)),
+    ]
+    lists = [[{**SECOND, **odd}] for odd in tools]
+    async with chains(scripted(tmp_path, tools=lists), caplog) as proxy:
+        for odd in tools:
+            assert (await proxy.run())[1] == "not_made", odd
+
+
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        None,
+        [],
+        {"tools": {}, "extensions": []},
+        *({"tools": {}, "experimental": {CHAINING: odd}} for odd in ([], None, {"version": "1"})),
+        {"tools": {}, "experimental": CHAINING},
+    ],
+    ids=str,
+)
+async def test_malformed_capabilities_are_none(
+    capabilities: Any, tmp_path: Path, caplog: Any
 ) -> None:
-    result, became, warnings = await chain(tmp_path, caplog, **script)
-    print(became, result, warnings)
-    assert became == status
+    server = scripted(tmp_path, greeting={"capabilities": capabilities})
+    async with chains(server, caplog) as proxy:
+        result, status = await proxy.run()
+        assert (status, "nextTool" in result["_meta"]) == ("not followed", True)
+        assert "_meta.nextTool" in "".join(proxy.named())
+
+
+async def test_a_malformed_directive_stays_one(tmp_path: Path, caplog: Any) -> None:
+    odd: list[Any] = [None, [], "pay", {"tool": 5}, {"tool": ""}, {}]
+    odd += [{"tool": "pay", "arguments": arguments} for arguments in ([], None, "x")]
+    lines = [
+        f'{START},"result":{{"content":[],"_meta":{{"nextTool":{json.dumps(one)}}}}}}}'
+        for one in [*odd, {"tool": "pay", "arguments": {"half": "\ud83d"}}]
+    ]
+    answers = {"prepare": [{"line": line} for line in lines]}
+    async with chains(scripted(tmp_path, answers=answers), caplog) as proxy:
+        for line in lines:
+            assert (await proxy.run())[1] == "malformed_directive", line
 
 
 class Answering(Handler):
@@ -249,7 +276,6 @@ class Answering(Handler):
 
 
 GOOD = '{"content":[{"type":"text","text":"Paid."}]}'
-START = '{"jsonrpc":"2.0","id":$ID'
 REPAIRED = [
     f'{START},"result":{GOOD}}}',
     f'\ufeff{START},"result":{GOOD}}}',
@@ -294,25 +320,23 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("way", ["stdio", "json", "events"])
-@pytest.mark.parametrize(
-    ("line", "says"), [*((line, "") for line in REPAIRED), *UNREADABLE], ids=ascii
-)
-async def test_an_odd_answer_ends_its_request(
-    line: str, says: str, way: str, tmp_path: Path, caplog: Any
-) -> None:
-    if way == "stdio":
-        result, status, _ = await chain(tmp_path, caplog, answers={"pay": [{"line": line}]})
-    else:
-        Answering.line = line
-        with serving(Answering) as origin:
-            result, status, _ = await chained(Address(f"{origin}/{way}"), caplog)
-    assert status == ("unknown" if says else "made")
-    assert says in json.dumps(result["content"])
+async def test_an_odd_answer_ends_its_request(way: str, tmp_path: Path, caplog: Any) -> None:
+    rows = [*((line, "") for line in REPAIRED), *UNREADABLE]
+    with serving(Answering) as origin:
+        server: Server = Address(f"{origin}/{way}")
+        if way == "stdio":
+            server = scripted(tmp_path, answers={"pay": [{"line": line} for line, _ in rows]})
+        async with chains(server, caplog) as proxy:
+            for line, says in rows:
+                Answering.line = line
+                result, status = await proxy.run()
+                assert status == ("unknown" if says else "made"), line
+                assert says in json.dumps(result["content"]), line
 
 
-async def test_noise_is_ignored_and_named_once(tmp_path: Path, caplog: Any) -> None:
+async def test_noise_is_ignored_and_named(tmp_path: Path, caplog: Any) -> None:
     noise = ["Starting 1.0", "", "[1]", "null", "42", '{"level":"info"}', '{"id":1,"level":"info"}']
     lines = "\n".join([*noise, REPAIRED[0]])
-    _, status, warnings = await chain(tmp_path, caplog, answers={"pay": [{"line": lines}]})
-    assert status == "made"
-    assert all("no MCP message" in warning for warning in warnings)
+    async with chains(scripted(tmp_path, answers={"pay": [{"line": lines}]}), caplog) as proxy:
+        assert (await proxy.run())[1] == "made"
+        assert all("no MCP message" in warning for warning in proxy.named())

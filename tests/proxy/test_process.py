@@ -120,7 +120,7 @@ def test_what_cannot_finish_is_not_known(tmp_path: Path) -> None:
 
 def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
     answers, _ = script([*PROXY, "--", sys.executable, "-c", ASKS], request("ask"))
-    assert "input has ended" in answers[-1]["result"]["error"]["message"]
+    assert "nobody can answer" in answers[-1]["result"]["error"]["message"]
 
 
 def test_nobody_needs_to_read_standard_error(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ connection.
 
 from typing import Any
 
+from tool_chaining.content import member
 from tool_chaining_proxy.eras import Json
 from tool_chaining_proxy.questions import Running
 from tool_chaining_proxy.sdk import SUBSCRIPTION_ID_META_KEY
@@ -37,7 +38,7 @@ class Changes:
 
     async def pass_on(self, method: str, params: Json) -> bool:
         """Pass a notification on if it belongs to a stream. Return whether it does."""
-        name = (params.get("_meta") or {}).get(SUBSCRIPTION_ID_META_KEY)
+        name = member(params.get("_meta"), SUBSCRIPTION_ID_META_KEY)
         running = self._streams.get(name) if isinstance(name, str) else None
         if running is None:
             return False
@@ -47,5 +48,6 @@ class Changes:
 
 def _renamed(message: Json, own_id: Any) -> Json:
     """Return a message of a stream with the client's name for it."""
-    meta = {**(message.get("_meta") or {}), SUBSCRIPTION_ID_META_KEY: own_id}
-    return {**message, "_meta": meta}
+    meta = message.get("_meta")
+    kept = meta if isinstance(meta, dict) else {}
+    return {**message, "_meta": {**kept, SUBSCRIPTION_ID_META_KEY: own_id}}

@@ -142,6 +142,9 @@ class Link:
                 again = {k: v for k, v in passed.items() if k not in ("requestState", ANSWERS)}
                 if isinstance(asked, dict) and asked:
                     again[ANSWERS] = await running.ask_all(asked)
+                elif asked:
+                    words = "The server's questions cannot be read."
+                    raise MCPError(code=INTERNAL_ERROR, message=words)
                 else:
                     await anyio.sleep(POLL)
                 if (state := result.get("requestState")) is not None:

@@ -424,7 +424,8 @@ class Upstream:
 
     def _note_headers(self, listed: Json) -> None:
         """Record the arguments of each tool that headers repeat (`x-mcp-header`)."""
-        for tool in listed.get("tools") or ():
+        tools = listed.get("tools")
+        for tool in tools if isinstance(tools, list) else ():
             if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
                 schema = tool.get("inputSchema")
                 valid = find_invalid_x_mcp_header(schema) is None

@@ -33,7 +33,7 @@ from tool_chaining.caller import (
     was_refused,
 )
 from tool_chaining.consent import ConsentPolicy, NobodyToAsk, Proposal, check_policy
-from tool_chaining.content import Json, is_error, json_string, member
+from tool_chaining.content import Json, is_error, json_string
 from tool_chaining.conversation import CallKey, Conversation, Doubt
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
@@ -290,7 +290,7 @@ class _Chain:
             result = as_json(received)
             if problem := self._incomplete(result):
                 # A task goes on, and its server knows of it: only a repetition is in doubt.
-                running.everywhere = "task" not in result
+                running.everywhere = result.get("task") is None
                 raise ValueError(problem)
             may_repeat = tool is not None and tool.idempotent and self._trusts_hints
             running.in_doubt = level > 1 and is_error(result) and not may_repeat
@@ -298,7 +298,9 @@ class _Chain:
         if not is_error(result):
             host.conversation.settle(key)
         self.calling, self.pending = False, None
-        self.completed = not host.rules and META_KEY not in (member(result, "_meta") or {})
+        meta = result.get("_meta")
+        names_none = not isinstance(meta, dict) or META_KEY not in meta
+        self.completed = names_none and not host.rules
         self.meta = {name: self.meta[name] for name in self.meta.keys() & _OF_EVERY_CALL}
         step = Step(
             level,
@@ -316,12 +318,14 @@ class _Chain:
     def _incomplete(self, result: Json) -> str | None:
         """Say why a result is not the complete result of a call; None if it is."""
         revision = self.follower.client.protocol_version or ""
-        if "task" in result and revision < NEGOTIATED_FROM:
+        if result.get("task") is not None and revision < NEGOTIATED_FROM:
             return "it was answered with a task, for whose result this client does not wait"
-        kind = result.get("resultType", "complete")
+        kind = result.get("resultType")
         if kind == "input_required":
             return "its answer asks for input that this client did not give"
-        return None if kind == "complete" else f"its answer has the unknown resultType {kind!r}"
+        if kind in (None, "complete"):
+            return None
+        return f"its answer has the unknown resultType {kind!r}"
 
     def _next(self, result: Json) -> Directive:
         """Return what the last result names, or what a rule of the user adds to it (TC-C-58)."""

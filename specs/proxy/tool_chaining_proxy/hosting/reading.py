@@ -134,7 +134,8 @@ def _repaired(value: Any, text: str) -> tuple[str, Any]:
     if isinstance(result, dict):
         repaired["result"] = result
     elif isinstance(value.get("method"), str):
-        repaired = {**value, "jsonrpc": "2.0"}
+        # PHP writes an empty object as an empty list.
+        repaired = {**value, "params": value.get("params") or {}, "jsonrpc": "2.0"}
     elif isinstance(error, dict) or (error is not None and "jsonrpc" in value):
         code, words = member(error, "code"), member(error, "message")
         repaired["error"] = {

@@ -108,6 +108,8 @@ class _Client:
         try:
             message = jsonrpc_message_adapter.validate_json(text, by_name=False)
         except ValueError:
+            if isinstance(value, dict) and {"result", "error"} & value.keys():
+                number = None  # The id of an answer is not the client's.
             words = "The line is not a JSON-RPC message of MCP."
             return await self._refuse(number, INVALID_REQUEST, words)
         if isinstance(message, JSONRPCRequest):
@@ -159,10 +161,10 @@ class _Client:
         await self._out.send(SessionMessage(answer))
 
     async def _refuse_question(self, number: Any) -> None:
-        error = ErrorData(code=INVALID_REQUEST, message="The client's input has ended.")
-        await self._incoming.send(
-            SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error))
-        )
+        words = "The input has ended, so nobody can answer."
+        error = ErrorData(code=INVALID_REQUEST, message=words)
+        answer = JSONRPCError(jsonrpc="2.0", id=number, error=error)
+        await self._incoming.send(SessionMessage(answer))
 
 
 async def _nothing() -> AsyncIterator[str]:
