@@ -108,17 +108,17 @@ async def test_data_of_a_later_call_reach_the_model_once(
     assert texts(chain.merged())[1:-1] == [item, *data], "what the user sees alone is no copy"
 
 
-async def test_a_later_step_leaves_no_next_step_and_no_words() -> None:
-    told = {"number": 77, "nextStep": {"tool": "burn", "arguments": {}}}
-    later = CallToolResult(content=[WORDS], structured_content=told)
+async def test_a_later_call_leaves_no_words_and_keeps_its_data() -> None:
+    """Without a directive beside it, a `nextStep` is data of the server's own (TC-S-05)."""
+    data = {"number": 77, "nextStep": {"tool": "pack"}}
+    later = CallToolResult(content=[WORDS], structured_content=data)
     merged = (await follow(a_then(lambda: later), "a")).merged()
 
-    # What it only structured is not lost.
-    assert texts(merged)[:2] == ["a", '{"number": 77}']
+    assert texts(merged)[:2] == ["a", json.dumps(data)]
     assert merged.structured_content is not None
     [told] = merged.structured_content["followUps"]
-    assert told.endswith(' It returned: {"number": 77}')
-    assert "burn" not in str(merged)
+    assert told.endswith(f" It returned: {json.dumps(data)}")
+    assert WORDS.text not in str(merged)
 
 
 def test_an_item_of_no_kind_is_said_to_be_one() -> None:

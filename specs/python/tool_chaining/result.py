@@ -75,19 +75,16 @@ class Step:
     def without_words(self) -> Json:
         """Return the result without a directive, and without text that describes one (TC-C-35).
 
-        Text items are removed only by their mark. `nextStep` is removed beside a directive, and in
-        every follow-up call, because the caller of the chain does not know the tool's schema.
+        Text items are removed only by their mark, and `nextStep` only beside a directive.
         """
         result = dict(self.result)
         meta = result.get("_meta")
-        has_directive = False
         if isinstance(meta, Mapping) and META_KEY in meta:
-            has_directive = True
             result["_meta"] = {key: value for key, value in meta.items() if key != META_KEY}
             if not result["_meta"]:
                 del result["_meta"]
-        if "structuredContent" in result and (has_directive or self.level > 1):
-            result["structuredContent"] = without_next_step(result["structuredContent"])
+            if "structuredContent" in result:
+                result["structuredContent"] = without_next_step(result["structuredContent"])
         if any(map(words_a_directive, content := content_of(result))):
             result["content"] = [item for item in content if not words_a_directive(item)]
         return self.result if result == self.result else result
