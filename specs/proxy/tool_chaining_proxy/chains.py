@@ -46,6 +46,8 @@ async def call(link: Link, running: Running, params: Json) -> Json:
     meta = {k: v for k, v in (params.get("_meta") or {}).items() if k != IDENTIFIER}
     chain = await follower.call_tool(name, arguments, meta=meta)
     running.on_loss = partial(follower.not_delivered, chain)
+    if chain.outcome is Outcome.INVALID_ARGUMENTS:
+        link.tools.note(chain.detail)  # Nothing is validated here: a rule's argument has no value.
     span = get_current_span()
     span.set_attribute("tool_chaining.chain_id", chain.chain_id)
     span.set_attribute("tool_chaining.outcome", str(chain.outcome))
