@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_057),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_549),
     "banking_server": (ROOT, 17_067),
-    "tests": (ROOT, 32_191),
+    "tests": (ROOT, 32_202),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 

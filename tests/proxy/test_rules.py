@@ -47,6 +47,12 @@ after = "sense_*"
 then = { jmespath = "structuredContent.next_steps[0].tool", allow = ["sense_*"] }
 ask = false
 arguments = { jmespath = "structuredContent.next_steps[0].args" }
+
+[[rule]]
+after = "find"
+then = "hold"
+ask = false
+arguments = { to = { jmespath = "structuredContent.hits[0].id" } }
 """
 
 
@@ -61,6 +67,7 @@ ANSWERS = {
     "hold": [said('{"ref": "R7"}')],
     "notify": [said("Told.")],
     "drop": [FAILED],
+    "find": [said("Nothing.", structuredContent={"hits": []})],
     "own": [said("Done.", "notify")],
     "sense_search": [hint("sense_graph", symbol="main")],
     "sense_graph": [hint("drop", symbol="main")],
@@ -93,6 +100,8 @@ def written(folder: Path, text: str, name: str = "rules.toml") -> str:
         ("drop", ["--consent", "deny notify\nallow *"], None, []),
         # Hints of the server name a tool that the file allows, and one that it does not.
         ("sense_search", [], None, [("sense_graph", {"symbol": "main"})]),
+        # Nothing is called with half of its arguments, and the operator learns why.
+        ("find", [], None, []),
         # The rules are no reason to follow a directive that the server does not advertise.
         ("own", [], ["accept"], []),
     ],
@@ -132,6 +141,8 @@ def test_a_server_that_never_heard_of_chains_has_them(
         assert f'the next step \\"{tool}\\" by a rule of the user, has already run' in result
     assert "asked for by the server" not in result
     assert "suggested" not in result
+    why = "rule 5 led to no call: arguments.to: 'structuredContent.hits[0].id' gives nothing"
+    assert (why in errors) is (first == "find")
     not_asked = first == "search" and answers is None and not calls
     assert ("nobody could be asked" in result) is not_asked
     assert calls or " led to no call: " in errors
