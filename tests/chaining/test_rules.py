@@ -268,6 +268,12 @@ WRONG = [
     ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', allow = [5] }", "then.allow must be"),
     ("[[rule]]\nafter = 'a'\nthen = { allow = ['b'] }", "then must be a tool's name"),
     ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', alow = ['b'] }", "Did you mean allow?"),
+    (
+        AB + "arguments = { a = { jmespath = 'b', text = 'c' } }",
+        "arguments.a: an expression has one of jmespath, text, value.",
+    ),
+    (AB + "arguments = { jmespath = 'b', optional = true }", "for one argument, not for all"),
+    ("[[rule]]\nafter = '?*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
     ("[[rule]]\nafter = '*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
     (AB + "when = true", "when must be an expression in quotes"),
     (AB + "when = 'a['", "'a[' cannot be used: it is wrong at"),

@@ -261,4 +261,5 @@ def test_the_operator_learns_once_what_is_wrong_with_a_server(tmp_path: Path) ->
                 proxy.open({})
                 assert "result" in proxy.call(2, "prepare", {"to": "Ann"})
             _, errors = proxy.end()
-        assert re.fullmatch(f"tool-chaining-proxy: {line}\n", errors)
+        assert re.match(f"tool-chaining-proxy: {line}\n", errors)
+        assert len(set(lines := errors.splitlines())) == len(lines)

@@ -165,7 +165,10 @@ SECONDS: list[tuple[JSON, bool, bool]] = [
     *(({"isError": odd}, True, True) for odd in ("no", 0, [], {}, "")),
     *(({"_meta": odd}, False, True) for odd in ([], None, "x", 5)),
     *(({"structuredContent": odd}, False, True) for odd in ([], None, "x")),
-    *(({"content": odd}, False, False) for odd in (None, "Paid.", {}, [5], [None], [{}])),
+    *(({"content": odd}, False, False) for odd in (None, {}, [5], [None], [{}])),
+    # A text or an item that is in no list can mean only one thing.
+    ({"content": "Paid."}, False, True),
+    ({"content": {"type": "text", "text": "Paid."}}, False, True),
     *(({"content": [{"type": odd}]}, False, False) for odd in ("text", "image", "resource", None)),
     ({"content": [{"type": "text", "text": "Paid.", "annotations": []}]}, False, True),
     *((with_audience(odd), False, False) for odd in ("user", 5, {}, [5], ["user", None])),

@@ -59,6 +59,7 @@ ODD_LINES: list[tuple[str | bytes, tuple[Any, int]]] = [
     (b"\xff\xfe", (None, -32700)),
     ("{", (None, -32700)),
     ('[{"jsonrpc":"2.0","id":10,"method":"ping"}]', (None, -32600)),
+    ('{"jsonrpc":"2.0","id":"h\\ud83d","method":"ping"}', ("h\ufffd", -32600)),
     ('{"jsonrpc":"2.0","id":11,"method":"tools/list","params":5}', (11, -32600)),
     (CALL % ("12", f'"arguments":{{"a":{"[" * 10_000}{"]" * 10_000}}}'), (None, -32700)),
     ('{"jsonrpc":"2.0","id":20,"method":"no/such"}', (20, -32601)),

@@ -17,6 +17,9 @@ from tool_chaining_proxy.server import proxy_server
 AHEAD: Final = 100
 """The most messages that are read before the earlier ones are handled."""
 
+FINISHING_SECONDS: Final = 30.0
+"""Seconds that running requests may take after the end of the input."""
+
 ENDING_SECONDS: Final = 5.0
 """Seconds after a signal in which the server can end."""
 
@@ -29,7 +32,7 @@ async def serve_stdio(options: ProxyOptions) -> None:
     async with anyio.create_task_group() as tasks:
         links = OneUser(options, tasks)
         tasks.start_soon(_end_on_signal, links)
-        async with client_on_stdio() as (read, write):
+        async with client_on_stdio(FINISHING_SECONDS) as (read, write):
             await serve_one_user(links, read, write, parked_for=options.parked_for)
         tasks.cancel_scope.cancel()
 

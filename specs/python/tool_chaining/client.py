@@ -73,6 +73,9 @@ DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
 OnStep = Callable[[Step], Awaitable[None] | None]
 OnEnd = Callable[[ChainResult], None]
 
+_MISTAKES: Final = (Outcome.MALFORMED_DIRECTIVE, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGUMENTS)
+"""How a chain ends by a mistake of the server. Its operator learns of each, once."""
+
 _OF_EVERY_CALL: Final = {
     *(f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "logLevel")),
     *("io.modelcontextprotocol/clientCapabilities", "traceparent", "tracestate", "baggage"),
@@ -261,6 +264,8 @@ class _Chain:
                 number = self.rule.number
                 why = end.detail.removeprefix(f"rule {number}: ")
                 self.follower.tools.note(f"rule {number} led to no call: {why}")
+            elif end.outcome in _MISTAKES:
+                self.follower.tools.note(f"a directive led to no call: {end.detail}")
             return self.ended(end.outcome, end.detail, end.reason, suggested=end.suggested)
 
     async def _call(

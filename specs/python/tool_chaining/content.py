@@ -52,9 +52,11 @@ def member(value: object, name: str) -> Any:
 
 
 def content_of(result: Mapping[str, Any]) -> list[Any]:
-    """Return the content items of a result; none if its `content` is no list."""
+    """Return the content items of a result. A text or an item without a list is the only one."""
     content = result.get("content")
-    return content if isinstance(content, list) else []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if isinstance(content, list) else [content] if isinstance(content, dict) else []
 
 
 def is_error(result: Mapping[str, Any]) -> bool:

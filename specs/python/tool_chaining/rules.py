@@ -34,6 +34,7 @@ _NEEDED: Final = ("after", "then")
 _KNOWN: Final = (*_NEEDED, "when", "on", "title", "ask", "arguments")
 _ON: Final = ("success", "error", "any")
 _FORMS: Final = {"jmespath", "text", "value"}
+_LITERAL: Final = "A table that only looks like an expression is written { value = { … } }."
 _ABSENT: Final = object()
 
 
@@ -177,8 +178,10 @@ def _rule(number: int, written: Json) -> Rule:
         then, allow = then.get("jmespath"), then.get("allow")
         if not isinstance(allow, list) or not allow or not all(map(_is_text, allow)):
             raise ValueError("then.allow must be the patterns of the tools that it may name.")
-        if set(str(given["after"])) <= {"*"}:
-            raise ValueError("after must name tools if then comes from a result, and not be '*'.")
+        if set(str(given["after"])) <= {"*", "?"}:
+            raise ValueError(
+                "after must name tools if then comes from a result, and not be wildcards alone."
+            )
     for name, value, fits, form in (
         ("after", given["after"], _is_text, "a tool's name or pattern"),
         ("then", then, _is_text, "a tool's name, or { jmespath = …, allow = […] }"),
@@ -229,13 +232,16 @@ def form_of(template: Any) -> str | None:
 def _check_arguments(template: Any, place: str) -> None:
     """Raise ValueError if a part of the arguments cannot be used."""
     form = form_of(template)
+    if isinstance(template, dict) and len(_FORMS & template.keys()) > 1:
+        raise ValueError(
+            f"{place}: an expression has one of {', '.join(sorted(_FORMS))}. {_LITERAL}"
+        )
     if form is not None:
+        if place == "arguments" and "optional" in template:
+            raise ValueError("optional = true is for one argument, not for all of them.")
         more = template.keys() - {form, "optional"}
         if more or not isinstance(template.get("optional", False), bool):
-            raise ValueError(
-                f"{place}: beside {form} stands only optional = true. A table that looks like an "
-                "expression is written { value = { … } }."
-            )
+            raise ValueError(f"{place}: beside {form} stands only optional = true. {_LITERAL}")
         if form == "text":
             try:
                 expressions_in(str(template["text"]))

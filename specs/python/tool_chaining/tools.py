@@ -157,7 +157,9 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
         is_number = isinstance(ttl, int | float) and not isinstance(ttl, bool)
         seconds = min(seconds, float(ttl or 0) / 1000 if is_number else 0.0)
         cursor = page.get("nextCursor")
-        if not isinstance(cursor, str) or cursor in seen or len(seen) == MAX_PAGES:
+        if cursor is not None and not isinstance(cursor, str):
+            note("the tool list has a nextCursor that is no text, and ends there")
+        if not isinstance(cursor, str) or not cursor or cursor in seen or len(seen) == MAX_PAGES:
             return Listed({n: t for n, t in tools.items() if n not in unclear}, seconds)
         seen.add(cursor)
 

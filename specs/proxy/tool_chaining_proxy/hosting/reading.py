@@ -92,8 +92,11 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
     """
     message = value[0] if isinstance(value, list) and value else value
     if isinstance(message, dict):
+        outcome = {"result", "error"} & message.keys()
         is_answer = message.get("method") is None and (
-            "jsonrpc" in message or ("id" in message and {"result", "error"} & message.keys())
+            "jsonrpc" in message
+            or ("id" in message and bool(outcome))
+            or message.keys() == outcome != set()
         )
         number, certain = _number(message), "jsonrpc" in message
     else:
@@ -109,6 +112,12 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
     if own is not None or (certain and number is not None):
         return error_line(number if own is None else own, words)
     return error_line(None, words, number)
+
+
+def whole(value: Any) -> Any:
+    """Return JSON with U+FFFD for each half of a surrogate pair, which cannot be written."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(_HALF.sub("\ufffd", text)) if _HALF.search(text) else value
 
 
 def _message(text: str) -> Any:
@@ -147,7 +156,7 @@ def _repaired(value: Any, text: str) -> tuple[str, Any]:
     meta = member(result, "_meta")
     if isinstance(meta, dict) and _HALF.search(json.dumps(meta.get(META_KEY), ensure_ascii=False)):
         meta[META_KEY] = None
-    line = _HALF.sub("\ufffd", json.dumps(repaired, ensure_ascii=False))
+    line = json.dumps(whole(repaired), ensure_ascii=False)
     if (message := _message(line)) is None:
         return text, None
     logger.warning("A message of the server is not as JSON-RPC requires, and was repaired.")

@@ -26,25 +26,24 @@ from mcp.types import (
 )
 from pydantic import BaseModel
 
-FINISH: Final = 30.0
-"""Seconds in which the requests can finish after the input has ended."""
+from tool_chaining_proxy.hosting.reading import whole
 
 _UNFINISHED: Final = (
-    f"The input ended, and the request did not finish within {FINISH:g} s. Whether it took effect "
-    "is not known."
+    "The input ended, and the request did not finish within {:g} s. Whether it took effect is not "
+    "known."
 )
 
 
 @asynccontextmanager
-async def client_on_stdio() -> AsyncIterator[tuple[Any, Any]]:
+async def client_on_stdio(finish: float) -> AsyncIterator[tuple[Any, Any]]:
     """Return the stream of the client's messages, and the stream to it.
 
-    The first one ends when the input has ended and each request is answered, after `FINISH` seconds
+    The first one ends when the input has ended and each request is answered, after `finish` seconds
     with an error. A question to the client is then answered with an error at once.
     """
     nothing: Any = _nothing()
     async with stdio_server(nothing) as (_, out), anyio.create_task_group() as tasks:
-        client = _Client(out)
+        client = _Client(out, finish)
         tasks.start_soon(client.read)
         tasks.start_soon(client.write)
         yield client.messages, client.answers
@@ -62,8 +61,8 @@ class _Answer(BaseModel):
 class _Client:
     """The client's requests that are not answered, and the questions to it."""
 
-    def __init__(self, out: Any) -> None:
-        self._out = out
+    def __init__(self, out: Any, finish: float) -> None:
+        self._out, self._finish = out, finish
         self._incoming, self.messages = anyio.create_memory_object_stream[SessionMessage]()
         self.answers, self._outgoing = anyio.create_memory_object_stream[SessionMessage]()
         self._open: dict[Any, Any] = {}
@@ -85,12 +84,13 @@ class _Client:
             self._ended = True
             for number in [*self._questions]:
                 await self._refuse_question(number)
-            with anyio.move_on_after(FINISH):
+            with anyio.move_on_after(self._finish):
                 while self._open.keys() - self._endless:
                     await self._answered.wait()
                     self._answered = anyio.Event()
             for number in [*self._open.keys() - self._endless]:
-                error = ErrorData(code=CONNECTION_CLOSED, message=_UNFINISHED)
+                words = _UNFINISHED.format(self._finish)
+                error = ErrorData(code=CONNECTION_CLOSED, message=words)
                 await self._answer(self._open.pop(number), error=error)
 
     async def _take(self, text: str) -> None:
@@ -99,7 +99,7 @@ class _Client:
             value = json.loads(text, strict=False)
         except (ValueError, RecursionError):
             return await self._refuse(None, PARSE_ERROR, "The line is not JSON.")
-        number = value.get("id") if isinstance(value, dict) else None
+        number = whole(value.get("id")) if isinstance(value, dict) else None
         plain = type(number) in (int, str) and number not in self._open
         if isinstance(value, dict) and {"id", "method"} <= value.keys() and not plain:
             self._renamed += 1
