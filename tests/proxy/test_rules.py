@@ -143,6 +143,7 @@ def test_a_server_that_never_heard_of_chains_has_them(
     assert "suggested" not in result
     why = "rule 5 led to no call: arguments.to: 'structuredContent.hits[0].id' gives nothing"
     assert (why in errors) is (first == "find")
+    assert ("rule 5: arguments.to: " in result) is (first == "find")
     not_asked = first == "search" and answers is None and not calls
     assert ("nobody could be asked" in result) is not_asked
     assert calls or " led to no call: " in errors

@@ -354,8 +354,7 @@ class _Chain:
             level, found.tool, found.arguments, not_made, listed=False, by_rule=by_rule
         )
         if match and match.problem:
-            reason = "its arguments have no value"
-            raise _Ends(Outcome.INVALID_ARGUMENTS, match.problem, reason)
+            raise _Ends(Outcome.INVALID_ARGUMENTS, match.problem)
         return found
 
     async def _found(self, directive: Directive) -> Tool:
