@@ -159,7 +159,7 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
         cursor = page.get("nextCursor")
         if cursor is not None and not isinstance(cursor, str):
             note("the tool list has a nextCursor that is no text, and ends there")
-        if not isinstance(cursor, str) or not cursor or cursor in seen or len(seen) == MAX_PAGES:
+        if not isinstance(cursor, str) or cursor in seen or len(seen) == MAX_PAGES:
             return Listed({n: t for n, t in tools.items() if n not in unclear}, seconds)
         seen.add(cursor)
 
