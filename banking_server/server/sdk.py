@@ -11,7 +11,6 @@ imports such parts here and nowhere else. `tests/test_sdk_seam.py` asserts that.
 - `AuthenticatedUser` and `AuthContextMiddleware`: the owner of a session, for the SDK's check, and
   the result of `get_access_token`.
 - `MCP_METHOD_HEADER`, `MCP_NAME_HEADER`: the headers that must agree with a request's body.
-- `SessionMessage`: a message of a connection over stdio.
 - `build_resource_metadata_url`: the URL of the metadata of a protected resource. A refusal names
   the same URL.
 """
@@ -26,7 +25,6 @@ from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
-from mcp.shared.message import SessionMessage
 from pydantic import AnyHttpUrl
 
 from banking_server.tools import App
@@ -37,7 +35,6 @@ __all__ = [
     "AuthContextMiddleware",
     "AuthenticatedUser",
     "SessionManager",
-    "SessionMessage",
     "resource_metadata_url",
     "run_server",
 ]

@@ -209,8 +209,8 @@ def _misnamed(template: Any, schema: Any, place: str, tool: str) -> Iterator[str
 def _covers(earlier: Rule, later: Rule, names: Iterable[str]) -> bool:
     """Return whether an earlier rule matches whatever a later one does."""
     concerned = [name for name in names if fnmatchcase(name, later.after)]
-    wide = concerned and all(fnmatchcase(name, earlier.after) for name in concerned)
-    return bool(wide) and earlier.on in ("any", later.on) and not earlier.when and not earlier.allow
+    wide = bool(concerned) and all(fnmatchcase(name, earlier.after) for name in concerned)
+    return wide and earlier.on in ("any", later.on) and not earlier.when and not earlier.allow
 
 
 def _leads_to(rule: Rule, name: str) -> bool:

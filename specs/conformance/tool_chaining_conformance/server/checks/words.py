@@ -86,21 +86,21 @@ def _has_call(value: Any, seen: SeenDirective) -> bool:
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
 def intermediary_removes_directive(result: PassedOn) -> Finding:
     """An intermediary that followed a directive removes it and its words from the result."""
-    left = _left(result)
-    return Finding(
-        not left,
-        expected="neither the directive nor its words, since this server followed it",
-        seen=", ".join(left) or "neither",
-    )
+    return _withheld(result, "since this server followed it")
 
 
 @check("tool-chaining-server-intermediary-withholds-directive", on=Withheld)
 def intermediary_withholds_directive(result: Withheld) -> Finding:
     """An intermediary hands on no directive to a tool that is not that of the server behind it."""
+    return _withheld(result, "since this server may not hand them on")
+
+
+def _withheld(result: PassedOn, why: str) -> Finding:
+    """Find that a result has neither a directive nor its words."""
     left = _left(result)
     return Finding(
         not left,
-        expected="neither the directive nor its words, since this server may not hand them on",
+        expected=f"neither the directive nor its words, {why}",
         seen=", ".join(left) or "neither",
     )
 
