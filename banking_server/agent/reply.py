@@ -63,14 +63,17 @@ _MARK: Final = re.compile(
     | ^\W{0,4}Action[ _]Input\W{0,4}:
     | ^\W{0,4}Action\W{0,4}:(?=\W{0,4}[\w.()-]{1,99}\W{0,4}$)
     | ^>>>(?=\s?[\w.]{1,99}$)
+    | \u273f\w{1,20}\u273f:?                                         # Qwen-Agent
     | \bto=functions\. | \bfunctools(?=\[)
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
 """The markup of tool calls, in the templates of Qwen, Llama, Mistral and others, and in ReAct."""
 
-_INVENTED: Final = re.compile(r"^\W{0,4}Observation\W{0,4}:", re.MULTILINE | re.IGNORECASE)
-"""In ReAct, what follows is the tool's result, which a model may invent."""
+_INVENTED: Final = re.compile(
+    "^\\W{0,4}Observation\\W{0,4}:|\u273fRESULT\u273f", re.MULTILINE | re.IGNORECASE
+)
+"""In ReAct and Qwen-Agent, what follows is the tool's result, which a model may invent."""
 
 _THOUGHTS: Final = re.compile(
     r"\A.*</think>\s*|<think>.*?(?:</think>\s*|\Z)"
@@ -307,6 +310,10 @@ def _call_in(value: Any, names: Collection[str], depth: int = 5) -> dict[str, An
     inside = [*value.values()] if isinstance(value, dict) else value
     if not isinstance(inside, list) or not depth:
         return None
+    if isinstance(value, dict) and len(value) == 1 and isinstance(inside[0], dict):
+        [(name, arguments)] = value.items()
+        if name in names:
+            return {"tool": name, "arguments": arguments}
     named = [one for one in inside if isinstance(one, str) and one in names]
     if not named or not isinstance(value, dict):
         calls = [call for one in inside if (call := _call_in(one, names, depth - 1)) is not None]

@@ -23,6 +23,7 @@ from banking_server.host.timeouts import DEFAULT, TimeoutClient, Timeouts, answe
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import one_line
+from tool_chaining_proxy.hosting.answers import assigned
 from tool_chaining_proxy.hosting.call_timer import CallTimer
 from tool_chaining_proxy.hosting.server_errors import http_failure, server_ended
 from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
@@ -140,7 +141,7 @@ async def connected(
             failures = Failures(token_advice, errors)
             # What is no UTF-8 is no message, and is to end nothing.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
-            transport = stdio_client(server.model_copy(update=readable), errors.stream)
+            transport = assigned(stdio_client(server.model_copy(update=readable), errors.stream))
         timer = CallTimer()
         client = TimeoutClient(
             transport,

@@ -29,6 +29,7 @@ from banking_server.server.open_bank import utc_now
 from banking_server.server.sdk import SessionManager
 from banking_server.server.settings import PATH, Settings, load_settings
 from banking_server.server.tokens import CustomerTokens, Tokens
+from tool_chaining_proxy.hosting.any_id import AnyId
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 """The largest body of a request. So a refusal of an argument of a megabyte can name it."""
@@ -91,7 +92,7 @@ def _for_browsers(app: ASGIApp, origins: list[str]) -> CORSMiddleware:
     """Let pages of these origins call `app`: a browser first asks, without a token, if they may."""
     ports = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in origins]
     return CORSMiddleware(
-        app,
+        AnyId(app),
         allow_origin_regex="|".join(ports),
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["*"],

@@ -182,7 +182,7 @@ async def test_the_operator_learns_once_that_a_server_is_not_followed(
         assert chain.merged_json() == {**own, "content": [mark], "more": None}
         assert (chain.outcome, chain.detail) == (Outcome.DECLINED, NOT_ADVERTISED)
     assert caplog.text.count("does not advertise") == 1
-    client.server_capabilities = {}
+    client.server_capabilities = None
     assert "mode never asks" in (await follower.call_tool("a")).detail
 
 

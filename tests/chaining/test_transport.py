@@ -23,6 +23,7 @@ from tool_chaining import (
     Outcome,
 )
 from tool_chaining.caller import was_refused
+from tool_chaining_proxy.hosting.reading import NOT_KNOWN
 from tool_chaining_proxy.hosting.refused import note_status, telling_refusals
 from tool_chaining_proxy.hosting.untrusted import (
     BOUNDED_LINES,
@@ -211,7 +212,7 @@ def test_a_line_that_is_too_long_is_an_error_for_who_waits(
 
     *errors, later = read.splitlines(keepends=True)
     assert later == LATER
-    error = {"code": -32603, "message": TOO_LARGE}
+    error = {"code": -32603, "message": f"{TOO_LARGE} {NOT_KNOWN}"}
     expected = {"jsonrpc": "2.0", "id": json.loads(number or "null"), "error": error}
     assert list(map(json.loads, errors)) == ([expected] if number is not None else [])
 

@@ -20,6 +20,7 @@ from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
 from ..proxy import wrong_server
+from ..proxy.scripted import Shop
 
 WORDS = json.dumps(FROM_LOCKED)
 
@@ -123,6 +124,23 @@ def test_a_result_that_is_not_mcps_is_shown_as_far_as_it_can_be_read(cli: Cli) -
     called = cli("call", "no words", "--json", *server)
     assert called.code == 0
     assert json.loads(called.out)["steps"][0]["result"] == {"content": [{"type": "text"}]}
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('INFO {"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}', "not a result"),
+        ('{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"No tenant."}}', "No tenant"),
+    ],
+)
+def test_an_answer_that_does_not_name_its_call_ends_it(
+    cli: Cli, tmp_path: Path, line: str, says: str
+) -> None:
+    server = Shop(tmp_path, answers={"odd": [{"line": line}]}).command
+    failed = cli("call", "odd", "--timeout", "30", "--", *server)
+    assert failed.code == 1
+    assert says in failed.out
+    assert "Whether the request took effect is not known" in failed.out
 
 
 def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli, elsewhere: str) -> None:

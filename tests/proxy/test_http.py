@@ -1,6 +1,7 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
 import contextlib
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,17 @@ async def test_a_page_may_ask_first_and_nothing_redirects(proxy: str) -> None:
             assert "WWW-Authenticate" in answer.headers["access-control-expose-headers"]
             health = await http.get(proxy.replace("/mcp", "/health"))
             assert (health.status_code, health.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize("number", ["null", "1.5", "true", "[1]", '"\\ud83d"', '{"params":[]}'])
+async def test_a_request_gets_an_answer_with_its_id(proxy: str, number: str) -> None:
+    body = f'{{"jsonrpc":"2.0","id":{number},"method":"tools/list"}}'
+    async with wire(proxy, OLD) as client:
+        headers = {**client._headers({}), "content-type": "application/json"}
+        answer = await client.http.post(proxy, headers=headers, content=body.encode())
+    assert answer.status_code == 400
+    assert answer.json()["id"] == json.loads(number.replace("\\ud83d", "\ufffd"))
+    assert answer.json()["error"]["code"] in (-32600, -32700)
 
 
 def test_who_may_act_as_whom_is_said() -> None:

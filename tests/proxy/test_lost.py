@@ -10,6 +10,8 @@ import pytest
 from mcp import Client, MCPError
 
 from tool_chaining_proxy.consent import consent_of
+from tool_chaining_proxy.hosting.reading import NOT_KNOWN
+from tool_chaining_proxy.hosting.untrusted import TOO_LARGE
 from tool_chaining_proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
@@ -118,7 +120,7 @@ async def test_a_server_that_ends_in_a_call_is_told_with_what_it_wrote_last() ->
 
 
 async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:
-    too_large = "The server sent a message of more than 4 MiB, which was not read."
+    too_large = f"{TOO_LARGE} {NOT_KNOWN}"
     async with through(over_stdio(OLD), OLD) as client:
         assert await refusal(client, "large") == too_large
         assert not (await client.call_tool("good")).is_error

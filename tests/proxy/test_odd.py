@@ -21,7 +21,7 @@ from tool_chaining_proxy.options import Address, ProxyOptions, Server
 from ..kit.command import PATIENCE
 from ..kit.serving import Handler, serving
 from .scripted import Shop, said
-from .wire import CHAINING, JSON, OLD, Wire, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, OLD, Refused, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -82,11 +82,13 @@ OTHERS: list[tuple[Any, str]] = [
     ({**OTHER, "inputSchema": None}, ""),
     ({"name": "other"}, ""),
     ({**OTHER, "inputSchema": []}, ""),
-    ({**OTHER, "inputSchema": "object"}, ""),
+    ({**OTHER, "inputSchema": "object"}, "the inputSchema of the tool"),
     ({**OTHER, "description": 5}, ""),
     ({**OTHER, "title": {}}, ""),
     ({**OTHER, "_meta": []}, ""),
     ({**OTHER, "_meta": {"ui": "app"}}, ""),
+    ({**OTHER, "_meta": "app"}, "the _meta of the tool"),
+    ({**OTHER, "_meta": {"ui": {"visibility": "app"}}}, "the visibility of the tool"),
     ({**OTHER, "outputSchema": "x"}, ""),
     ({**OTHER, "icons": {}}, ""),
     ({**OTHER, "execution": []}, ""),
@@ -100,7 +102,7 @@ NEXT: list[JSON] = [
     {"inputSchema": None},
     {"inputSchema": []},
     {"inputSchema": 5},
-    {"description": 5},
+    {"description": 7},
     {"title": []},
     {"outputSchema": "x"},
     {"_meta": []},
@@ -112,7 +114,11 @@ NEXT: list[JSON] = [
 async def test_an_odd_tool_costs_itself_alone(tmp_path: Path, caplog: Any) -> None:
     lists = [*([SECOND, odd] for odd, _ in OTHERS), *([{**SECOND, **odd}] for odd in NEXT)]
     async with chains(scripted(tmp_path, tools=lists), caplog) as proxy:
-        for tools, named in zip(lists, [*(name for _, name in OTHERS), *[""] * 9], strict=True):
+        names = [
+            *(name for _, name in OTHERS),
+            *("inputSchema" * (5 in one.values()) for one in NEXT),
+        ]
+        for tools, named in zip(lists, names, strict=True):
             assert (await proxy.run())[1] == "made", tools
             warnings = proxy.named()
             assert len(warnings) == bool(named), tools
@@ -120,20 +126,41 @@ async def test_an_odd_tool_costs_itself_alone(tmp_path: Path, caplog: Any) -> No
 
 
 @pytest.mark.parametrize(
-    "page",
+    ("page", "status"),
     [
-        {"nextCursor": None},
-        {"nextCursor": ""},
-        {"nextCursor": 5},
-        {"ttlMs": "soon"},
-        {"_meta": []},
-        {"resultType": 5},
+        ({"nextCursor": None}, "made"),
+        ({"nextCursor": ""}, "made"),
+        ({"nextCursor": 5}, "not_made"),
+        ({"ttlMs": "soon"}, "made"),
+        ({"_meta": []}, "made"),
+        ({"resultType": 5}, "made"),
     ],
     ids=str,
 )
-async def test_an_odd_page_is_read(page: JSON, tmp_path: Path, caplog: Any) -> None:
+async def test_an_odd_page_is_read(page: JSON, status: str, tmp_path: Path, caplog: Any) -> None:
+    """After a page that cannot be asked for, the hints spare no question."""
     async with chains(scripted(tmp_path, page=page), caplog) as proxy:
-        assert (await proxy.run())[1] == "made"
+        assert (await proxy.run())[1] == status
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ([{**SECOND, "title": "Pay now"}], "the server lists it twice, with differences"),
+        (
+            [{**OTHER, "name": None}],
+            "it is not in the part of the server's list that could be read",
+        ),
+        ([OTHER], "the server does not list it"),
+    ],
+)
+async def test_a_tool_is_called_missing_only_if_it_is(
+    odd: list[JSON], why: str, tmp_path: Path, caplog: Any
+) -> None:
+    first = [SECOND] if odd[0]["name"] == "pay" else []
+    async with chains(scripted(tmp_path, tools=[first + odd]), caplog) as proxy:
+        result, status = await proxy.run()
+    assert (status, why in result["content"][-1]["text"]) == ("not_made", True), result
 
 
 async def test_an_unreadable_list_is_not_an_empty_one(tmp_path: Path, caplog: Any) -> None:
@@ -162,6 +189,7 @@ SECONDS: list[tuple[JSON, bool, bool]] = [
     # Whether the merged result is an error, and whether its model reads what was returned.
     ({}, False, True),
     *(({odd: None}, False, True) for odd in ("isError", "task", "resultType")),
+    ({"resultType": 5}, False, True),
     *(({"isError": odd}, True, True) for odd in ("no", 0, [], {}, "")),
     *(({"_meta": odd}, False, True) for odd in ([], None, "x", 5)),
     *(({"structuredContent": odd}, False, True) for odd in ([], None, "x")),
@@ -195,6 +223,8 @@ async def test_an_odd_result_is_read_member_by_member(tmp_path: Path, caplog: An
             result, status = await proxy.run()
             assert (status, result["isError"]) == ("made", is_error), odd
             assert ("Paid." in result["structuredContent"]["followUps"][0]) is is_read, odd
+        named = " ".join(proxy.named())
+        assert named.count("isError") == named.count("_meta") == named.count("audience") == 1
 
 
 async def test_what_decides_is_read_carefully(tmp_path: Path, caplog: Any) -> None:
@@ -232,7 +262,9 @@ async def test_malformed_capabilities_are_none(
     async with chains(server, caplog) as proxy:
         result, status = await proxy.run()
         assert (status, "nextTool" in result["_meta"]) == ("not followed", True)
-        assert "_meta.nextTool" in "".join(proxy.named())
+        named = "".join(proxy.named())
+        assert "_meta.nextTool, and the server does not advertise" in named
+        assert ("capabilities cannot be read" in named) is not isinstance(capabilities, dict)
 
 
 async def test_a_malformed_directive_stays_one(tmp_path: Path, caplog: Any) -> None:
@@ -335,6 +367,31 @@ async def test_an_odd_answer_ends_its_request(way: str, tmp_path: Path, caplog: 
                 result, status = await proxy.run()
                 assert status == ("unknown" if says else "made"), line
                 assert says in json.dumps(result["content"]), line
+
+
+async def test_a_request_that_was_given_up_accounts_for_one_odd_answer(
+    tmp_path: Path, caplog: Any
+) -> None:
+    """It may be answered late or never: until then, no odd answer ends another request."""
+    odd = {"line": "INFO " + UNREADABLE[0][0].replace("$ID", "null")}
+    server = scripted(tmp_path, answers={"slow": ["waits"], "odd": [odd], "good": [said("Good.")]})
+    async with chains(server, caplog) as proxy:
+
+        async def seconds(tool: str) -> float:
+            """Return for how long a call is waited for: at most 3 seconds."""
+            began = anyio.current_time()
+            with anyio.move_on_after(3), pytest.raises(Refused, match="not known"):
+                await proxy.client.ask("tools/call", {"name": tool})
+            if anyio.current_time() - began >= 3:
+                cancelled = {"requestId": proxy.client.last}
+                await proxy.client.tell("notifications/cancelled", cancelled)
+            return anyio.current_time() - began
+
+        assert await seconds("odd") < 3
+        assert await seconds("slow") >= 3
+        assert await seconds("odd") >= 3, "it could be the answer to the call before"
+        assert (await proxy.client.ask("tools/call", {"name": "good"}))["content"]
+        assert await seconds("odd") < 3, "what was given up before a good answer is forgotten"
 
 
 async def test_noise_is_ignored_and_named(tmp_path: Path, caplog: Any) -> None:

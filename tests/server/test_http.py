@@ -1,5 +1,6 @@
 """The server over Streamable HTTP: the locked story, what is let in, and what is left behind."""
 
+import json
 import re
 import shutil
 import socket
@@ -190,6 +191,25 @@ async def test_with_and_without_a_slash_it_is_the_same_and_nothing_redirects(
         body, headers = request_of(LIST_TOOLS, bank.token())
         answer = await bank.http.post(f"http://127.0.0.1:8000{path}", content=body, headers=headers)
     assert answer.status_code == status
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("request_id", "params", "answered"),
+    [
+        *((odd, "{}", odd) for odd in ("null", "1.5", "true", "[1]")),
+        ("7", "[]", "7"),
+        ("7", '{"name":"\\ud83d"}', "7"),
+    ],
+)
+async def test_a_request_gets_an_answer_with_its_id(
+    full: Path, request_id: str, params: str, answered: str
+) -> None:
+    body = f'{{"jsonrpc":"2.0","id":{request_id},"method":"tools/list","params":{params}}}'
+    async with bank_in_memory(full) as bank:
+        answer = await bank.send(body.encode())
+    assert answer.json()["id"] == json.loads(answered)
+    assert answer.json()["error"]["code"] in (-32600, -32602, -32700)
 
 
 NAMES = {

@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tool_chaining.errors import ForPeople
 from tool_chaining_proxy.callers import Callers
 from tool_chaining_proxy.eras import is_modern
+from tool_chaining_proxy.hosting.any_id import AnyId
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE, is_loopback, may_be_a_header
 from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions, Server
 from tool_chaining_proxy.sdk import (
@@ -131,7 +132,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
 
     # A browser asks first, without a token, whether a page may send a request.
     endpoint = CORSMiddleware(
-        _Endpoint(manager.handle_request, callers, forwards=chosen.forward_authorization),
+        AnyId(_Endpoint(manager.handle_request, callers, forwards=chosen.forward_authorization)),
         allow_origin_regex="|".join(
             re.escape(one).replace(r":\*", ":[0-9]+") for one in names.allowed_origins
         ),

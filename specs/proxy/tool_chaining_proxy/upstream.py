@@ -32,12 +32,12 @@ from mcp.types.version import (
 )
 from pydantic import ValidationError
 
-from tool_chaining.content import member
 from tool_chaining.text import printable
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
+from tool_chaining_proxy.hosting.answers import assigned
 from tool_chaining_proxy.hosting.operator import write_line
-from tool_chaining_proxy.hosting.reading import ANSWERS, UNREADABLE
+from tool_chaining_proxy.hosting.reading import NOT_KNOWN, with_doubt
 from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, Body, ResilientHttpClient
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
@@ -63,13 +63,9 @@ LIST_PAGES: Final = 100
 OPEN_REQUESTS: Final = 100
 """The most requests of a server that can wait for an answer. Then the connection ends."""
 
-GRACE: Final = 1.0
-"""Seconds that a request still waits for its answer after one came that cannot be read."""
-
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
-_NOT_KNOWN: Final = "Whether the request took effect is not known."
 _TOO_MANY: Final = f"The server had {OPEN_REQUESTS} open requests of its own."
 _NOBODY: Final = {"name": NAME, "version": __version__}
 
@@ -88,15 +84,6 @@ class _Exchange:
         """The HTTP response to it."""
         self.body: Body | None = None
         """The body in which its answer was expected last."""
-        self.scope = anyio.CancelScope()
-        """Its deadline is set once an answer has come that cannot be read."""
-        self.unread = ""
-        """What that answer said."""
-
-    def end_soon(self, words: str) -> None:
-        """End the request, unless its answer comes after all."""
-        self.unread = self.unread or words or UNREADABLE
-        self.scope.deadline = min(self.scope.deadline, anyio.current_time() + GRACE)
 
 
 _EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
@@ -212,12 +199,6 @@ class Upstream:
         self._dispatcher: _Dispatcher | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
         self._exchanges: dict[str, _Exchange] = {}
-        self._unread: list[str] = []
-        """What answers said that cannot be read, and whose requests are not certain."""
-        self._candidates: list[_Exchange] = []
-        """The requests that were open when they came."""
-        self._given_up: set[str] = set()
-        """Requests that were cancelled or timed out, and are not answered yet."""
         self._last_id = 0
         self._scope = anyio.CancelScope()
         self._connected = anyio.Event()
@@ -303,6 +284,8 @@ class Upstream:
                     code=REQUEST_TIMEOUT, message=f"it did not answer within {self._patience:g} s"
                 )
             self._connected.set()
+            if not isinstance(self.greeting.get("capabilities"), dict):
+                logger.warning("The server's capabilities cannot be read, and count as none.")
 
     def end(self, reason: str = "The connection to the server was ended.") -> None:
         """Begin to end the connection, and the process of the server."""
@@ -394,8 +377,7 @@ class Upstream:
         exchange = self._exchanges[number] = _Exchange()
         outside = _EXCHANGE.set(exchange)
         try:
-            with exchange.scope:
-                return await self._dispatcher.send_raw_request(method, params, opts)
+            return await self._dispatcher.send_raw_request(method, params, opts)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED and not exchange.answered:
                 raise await self._gone() from None
@@ -403,10 +385,6 @@ class Upstream:
         finally:
             _EXCHANGE.reset(outside)
             del self._exchanges[number]
-            if not (exchange.answered or exchange.unread):
-                self._given_up.add(number)
-        words = f"{exchange.unread.rstrip('.')}. {_NOT_KNOWN}"
-        raise MCPError(code=INTERNAL_ERROR, message=words)
 
     def _enveloped(
         self, method: str, params: Json, declared: Declared, revision: str
@@ -443,9 +421,9 @@ class Upstream:
 
     async def _gone(self) -> MCPError:
         if self._scope.cancel_called:
-            return MCPError(code=CONNECTION_CLOSED, message=f"{self._reason} {_NOT_KNOWN}")
+            return MCPError(code=CONNECTION_CLOSED, message=f"{self._reason} {NOT_KNOWN}")
         ended = server_ended(await self._last_line()).rstrip(".")
-        message = f"T{ended[1:]}. {_NOT_KNOWN} The next request starts the server again."
+        message = f"T{ended[1:]}. {NOT_KNOWN} The next request starts the server again."
         return MCPError(code=CONNECTION_CLOSED, message=message)
 
     def _explained(self, error: MCPError, exchange: _Exchange) -> MCPError:
@@ -453,14 +431,14 @@ class Upstream:
         is_final = isinstance(self._server, Command) or not exchange.answered
         if is_final or (response := exchange.response) is None:
             return error
-        if response.is_error:
+        if not response.is_success:
             return self._refused(response, error)
         body = exchange.body
         if body is not None and body.failure is not None:
             cause = body.failure.__cause__
             if isinstance(cause, httpx2.TransportError):
                 return self._lost(str(body.failure))
-            return MCPError(code=INTERNAL_ERROR, message=str(body.failure))
+            return MCPError(code=INTERNAL_ERROR, message=with_doubt(str(body.failure)))
         if _says_error(response):
             return error
         if body is not None and body.ended and error.code == CONNECTION_CLOSED:
@@ -491,7 +469,7 @@ class Upstream:
     def _lost(self, how: str) -> MCPError:
         return MCPError(
             code=CONNECTION_CLOSED,
-            message=f"The server's answer was lost: {how.rstrip('.')}. {_NOT_KNOWN}",
+            message=f"The server's answer was lost: {how.rstrip('.')}. {NOT_KNOWN}",
         )
 
     # --- messages of the server -------------------------------------------------------------------
@@ -499,18 +477,10 @@ class Upstream:
     async def _on_message(self, received: Any) -> None:
         """Record an answer, or pass a notification on before the next message is read."""
         message = received.message if isinstance(received, SessionMessage) else None
-        if isinstance(message, JSONRPCError) and message.id is None:
-            named = member(message.error.data, ANSWERS)
-            self._note_unread(message.error.message, named)
-        elif isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._given_up.discard(str(message.id))
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
             exchange = self._exchanges.get(str(message.id))
             if exchange is not None:
                 exchange.answered = True
-                self._end_candidates()
-            elif not (isinstance(message.id, int) and 0 < message.id <= self._last_id):
-                error = message.error.message if isinstance(message, JSONRPCError) else ""
-                self._note_unread(error)
         elif isinstance(message, JSONRPCRequest):
             if self._dispatcher is not None and self._dispatcher.unanswered >= OPEN_REQUESTS:
                 logger.warning("The connection was ended. %s", _TOO_MANY)
@@ -521,28 +491,6 @@ class Upstream:
             except Exception:
                 # The client is gone, or the notification is malformed. No request fails for it.
                 logger.debug("dropped %s", message.method, exc_info=True)
-
-    def _note_unread(self, words: str, named: Any = None) -> None:
-        """End the request of an answer that cannot be read, unless a better one comes.
-
-        It is the request that the answer names, or the only one that it can be.
-        """
-        if named is not None:
-            if (exchange := self._exchanges.get(str(named))) is not None:
-                exchange.end_soon(words)
-        elif self._errors is not None and not self._given_up:
-            self._unread.append(words)
-            # A stream of changes is answered when it ends.
-            self._candidates = [e for number, e in self._exchanges.items() if number.isdigit()]
-            self._end_candidates()
-
-    def _end_candidates(self) -> None:
-        """End the requests that can be meant, if these are no more than such answers."""
-        left = [one for one in self._candidates if not (one.answered or one.unread)]
-        if len(left) <= len(self._unread):
-            for exchange in left:
-                exchange.end_soon(self._unread[-1])
-            self._candidates, self._unread = [], []
 
     async def _answer(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
@@ -572,7 +520,7 @@ async def _streams(server: Server, errors: ServerErrors | None) -> AsyncIterator
             encoding_error_handler="replace",  # The SDK would hang.
         )
         with errors.stream:
-            async with stdio_client(parameters, errors.stream) as streams:
+            async with assigned(stdio_client(parameters, errors.stream)) as streams:
                 yield streams
     elif isinstance(server, Address):
         headers = {"Authorization": server.authorization} if server.authorization else {}

@@ -18,7 +18,7 @@ chain of the conversation calls the same tool again without asking (TC-C-55).
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +33,7 @@ from tool_chaining.caller import (
     was_refused,
 )
 from tool_chaining.consent import ConsentPolicy, NobodyToAsk, Proposal, check_policy
-from tool_chaining.content import Json, is_error, json_string
+from tool_chaining.content import Json, is_error, json_string, malformed_members
 from tool_chaining.conversation import CallKey, Conversation, Doubt
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
@@ -202,7 +202,8 @@ class Follower:
 
     def why_not(self) -> str:
         """Say why this server is not followed. One that was asked has the capability `tools`."""
-        asked = capability(self.client.server_capabilities, "tools") is not None
+        declared = self.client.server_capabilities
+        asked = isinstance(declared, Mapping) or capability(declared, "tools") is not None
         return NOT_ADVERTISED if asked else NOT_ASKED
 
 
@@ -317,6 +318,8 @@ class _Chain:
             received,
         )
         self.steps.append(step)
+        for problem in malformed_members(result):
+            host.tools.note(problem)
         await tell(host.on_step, step)
         return result
 
@@ -328,7 +331,7 @@ class _Chain:
         kind = result.get("resultType")
         if kind == "input_required":
             return "its answer asks for input that this client did not give"
-        if kind in (None, "complete"):
+        if kind == "complete" or not isinstance(kind, str):
             return None
         return f"its answer has the unknown resultType {kind!r}"
 
@@ -375,8 +378,8 @@ class _Chain:
             with anyio.fail_after(host.call_timeout):
                 tool = await host.tools.read(host.client, directive.tool)
         if tool is None:
-            detail = f"the server lists no tool {name}"
-            raise _Ends(Outcome.UNKNOWN_TOOL, detail, "the server does not list it")
+            why = host.tools.why_missing(directive.tool)
+            raise _Ends(Outcome.UNKNOWN_TOOL, f"no call of {name} was made: {why}", why)
         self._pending(listed=True)
         if (problem := self._problem(directive, tool)) is not None:
             raise problem

@@ -31,6 +31,10 @@ NAME: Final = 128
 """Characters of a tool's name that are repeated at most; MCP allows no more (TC-C-53)."""
 
 
+_USER: Final = ["user"]
+"""The audience of an item whose own cannot be read."""
+
+
 def json_string(text: str) -> str:
     """Return a server's text as a JSON string of at most 128 characters (TC-C-53).
 
@@ -65,6 +69,18 @@ def is_error(result: Mapping[str, Any]) -> bool:
     return value is not None and value is not False
 
 
+def malformed_members(result: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the members of a result that decide something, in sentences."""
+    found = []
+    if not isinstance(result.get("isError"), bool | None):
+        found.append("a result has an isError that is no boolean, and counts as an error")
+    if result.get("_meta") and not isinstance(result["_meta"], Mapping):
+        found.append("a result has a _meta that is no object, and does not count")
+    if any(_audience(item) is _USER for item in content_of(result)):
+        found.append("an item has an audience that cannot be read, and counts as for the user only")
+    return found
+
+
 def for_user_alone(item: object) -> bool:
     """Return whether a content item is for the user only, by its `audience`."""
     audience = _audience(item)
@@ -83,7 +99,7 @@ def _audience(item: object) -> Any:
     if audience is None:
         return None
     readable = isinstance(audience, list) and all(isinstance(who, str) for who in audience)
-    return audience if readable else ["user"]
+    return audience if readable else _USER
 
 
 def words_a_directive(item: object) -> bool:
@@ -144,17 +160,20 @@ def has_next_step(output_schema: object) -> bool:
     return False
 
 
+def visibility(tool_meta: object) -> Any:
+    """Return `ui.visibility` of a tool's `_meta`; the list `["model"]` if it has none."""
+    ui = member(tool_meta, "ui")
+    return ui.get("visibility", ["model"]) if isinstance(ui, Mapping) else ["model"]
+
+
 def hidden_from_model(tool_meta: object) -> bool:
     """Return whether the tool's `_meta` hides it from the model (TC-C-20).
 
     MCP Apps reserve tools for their user interface by `ui.visibility`, a list without `"model"`.
     A `visibility` of another type hides the tool too, unless it is the string `"model"`.
     """
-    ui = member(tool_meta, "ui")
-    if not isinstance(ui, Mapping) or "visibility" not in ui:
-        return False
-    visibility = ui["visibility"]
-    return "model" not in (visibility if isinstance(visibility, list) else [visibility])
+    seen_by = visibility(tool_meta)
+    return "model" not in (seen_by if isinstance(seen_by, list) else [seen_by])
 
 
 def in_text(item: object) -> str:

@@ -271,7 +271,11 @@ def _with_structured(result: Json) -> list[Any]:
     content, structured = content_of(result), result.get("structuredContent")
     if structured is None or any(_repeats(item, structured) for item in content):
         return [*content]
-    return [*content, _for_assistant(json.dumps(structured, ensure_ascii=False))]
+    text = json.dumps(structured, ensure_ascii=False)
+    if "NaN" in text or "Infinity" in text:
+        # Python reads and writes these, and no other JSON does.
+        text = json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False)
+    return [*content, _for_assistant(text)]
 
 
 def _repeats(item: object, structured: Any) -> bool:

@@ -9,7 +9,7 @@ import anyio
 
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.caller import ToolCaller, as_json
-from tool_chaining.content import Json, hidden_from_model, json_string, member
+from tool_chaining.content import Json, hidden_from_model, json_string, member, visibility
 from tool_chaining.negotiation import NEGOTIATED_FROM
 from tool_chaining.values import same
 
@@ -85,6 +85,7 @@ class ToolList:
     def __init__(self) -> None:
         self.arguments: Final = ArgumentCheck()
         self._tools: dict[str, Tool] = {}
+        self._left_out: frozenset[str] = frozenset()
         self._until = float("-inf")
         self._noted: set[str] = set()
 
@@ -100,9 +101,18 @@ class ToolList:
         began = anyio.current_time()
         listed = await read_list(client, self.note)
         self._tools, self._until = listed.tools, began + listed.seconds
+        self._left_out = listed.left_out
         if listed.failure is not None and name not in listed.tools:
             raise listed.failure
         return listed.tools.get(name)
+
+    def why_missing(self, name: str) -> str:
+        """Say why the list that was read last has no tool `name`."""
+        if name in self._left_out:
+            return "the server lists it twice, with differences"
+        if "" in self._left_out:
+            return "it is not in the part of the server's list that could be read"
+        return "the server does not list it"
 
     def note(self, problem: str) -> None:
         """Tell the operator about a problem of the server, once."""
@@ -118,6 +128,8 @@ class Listed:
     tools: dict[str, Tool]
     seconds: float
     """For how long it stays fresh, by its `ttlMs`."""
+    left_out: frozenset[str] = frozenset()
+    """The names of entries that could not be read; "" for an entry without a name."""
     failure: Exception | None = None
     """What stopped the reading. The hints of the tools do not count then (TC-C-12)."""
 
@@ -130,25 +142,29 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
     list gives twice with differences is left out too.
     """
     tools: dict[str, Tool] = {}
-    unclear: set[str] = set()
+    left_out: set[str] = set()
     seconds = 0.0 if (client.protocol_version or "") < NEGOTIATED_FROM else float("inf")
-    cursor: str | None = None
-    seen: set[str | None] = {None}
+    cursor: Any = None
+    seen: set[Any] = {None}
     while True:
         try:
+            if not isinstance(cursor, str | None):
+                raise ValueError("nextCursor is not a string")
             page = as_json(await _page(client, cursor))
             if not isinstance(page.get("tools"), list):
                 raise ValueError("the list has no array of tools")
         except Exception as error:
             note(f"a page of the tool list cannot be read: {json_string(str(error))}")
-            return Listed({n: replace(t, hints={}) for n, t in tools.items()}, 0.0, error)
+            unsure = {n: replace(t, hints={}) for n, t in tools.items() if n not in left_out}
+            return Listed(unsure, 0.0, frozenset(left_out), error)
         for wire in page["tools"]:
             name = member(wire, "name")
             if not isinstance(name, str) or not name:
                 note("an entry of the tool list has no name, and is left out")
+                left_out.add("")
             elif name in tools and not same(tools[name].wire, wire):
                 note(f"the tool {json_string(name)} is listed twice, and is left out")
-                unclear.add(name)
+                left_out.add(name)
             else:
                 tools[name] = _tool(name, wire, note)
         if len(tools) > MAX_TOOLS:
@@ -157,11 +173,11 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
         is_number = isinstance(ttl, int | float) and not isinstance(ttl, bool)
         seconds = min(seconds, float(ttl or 0) / 1000 if is_number else 0.0)
         cursor = page.get("nextCursor")
-        if cursor is not None and not isinstance(cursor, str):
-            note("the tool list has a nextCursor that is no text, and ends there")
-        if not isinstance(cursor, str) or cursor in seen or len(seen) == MAX_PAGES:
-            return Listed({n: t for n, t in tools.items() if n not in unclear}, seconds)
-        seen.add(cursor)
+        if isinstance(cursor, str | None):
+            if cursor in seen or len(seen) == MAX_PAGES:
+                clear = {n: t for n, t in tools.items() if n not in left_out}
+                return Listed(clear, seconds, frozenset(left_out))
+            seen.add(cursor)
 
 
 async def _page(client: Any, cursor: str | None) -> Any:
@@ -184,6 +200,11 @@ async def page_as_json(session: Any, cursor: str | None) -> Json:
 
 
 def _tool(name: str, wire: Json, note: Callable[[str], None]) -> Tool:
+    for place in ("inputSchema", "_meta"):
+        if wire.get(place) and not isinstance(wire[place], Mapping):
+            note(f"the {place} of the tool {json_string(name)} is no object, and cannot be read")
+    if not isinstance(visibility(wire.get("_meta")), list | None):
+        note(f"the visibility of the tool {json_string(name)} is no list, so models do not see it")
     annotations = wire.get("annotations")
     if annotations and not isinstance(annotations, Mapping):
         note(f"the annotations of the tool {json_string(name)} cannot be read, and do not count")

@@ -33,6 +33,8 @@ from tool_chaining.text import quoted
 
 UNREADABLE: Final = "The server answered with something that is not a result."
 
+NOT_KNOWN: Final = "Whether the request took effect is not known."
+
 ANSWERS: Final = "com.example/answers"
 """The member of an error's data that names the request whose answer it may be."""
 
@@ -74,15 +76,25 @@ def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
             return text
         logger.warning("An answer of the server has not the id of its request.")
         return error_line(own, getattr(message, "error", _NO_RESULT).message)
-    return instead_of(text, value=value, own=own) or (error_line(own, UNREADABLE) if alone else "")
+    error = instead_of(text, value=value, own=own)
+    if alone and not error:
+        said = f"{UNREADABLE.rstrip('.')}: {quoted(text[:200])}" if text else UNREADABLE
+        error = error_line(own, said)
+    return error
 
 
 def error_line(number: Any, words: str, guess: Any = None) -> str:
     """Return an error response in the place of an answer. Its code never says "not made"."""
-    error: dict[str, Any] = {"code": INTERNAL_ERROR, "message": words}
+    said = words if number is None else with_doubt(words)
+    error: dict[str, Any] = {"code": INTERNAL_ERROR, "message": said}
     if guess is not None:
         error["data"] = {ANSWERS: guess}
     return json.dumps({"jsonrpc": "2.0", "id": number, "error": error})
+
+
+def with_doubt(words: str) -> str:
+    """Return the message of an error in the place of an answer: what it did is not known."""
+    return f"{words.rstrip('.') or UNREADABLE.rstrip('.')}. {NOT_KNOWN}"
 
 
 def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: Any = None) -> str:
@@ -144,7 +156,8 @@ def _repaired(value: Any, text: str) -> tuple[str, Any]:
         repaired["result"] = result
     elif isinstance(value.get("method"), str):
         # PHP writes an empty object as an empty list.
-        repaired = {**value, "params": value.get("params") or {}, "jsonrpc": "2.0"}
+        params = value.get("params")
+        repaired = {**value, "params": params if isinstance(params, dict) else {}, "jsonrpc": "2.0"}
     elif isinstance(error, dict) or (error is not None and "jsonrpc" in value):
         code, words = member(error, "code"), member(error, "message")
         repaired["error"] = {
