@@ -14,8 +14,12 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from tool_chaining_proxy.consent import consent_of
+from tool_chaining_proxy.hosting.answers import GRACE, assigned
+from tool_chaining_proxy.hosting.reading import NOT_KNOWN
 from tool_chaining_proxy.options import Address, ProxyOptions, Server
 
 from ..kit.command import PATIENCE
@@ -392,6 +396,39 @@ async def test_a_request_that_was_given_up_accounts_for_one_odd_answer(
         assert await seconds("odd") >= 3, "it could be the answer to the call before"
         assert (await proxy.client.ask("tools/call", {"name": "good"}))["content"]
         assert await seconds("odd") < 3, "what was given up before a good answer is forgotten"
+
+
+async def test_no_other_request_ends_for_an_odd_answer() -> None:
+    """Not a stream of changes, nor one that is answered in time; nor does a second answer end one."""
+    to_client, read = anyio.create_memory_object_stream[SessionMessage](9)
+    write, _ = anyio.create_memory_object_stream[SessionMessage](9)
+
+    @asynccontextmanager
+    async def transport() -> AsyncIterator[tuple[Any, Any]]:
+        yield read, write
+
+    def asked(number: int, method: str) -> SessionMessage:
+        return SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method=method))
+
+    odd = SessionMessage(
+        JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=1, message="No."))
+    )
+    good = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=2, result={}))
+    async with assigned(transport()) as (answers, sent):
+        with anyio.fail_after(PATIENCE):
+            await sent.send(asked(1, "subscriptions/listen"))
+            await sent.send(asked(2, "tools/call"))
+            for one in (odd, good):
+                await to_client.send(one)
+            assert await anext(answers) is good
+            await sent.send(asked(3, "tools/call"))
+            await to_client.send(good)
+            assert await anext(answers) is good
+            with anyio.move_on_after(2 * GRACE):
+                pytest.fail(f"nothing is to end: {await anext(answers)}")
+            await to_client.send(odd)
+            ended = (await anext(answers)).message
+    assert (ended.id, ended.error.message) == (3, f"No. {NOT_KNOWN}")
 
 
 async def test_noise_is_ignored_and_named(tmp_path: Path, caplog: Any) -> None:

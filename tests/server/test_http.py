@@ -198,6 +198,7 @@ async def test_with_and_without_a_slash_it_is_the_same_and_nothing_redirects(
     ("request_id", "params", "answered"),
     [
         *((odd, "{}", odd) for odd in ("null", "1.5", "true", "[1]")),
+        *((odd, "{}", "null") for odd in ("NaN", "1e999")),
         ("7", "[]", "7"),
         ("7", '{"name":"\\ud83d"}', "7"),
     ],

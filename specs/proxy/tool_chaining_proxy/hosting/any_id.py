@@ -11,6 +11,7 @@ from mcp.types import INVALID_REQUEST
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tool_chaining.text import is_json
 from tool_chaining_proxy.hosting.reading import whole
 
 
@@ -57,7 +58,8 @@ def _with_id(request: Any, answered: bytes) -> Any:
     answer = _object(answered) if answered else error
     if not isinstance(answer, dict) or answer.get("id") is not None:
         return None
-    return {**answer, "id": whole(request["id"])}
+    number = whole(request["id"])
+    return {**answer, "id": number if is_json(number) else None}
 
 
 def _object(body: bytes) -> Any:
