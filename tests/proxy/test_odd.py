@@ -371,6 +371,7 @@ async def test_an_odd_answer_ends_its_request(way: str, tmp_path: Path, caplog: 
                 result, status = await proxy.run()
                 assert status == ("unknown" if says else "made"), line
                 assert says in json.dumps(result["content"]), line
+                assert "NaN" not in json.dumps(result), line
 
 
 async def test_a_request_that_was_given_up_accounts_for_one_odd_answer(
@@ -399,7 +400,7 @@ async def test_a_request_that_was_given_up_accounts_for_one_odd_answer(
 
 
 async def test_no_other_request_ends_for_an_odd_answer() -> None:
-    """Not a stream of changes, nor one that is answered in time; nor does a second answer end one."""
+    """No stream of changes ends, none that is answered in time, and none for a second answer."""
     to_client, read = anyio.create_memory_object_stream[SessionMessage](9)
     write, _ = anyio.create_memory_object_stream[SessionMessage](9)
 
