@@ -1,6 +1,6 @@
 """Reports as one HTML page: the sentences are its rows, the implementations its columns.
 
-The page is one file without a script, and its content security policy forbids to load or run
+The page is one file without a script, and its content security policy forbids it to load or run
 anything. The texts of a report come from strangers: Jinja2 escapes each one, and `_shown` shortens
 it and shows its control and invisible characters as escapes.
 """
@@ -13,7 +13,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +21,11 @@ import jsonschema_rs
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from tool_chaining_conformance import __version__
+from tool_chaining_conformance import SUITE, __version__
 from tool_chaining_conformance.errors import UsageError
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.report.plain import as_json
-from tool_chaining_conformance.report.verdict import Verdict
-from tool_chaining_conformance.requirements import Requirement, load_requirements
+from tool_chaining_conformance.requirements import load_requirements
 from tool_chaining_conformance.specification import read_text
 from tool_chaining_conformance.text import cut, is_blank, one_line, printable
 
@@ -41,47 +40,15 @@ _HERE: Final = Path(__file__)
 _HEADING_OR_SENTENCE: Final = re.compile(r"^(?:### (.+)|- \*\*(TC-[DSC]-\d\d)\*\* )", re.MULTILINE)
 
 
-class Mark(Enum):
-    """What the page says of an implementation and a sentence, the worst first."""
+class Mark(StrEnum):
+    """What the page says about an implementation and a sentence. The worst comes first."""
 
-    FAILED = "failed", "\u2717"
-    WARNING = "warning", "!"
-    UNTESTABLE = "not testable", "?"
-    PASSED = "passed", "\u2713"
-    SKIPPED = "not applicable", "\u2013"
-    ABSENT = "not in the report", "\u00b7"
-
-    @property
-    def word(self) -> str:
-        """The mark in words."""
-        return self.value[0]
-
-    @property
-    def sign(self) -> str:
-        """The mark as one character."""
-        return self.value[1]
-
-
-_NOT_EXERCISED: Final = (Mark.UNTESTABLE, Mark.SKIPPED, Mark.ABSENT)
-_VERDICTS: Final = {
-    Verdict.CONFORMANT: Mark.PASSED.sign,
-    Verdict.NONCONFORMANT: Mark.FAILED.sign,
-    Verdict.INCONCLUSIVE: Mark.UNTESTABLE.sign,
-    Verdict.ERROR: Mark.WARNING.sign,
-}
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a check found at one place of a scenario, in the revisions with the same result."""
-
-    at: str
-    revisions: str
-    judgement: Json
-    messages: Sequence[tuple[str, str]]
-    """Who sent a message, and the message."""
-    left_out: int
-    """Messages before these that the page does not show."""
+    FAILED = "failed"
+    WARNING = "warning"
+    UNTESTABLE = "not testable"
+    PASSED = "passed"
+    SKIPPED = "not applicable"
+    ABSENT = "not in the report"
 
 
 @dataclass(frozen=True)
@@ -90,7 +57,7 @@ class Found:
 
     check: Json
     mark: Mark
-    places: Sequence[Place]
+    places: Sequence[Json]
     more: int
     """Places that the page does not show."""
 
@@ -102,9 +69,9 @@ class Cell:
     mark: Mark
     found: Sequence[Found]
     gaps: Sequence[Json]
-    """Entries of `not_exercised` about it that no check's result repeats."""
+    """Entries of `not_exercised` that no result repeats."""
     other_text: str | None
-    """The sentence as the report has it, if it differs."""
+    """The sentence as the report has it, if that differs from the row."""
 
 
 @dataclass(frozen=True)
@@ -117,39 +84,30 @@ class Row:
 
 
 def read_report(path: Path) -> Json:
-    """Read a `report.json`. Raises UsageError, whose message says what is wrong with it."""
+    """Read a `report.json`. Raises UsageError, whose message says what is wrong with the file."""
     try:
         report = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is not JSON: {one_line(str(error))}") from error
-    if not isinstance(report, dict) or "schema_version" not in report:
-        raise UsageError(f"{path}: is no report.json: it has no `schema_version`")
     schema = json.loads(read_text("conformance/schemas/report.schema.json"))
-    known = schema["properties"]["schema_version"]["const"]
-    if report["schema_version"] != known:
-        version = one_line(cut(as_json(report["schema_version"]), 20))
-        raise UsageError(
-            f"{path}: has the schema_version {version}, and this suite ({__version__}) reads "
-            f"{known}; judge the target again with this suite"
-        )
     try:
         wrong = next(jsonschema_rs.validator_for(schema).iter_errors(report), None)
-    except ValueError as error:  # The validator has a limit of depth.
+    except ValueError as error:  # For example, it is nested too deeply for the validator.
         raise UsageError(f"{path}: cannot be checked: {one_line(str(error))}") from error
     if wrong is not None:
         at = "/".join(map(str, wrong.instance_path)) or "the report"
+        why = one_line(cut(f"{at}: {wrong.message}", 300))
         raise UsageError(
-            f"{path}: is no report of this suite ({__version__}): "
-            f"{one_line(cut(f'{at}: {wrong.message}', 300))}"
+            f"{path}: is no report.json of {SUITE} {__version__}: {why}. If another version wrote "
+            "it, judge the target again with this one"
         )
-    return report
+    return dict(report)
 
 
 def page_of(reports: Sequence[tuple[str, Json]]) -> str:
     """Return the page on reports, each with the name of its column; "": the target's own."""
-    names = _names(reports)
     groups = _groups([report for _, report in reports])
     rows = [row for group in groups.values() for row in group]
     style = _HERE.with_name("page.css").read_text("utf-8")
@@ -164,97 +122,70 @@ def page_of(reports: Sequence[tuple[str, Json]]) -> str:
     )
     environment.filters["prose"] = _prose
     return environment.from_string(_HERE.with_name("page.html").read_text("utf-8")).render(
-        columns=[
-            _column(number, name, report, rows)
-            for number, (name, (_, report)) in enumerate(zip(names, reports, strict=True))
-        ],
+        columns=_columns(reports, rows),
         groups=groups,
-        marks=Mark,
-        verdicts=_VERDICTS,
         untested=[one for one in load_requirements() if one.excluded],
         version=__version__,
         style=Markup(style),  # noqa: S704 - it is ours
-        digest=Markup(digest),  # noqa: S704
+        digest=digest,
     )
 
 
-def _names(reports: Sequence[tuple[str, Json]]) -> list[str]:
-    """Return a name for each column. If several have the same one, each gets a number."""
-    names = []
-    for given, report in reports:
+def _columns(reports: Sequence[tuple[str, Json]], rows: Iterable[Row]) -> list[Json]:
+    columns: list[Json] = []
+    for number, (name, report) in enumerate(reports):
+        cells = [(row, cell) for row in rows if (cell := row.cells[number]) is not None]
         target = report["target"]
-        name = given or target.get("name", "")
-        names.append(cut(_target(report) if is_blank(name) else name, 80))
-    counts, used = Counter(names), Counter[str]()
-    for number, name in enumerate(names):
-        used[name] += 1
-        if counts[name] > 1:
-            names[number] = f"{name} ({used[name]})"
-    return names
-
-
-def _target(report: Json) -> str:
-    """Return the URL or the command of what was judged."""
-    target = report["target"]
-    return target["url"] if "url" in target else shlex.join(target["command"])
-
-
-def _column(number: int, name: str, report: Json, rows: Iterable[Row]) -> Json:
-    cells = [(row, cell) for row in rows if (cell := row.cells[number]) is not None]
-    marks = Counter(cell.mark for _, cell in cells)
-    return {
-        "number": number,
-        "name": name,
-        "report": report,
-        "target": _target(report),
-        "counts": [
-            (Mark.PASSED, marks[Mark.PASSED], "passed"),
-            (Mark.FAILED, marks[Mark.FAILED], "failed"),
-            (Mark.WARNING, marks[Mark.WARNING], "warnings"),
-            (Mark.SKIPPED, sum(marks[each] for each in _NOT_EXERCISED), "not exercised"),
-        ],
-        "bad": [(row, cell) for row, cell in cells if cell.mark in (Mark.FAILED, Mark.WARNING)],
-        "reworded": [row.id for row, cell in cells if cell.other_text is not None],
-        "absent": [row.id for row, cell in cells if cell.mark is Mark.ABSENT],
-    }
+        at = target["url"] if "url" in target else shlex.join(target["command"])
+        own = target.get("name", "")
+        columns.append(
+            {
+                "name": cut(name or (at if is_blank(own) else own), 80),
+                "report": report,
+                "target": at,
+                "marks": Counter(cell.mark for _, cell in cells),
+                "bad": [each for each in cells if each[1].mark in (Mark.FAILED, Mark.WARNING)],
+                "reworded": [row.id for row, cell in cells if cell.other_text is not None],
+                "absent": [row.id for row, cell in cells if cell.mark is Mark.ABSENT],
+            }
+        )
+    for name, count in Counter(column["name"] for column in columns).items():
+        same = [column for column in columns if column["name"] == name]
+        for number, column in enumerate(same if count > 1 else (), 1):
+            column["name"] = f"{name} ({number})"
+    return columns
 
 
 def _groups(reports: Sequence[Json]) -> dict[str, list[Row]]:
     """Return the sentences under the headings of the text; those that it does not have are last."""
     known = {one.id: one for one in load_requirements()}
-    sentences = [_sentences(report) for report in reports]
-    others = {one: text for texts in reversed(sentences) for one, text in texts.items()}
-    groups: dict[str, list[Row]] = {}
+    judged = [
+        {one["id"]: one["text"] for check in report["checks"] for one in check["requirements"]}
+        for report in reports
+    ]
+    texts = {one: text for each in reversed(judged) for one, text in each.items()}
+    texts |= {one.id: one.text for one in known.values()}
+    groups: dict[str, list[str]] = {}
     for heading, sentence in _HEADING_OR_SENTENCE.findall(read_text("tool-chaining.md")):
         if heading:
-            rows = groups.setdefault(heading, [])
+            group = groups.setdefault(heading, [])
         else:
-            rows.append(_row(known[sentence], known[sentence].text, reports, sentences))
-    for sentence in sorted(others.keys() - known):
-        unknown = Requirement(sentence, others[sentence], (), None, None)
-        rows = groups.setdefault("Not in the text of this suite", [])
-        rows.append(_row(unknown, unknown.text, reports, sentences))
-    judged = {name: [row for row in rows if any(row.cells)] for name, rows in groups.items()}
-    return {name: rows for name, rows in judged.items() if rows}
+            group.append(sentence)
+    groups["Not in the text of this suite"] = sorted(texts.keys() - known)
 
+    def row(sentence: str) -> Row:
+        checks = known[sentence].checks if sentence in known else ()
+        text = texts[sentence]
+        cells = []
+        for report, own in zip(reports, judged, strict=True):
+            is_about = any(f"-{report['side']}-" in check for check in checks)
+            other = own.get(sentence, text)
+            cells.append(_cell(sentence, report, is_about, None if other == text else other))
+        return Row(sentence, text, cells)
 
-def _sentences(report: Json) -> dict[str, str]:
-    """Return the sentences of a report's checks."""
-    return {one["id"]: one["text"] for check in report["checks"] for one in check["requirements"]}
-
-
-def _row(
-    sentence: Requirement,
-    text: str,
-    reports: Sequence[Json],
-    sentences: Sequence[Mapping[str, str]],
-) -> Row:
-    cells = []
-    for report, texts in zip(reports, sentences, strict=True):
-        is_about = any(f"-{report['side']}-" in check for check in sentence.checks)
-        read = texts.get(sentence.id, text)
-        cells.append(_cell(sentence.id, report, is_about, None if read == text else read))
-    return Row(sentence.id, text, cells)
+    rows = {name: [row(each) for each in sentences] for name, sentences in groups.items()}
+    shown = {name: [each for each in group if any(each.cells)] for name, group in rows.items()}
+    return {name: group for name, group in shown.items() if group}
 
 
 def _cell(sentence: str, report: Json, is_about: bool, other_text: str | None) -> Cell | None:
@@ -296,14 +227,15 @@ def _found(mark: Mark, results: Sequence[Json]) -> Found:
     return Found(results[0], mark, places, len(groups) - len(places))
 
 
-def _place(at: str, by_revision: Mapping[str, Json]) -> Place:
+def _place(at: str, by_revision: Mapping[str, Json]) -> Json:
+    """Return what a check found at one place, in the revisions with the same result."""
     judgement = next(iter(by_revision.values()))
     messages = judgement.get("messages", [])
-    # The message that is wrong is the last one that is needed.
-    end = judgement["place"]["message"] + 1 if "place" in judgement else len(messages)
-    kept = messages[:end][-MESSAGES:]
-    shown = [(each["from"], as_json(each["message"], indent=2)) for each in kept]
-    return Place(at, ", ".join(by_revision), judgement, shown, len(messages[:end]) - len(kept))
+    if "place" in judgement:  # The message that is wrong is the last one that is needed.
+        messages = messages[: judgement["place"]["message"] + 1]
+    shown = [{**each, "text": as_json(each["message"], 2)} for each in messages[-MESSAGES:]]
+    changed = {"at": at, "revisions": list(by_revision), "messages": shown}
+    return {**judgement, **changed, "left_out": len(messages) - len(shown)}
 
 
 def _shown(value: Any) -> Any:
