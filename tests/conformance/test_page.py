@@ -17,6 +17,7 @@ from tool_chaining_conformance.target.era import Era
 
 from ..kit.browser import LACKING, running_browser
 from ..views.contrast import too_faint
+from .node_project import TYPESCRIPT, missing
 from .support import SHOP, examine_client, serving, suite
 from .test_reports import LISTED, WrongInTwoSteps
 
@@ -246,3 +247,13 @@ def test_without_jinja_a_sentence_says_how_to_install_it(
     ended = suite(*words, tmp_path / "page.html")
     assert ended.code == 2
     assert "needs Jinja2; install it with `pip install 'jinja2" in ended.errors
+
+
+@pytest.mark.nightly
+@pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
+def test_the_page_of_this_repository_has_conformant_columns_only(tmp_path: Path) -> None:
+    from .__main__ import main  # It loads all that it judges.
+
+    assert main(tmp_path / "page.html") == 0
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert html.count("</span> conformant</p>") == 6
