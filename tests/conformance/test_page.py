@@ -102,11 +102,25 @@ def test_a_click_on_a_sentence_shows_what_each_implementation_did(
         assert said in shown
     (check,) = [one for one in server["checks"] if one["id"] == LISTED][:1]
     assert check["remedy"] in shown
-    # The table may be wider than the window, the page may not.
-    assert view.evaluate("document.documentElement.scrollWidth") <= width
     assert too_faint(view) == {}
     assert view.evaluate("getComputedStyle(document.body).marginTop") == "0px"
     assert opened.noticed == []
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_many_columns_scroll_in_their_box_and_are_lines_on_a_phone(
+    browser: Any, page: Callable[..., Path], server: Any, width: int
+) -> None:
+    file = page(**{f"Shop-{number}": server for number in range(12)})
+    view = Opened(browser, file, viewport={"width": width, "height": 800}).view
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    box, sentence = view.locator(".matrix"), view.locator(".sentence").first
+    before = sentence.bounding_box()
+    box.evaluate("box => { box.scrollLeft = 300; }")
+    assert box.evaluate("box => box.scrollLeft") == (300 if width > 1000 else 0)
+    assert sentence.bounding_box() == before
+    assert view.locator("#TC-S-12 .who").first.bounding_box()["width"] > 1 or width > 1000
 
 
 @in_a_browser
