@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import httpx2
 from mcp import Client
+from mcp.client import ClientExtension
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
@@ -67,7 +68,13 @@ class Policy(ConsentPolicy):
         return agrees(self.context, name)
 
 
-async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str, Any]:
+async def follow(
+    url: str,
+    context: Mapping[str, Any],
+    legacy: bool,
+    kind: type[Follower] = Follower,
+    extension: ClientExtension = CLIENT_EXTENSION,
+) -> dict[str, Any]:
     """Make the first calls, follow their chains, and return what the host hands on of the last."""
 
     async def answer(*question: Any) -> ElicitResult:
@@ -83,11 +90,11 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
             Client(
                 streamable_http_client(url, http_client=http),
                 mode="legacy" if legacy else "auto",
-                extensions=[CLIENT_EXTENSION],
+                extensions=[extension],
                 elicitation_callback=answer,
             ) as client,
         ):
-            follower = Follower(
+            follower = kind(
                 client,
                 consent=Policy(context),
                 call_timeout=context.get("timeoutSeconds", 30),
@@ -163,12 +170,18 @@ def run_once(url: str, environment: Mapping[str, str]) -> str:
     return json.dumps(asyncio.run(follow(url, context, legacy)))
 
 
-def run_many() -> None:
-    """Make a run for each line of standard input, and answer each with a line."""
+def run_many(*how: Any) -> None:
+    """Make a run for each line of standard input, and answer each with a line.
+
+    `how`: the kind of `Follower` and the extension, if they are others than the library's own.
+    """
     for line in sys.stdin:
         told = json.loads(line)
         legacy = told["protocolVersion"] == "2025-11-25"
-        print(json.dumps(asyncio.run(follow(told["url"], told["context"], legacy))), flush=True)
+        print(
+            json.dumps(asyncio.run(follow(told["url"], told["context"], legacy, *how))),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def test_a_server_over_stdio_is_judged_and_its_reports_are_kept(tmp_path: Path) 
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     reports = tmp_path / description()["inputs"]["report"]["default"]
-    assert (reports / "junit.xml").is_file()
+    assert {path.name for path in reports.iterdir()} == {"junit.xml", "report.html", "report.json"}
     assert yaml.safe_load((reports / "report.json").read_text())["spec_versions"] == ["2025-11-25"]
 
 

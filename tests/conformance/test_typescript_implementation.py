@@ -21,12 +21,15 @@ needs_node = pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copied(tmp_path_factory.mktemp("copied"))
+
+
+def copied(to: Path) -> Path:
     """Return a copy of its folder and of the vectors, where its packages are to be found."""
-    copied = tmp_path_factory.mktemp("copied")
-    folder = copied / SOURCE.relative_to(SPECS)
+    folder = to / SOURCE.relative_to(SPECS)
     shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules"))
-    (copied / "conformance").mkdir()
-    shutil.copy(SPECS / "conformance" / "directives.json", copied / "conformance")
+    (to / "conformance").mkdir()
+    shutil.copy(SPECS / "conformance" / "directives.json", to / "conformance")
     (folder / "node_modules").symlink_to((TYPESCRIPT / "node_modules").resolve())
     return folder
 

@@ -49,6 +49,7 @@ if value("STRICT") not in ("true", "false"):
 report = value("REPORT")
 words = [side, "--output-dir", report]
 words += ["--junit", str(Path(report, "junit.xml"))]
+words += ["--html", str(Path(report, "report.html"))]
 if url := value("URL"):
     words += ["--url", url]
 for option in ("SCENARIO", "HEADER", "SPEC_VERSION"):

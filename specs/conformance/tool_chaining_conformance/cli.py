@@ -17,7 +17,7 @@ import typer
 from tool_chaining_conformance import SUITE, __version__
 from tool_chaining_conformance.errors import ForPeople, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
-from tool_chaining_conformance.options import RunOptions
+from tool_chaining_conformance.options import RunOptions, need_jinja
 from tool_chaining_conformance.requirements import Side, checks_of
 from tool_chaining_conformance.specification import read_text, read_yaml
 from tool_chaining_conformance.target.era import Era
@@ -180,6 +180,21 @@ def client(
     from tool_chaining_conformance.commands import judge_client
 
     raise typer.Exit(judge_client(command, scenario or (), options, one_process=one_process))
+
+
+@app.command()
+def report(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME=]FILE…", help="A report.json, and a name for its column."),
+    ],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The HTML page to write.")],
+) -> None:
+    """Show reports side by side on one HTML page."""
+    need_jinja("report")
+    from tool_chaining_conformance.commands import compare
+
+    compare(files, output)
 
 
 @app.command("list")

@@ -1,5 +1,6 @@
 """What the commands of `cli` do. Imported when a command runs, since it loads the whole suite."""
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -93,11 +94,33 @@ def _finish(report: Report, options: RunOptions) -> int:
         write_json(report, options.output_dir)
     if options.junit is not None:
         write_junit(report, options.junit)
+    if options.html is not None:
+        # Not at the top: Jinja2 is optional.
+        from tool_chaining_conformance.report.page import page_of
+
+        options.html.write_text(page_of([("", json.loads(report_json(report)))]), "utf-8")
     if options.as_json:
         print(report_json(report), end="")
     else:
         print_summary(report, Console())
     return report.run.stopped or report.conclusion.exit_code
+
+
+def compare(files: Sequence[str], output: Path) -> None:
+    """Write the page on several reports, each given as FILE or NAME=FILE.
+
+    Raises UsageError for a file that is no report, OSError if the page cannot be written.
+    """
+    from tool_chaining_conformance.report.page import page_of, read_report
+
+    reports = []
+    for each in files:
+        name, equals, file = each.partition("=")
+        if Path(each).exists() or not equals:
+            name, file = "", each
+        reports.append((name, read_report(Path(file))))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(page_of(reports), "utf-8")
 
 
 def server_target(

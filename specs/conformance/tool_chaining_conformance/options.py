@@ -1,5 +1,6 @@
 """The options of a run. Nothing here loads the suite."""
 
+import importlib.util
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,6 +12,12 @@ from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.errors import UsageError
 from tool_chaining_conformance.requirements import Side, checks_of, load_checks
 from tool_chaining_conformance.target.era import Era
+
+
+def need_jinja(what: str) -> None:
+    """Raise UsageError if Jinja2, which makes the HTML page, is not installed."""
+    if importlib.util.find_spec("jinja2") is None:
+        raise UsageError(f"{what} needs Jinja2; install it with `pip install 'jinja2>=3.1.6,<4'`")
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,9 @@ class RunOptions:
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The file for a JUnit XML report.")
     ] = None
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file for an HTML page.")
+    ] = None
 
     @property
     def eras(self) -> list[Era]:
@@ -67,9 +77,12 @@ class RunOptions:
         return frozenset(self.check or known) - frozenset(self.skip or ())
 
     def make_folders(self) -> None:
-        """Make the folders of the reports. Raises UsageError if a report cannot be written."""
+        """Make the folders of the reports. Raises UsageError if a report cannot be made."""
+        if self.html is not None:
+            need_jinja("--html")
         report = self.output_dir and self.output_dir / "report.json"
-        for option, file in (("--output-dir", report), ("--junit", self.junit)):
+        files = {"--output-dir": report, "--junit": self.junit, "--html": self.html}
+        for option, file in files.items():
             try:
                 if file is not None:
                     file.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client import ClientExtension, ToolCallContext, ToolCallNext
 from mcp.types import CallToolRequestParams, CallToolResult
 
-from tool_chaining import IDENTIFIER, Conversation, Follower, TrustHints
+from tool_chaining import IDENTIFIER, Conversation, Follower, ToolCaller, TrustHints
 from tool_chaining.directive import SETTINGS
 from tool_chaining.tools import page_as_json
 
@@ -33,12 +33,15 @@ class ToolChaining(ClientExtension):
         """Declare the extension (TC-C-01)."""
         return SETTINGS
 
+    def follower(self, caller: ToolCaller) -> Follower:
+        """Return what follows one chain. A host that asks its user overrides this."""
+        return Follower(caller, consent=TrustHints(), conversation=self._conversation)
+
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: ToolCallContext, call_next: ToolCallNext
     ) -> CallToolResult:
         """Make the call, and each call that the results name."""
-        caller, consent = _Connection(ctx, call_next), TrustHints()
-        follower = Follower(caller, consent=consent, conversation=self._conversation)
+        follower = self.follower(_Connection(ctx, call_next))
         chain = await follower.call_tool(params.name, params.arguments, meta=params.meta)
         if not chain.steps:
             chain.raise_for_failure()
