@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining": (ROOT / "specs" / "python", 3_495),
-    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_284),
+    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_368),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_850),
     "banking_server": (ROOT, 16_989),
     "tests": (ROOT, 32_798),

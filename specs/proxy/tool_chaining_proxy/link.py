@@ -80,6 +80,9 @@ class Link:
 
     async def upstream(self) -> Upstream:
         """Return the connection; connect if there is none. Raises MCPError with one line."""
+        is_ready = not (self._closed or self._connecting.locked())
+        if is_ready and self._upstream is not None and not self._upstream.ended:
+            return self._upstream
         async with self._connecting:
             if self._closed:
                 raise MCPError(code=CONNECTION_CLOSED, message=ENDING)

@@ -82,8 +82,8 @@ def check_caller(client: object) -> None:
     kind = type(client)
     needed = ("protocol_version", "server_capabilities", "call_tool", "list_tools")
     # An `mcp.Client` that is not connected yet raises where a property is read.
-    known = {*dir(kind), *getattr(client, "__dict__", ())}
-    missing = [name for name in needed if name not in known]
+    own = getattr(client, "__dict__", ())
+    missing = [name for name in needed if not (hasattr(kind, name) or name in own)]
     if missing:
         raise TypeError(
             f"{kind.__name__} has no {', '.join(missing)}: see tool_chaining.ToolCaller"

@@ -249,7 +249,7 @@ class _Chain:
         Raises what a call or the list raises.
         """
         # A cancelled chain must not send a request. A client may send one before its first await.
-        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint_if_cancelled()
         tool, agreed = None, frozenset[Doubt]()
         try:
             while True:

@@ -10,8 +10,12 @@ whole time limit. Wrap the SDK's transport, and the request ends with that error
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from math import inf
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from typing import Any, Final, Self
 
 import anyio
@@ -128,10 +132,11 @@ class _Requests:
     def _end_soon(self, name: str, words: str) -> None:
         self._ending.setdefault(name, (anyio.current_time() + GRACE, words))
 
-    @property
-    def deadline(self) -> float:
-        """When the next request ends, on the clock of `anyio.current_time`."""
-        return min((when for when, _ in self._ending.values()), default=inf)
+    def patience(self) -> AbstractContextManager[anyio.CancelScope | None]:
+        """Return a block that lasts until the next request ends; without limit if none is to."""
+        if not self._ending:
+            return nullcontext()
+        return anyio.CancelScope(deadline=min(when for when, _ in self._ending.values()))
 
     def end_next(self) -> JSONRPCError:
         """End the request whose deadline has passed. Return the error that answers it."""
@@ -167,11 +172,11 @@ class _Answers(_Stream):
 
     async def __anext__(self) -> Any:
         while True:
-            with anyio.CancelScope(deadline=self._requests.deadline) as waiting:
+            with self._requests.patience() as waiting:
                 received = await self._stream.__anext__()
                 if self._requests.note_received(getattr(received, "message", None)):
                     return received
-            if waiting.cancelled_caught:
+            if waiting is not None and waiting.cancelled_caught:
                 return SessionMessage(self._requests.end_next())
 
 

@@ -128,6 +128,8 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
 
 def whole(value: Any) -> Any:
     """Return JSON with U+FFFD for each half of a surrogate pair, which cannot be written."""
+    if isinstance(value, int):
+        return value
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(_HALF.sub("\ufffd", text)) if _HALF.search(text) else value
 
