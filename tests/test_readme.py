@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.agent.settings import PREFIX, ModelSettings
+from banking_server.client.agent.settings import PREFIX, ModelSettings
 from banking_server.server.settings import Settings
 
 from .kit.command import Cli

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
-    from banking_server.host.connect import Failures
-    from banking_server.host.timeouts import Timeouts
+    from banking_server.client.connect import Failures
+    from banking_server.client.timeouts import Timeouts
     from tool_chaining import ChainResult
     from tool_chaining.rules import Rules
 
@@ -100,7 +100,7 @@ def demo(
     import anyio
 
     from banking_server.cli.demo import play, play_plan
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
 
     silence_libraries()
     if not anyio.run(play_plan if multiplex else play, console(sys.stdout)):
@@ -196,8 +196,8 @@ def tools(
     """List the tools of any MCP server."""
     import anyio
 
-    from banking_server.host.printing import console
-    from banking_server.host.tool_list import offer_of, show_offer
+    from banking_server.client.printing import console
+    from banking_server.client.tool_list import offer_of, show_offer
 
     server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(None)
@@ -219,7 +219,7 @@ def connecting(
     server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
-    from banking_server.host.connect import connected
+    from banking_server.client.connect import connected
     from tool_chaining_proxy.hosting.urls import token_of_environment
 
     try:
@@ -252,11 +252,11 @@ async def _call(
     import anyio
     from mcp import MCPError
 
-    from banking_server.host.narrator import Narrator
-    from banking_server.host.plain import sentence
-    from banking_server.host.printing import console, say
-    from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.status_line import StatusLine
+    from banking_server.client.narrator import Narrator
+    from banking_server.client.plain import sentence
+    from banking_server.client.printing import console, say
+    from banking_server.client.questions import TerminalQuestions
+    from banking_server.client.status_line import StatusLine
     from tool_chaining import Follower, Outcome
     from tool_chaining.client import NOT_ADVERTISED, NOT_ASKED
     from tool_chaining.directive import DEFAULT_LIMIT
@@ -326,7 +326,7 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
     """Return that the server has no such tool, and which it has; None if it has it, or no list."""
     import anyio
 
-    from banking_server.host.plain import quoted_name
+    from banking_server.client.plain import quoted_name
     from tool_chaining.tools import read_list
 
     names: list[str] = []
@@ -343,7 +343,7 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
 
 def timeouts_of(timeout: float | None) -> "Timeouts":
     """Return the timeouts for a server; `timeout` is the seconds that one call may take."""
-    from banking_server.host.timeouts import DEFAULT
+    from banking_server.client.timeouts import DEFAULT
 
     return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
 
@@ -437,7 +437,7 @@ def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioSe
 
 def _secret_settings() -> tuple[str, ...]:
     """Return the variables that only this program's own server gets."""
-    from banking_server.agent.settings import PREFIX as MODEL
+    from banking_server.client.agent.settings import PREFIX as MODEL
     from banking_server.server.settings import PREFIX as BANK
 
     names = (f"{BANK}SECRET", f"{MODEL}KEY")

@@ -61,7 +61,7 @@ def database_check(ctx: typer.Context) -> None:
     A server may run meanwhile. Every fault is one line, and the exit code is then 1.
     """
     from banking_server.bank.consistency_check import find_faults
-    from banking_server.host.printing import console, say
+    from banking_server.client.printing import console, say
     from banking_server.server.open_bank import utc_now
 
     settings = settings_of(ctx)

@@ -17,10 +17,10 @@ from rich.console import Console
 from banking_server.bank.audit import list_events
 from banking_server.bank.handoffs import list_open_handoffs
 from banking_server.cli.listings import show_events, show_handoffs
-from banking_server.host.connect import connected, this_server
-from banking_server.host.narrator import Narrator
-from banking_server.host.printing import say
-from banking_server.host.questions import choices
+from banking_server.client.connect import connected, this_server
+from banking_server.client.narrator import Narrator
+from banking_server.client.printing import say
+from banking_server.client.questions import choices
 from banking_server.server.open_bank import open_bank, utc_now
 from banking_server.server.settings import Settings
 from tool_chaining import Follower

@@ -25,7 +25,7 @@ def handoffs(ctx: typer.Context) -> None:
     """List the customers who wait for an agent."""
     from banking_server.bank.handoffs import list_open_handoffs
     from banking_server.cli.listings import show_handoffs
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
 
     if ctx.invoked_subcommand is None:
         show_handoffs(console(sys.stdout), run_on_bank(settings_of(ctx), list_open_handoffs))
@@ -40,7 +40,7 @@ def claim_handoff(
     """Take a waiting customer."""
     from banking_server.bank import handoffs as bank_handoffs
     from banking_server.cli.listings import show_handoffs
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     outcome = run_on_bank(
@@ -55,7 +55,7 @@ def approvals(ctx: typer.Context) -> None:
     """List the transfers that wait for a manager."""
     from banking_server.bank.approvals import list_open_approvals
     from banking_server.cli.listings import show_open_approvals
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     if ctx.invoked_subcommand is None:
@@ -78,7 +78,7 @@ def refuse_approval(ctx: typer.Context, approval_id: ApprovalId, manager: Manage
 def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool) -> None:
     from banking_server.bank.approvals import decide_approval
     from banking_server.cli.listings import show_approval
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     outcome = run_on_bank(
@@ -102,7 +102,7 @@ def codes(
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.transfers.look import PendingCode, list_codes
     from banking_server.cli.listings import show_codes
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.keys import load_keys
     from banking_server.server.open_bank import utc_now
 
@@ -129,7 +129,7 @@ def audit(
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
-    from banking_server.host.printing import console, say
+    from banking_server.client.printing import console, say
 
     out = console(sys.stdout)
 
@@ -166,7 +166,7 @@ def settle(
     """
     from banking_server.bank.transfers.settle import settle as settle_due
     from banking_server.cli.listings import show_settled
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     now = utc_now()

@@ -28,7 +28,7 @@ def doctor(ctx: typer.Context) -> None:
     It changes nothing. The exit code is 1 if a start of the server would fail. A busy port stops
     only `serve --http`.
     """
-    from banking_server.host.printing import console, say_in_parts
+    from banking_server.client.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError
     from tool_chaining.text import one_line
 
@@ -47,7 +47,7 @@ def doctor(ctx: typer.Context) -> None:
 
 
 def _findings(settings: "Settings") -> Iterator[Finding]:
-    from banking_server.agent import settings as model
+    from banking_server.client.agent import settings as model
     from banking_server.server.keys import SecretUnavailable, load_keys
     from banking_server.server.serving import CannotListen, listen
 

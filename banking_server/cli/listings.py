@@ -10,7 +10,7 @@ from rich.console import Console
 
 from banking_server.bank.models import Approval, AuditEvent, Handoff
 from banking_server.bank.money import format_money
-from banking_server.host.printing import say, say_in_parts
+from banking_server.client.printing import say, say_in_parts
 
 if TYPE_CHECKING:  # A command imports the bank's modules that it needs, and no others.
     from banking_server.bank.approvals import OpenApproval

@@ -29,7 +29,7 @@ def note(text: str) -> None:
 
 def complain(problem: str) -> None:
     """Print why the command failed, on one line of standard error."""
-    from banking_server.host.printing import console, say_in_parts
+    from banking_server.client.printing import console, say_in_parts
 
     out = console(sys.stderr)
     out.soft_wrap = True  # One line of ours, however wide the terminal is.

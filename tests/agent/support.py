@@ -7,11 +7,11 @@ from typing import Any
 
 from mcp import Client
 
-from banking_server.agent.endpoint import Endpoint
-from banking_server.agent.loop import Agent
-from banking_server.agent.settings import ModelSettings
-from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Note, Run
+from banking_server.client.agent.endpoint import Endpoint
+from banking_server.client.agent.loop import Agent
+from banking_server.client.agent.settings import ModelSettings
+from banking_server.client.agent.toolbox import OfferedTool, Toolbox
+from banking_server.client.agent.transcript import Note, Run
 
 from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop import Calls, shop

@@ -2,7 +2,7 @@
 
 import pytest
 
-from banking_server.agent.prompt import reminder
+from banking_server.client.agent.prompt import reminder
 
 from ..kit.model import call
 from .support import not_called, scene

@@ -9,9 +9,9 @@ from mcp import Client
 from mcp.server import Server
 from mcp.types import ListToolsResult, Tool
 
-from banking_server.agent.loop import Bounds
-from banking_server.agent.prompt import answer_now
-from banking_server.agent.toolbox import Toolbox, ToolsUnavailable
+from banking_server.client.agent.loop import Bounds
+from banking_server.client.agent.prompt import answer_now
+from banking_server.client.agent.toolbox import Toolbox, ToolsUnavailable
 
 from ..kit.model import Reply, call, error, native
 from .shop import SECRET, TITLE

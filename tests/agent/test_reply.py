@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from banking_server.agent.reply import CallRequest, Unfit, certain_text, read_reply
+from banking_server.client.agent.reply import CallRequest, Unfit, certain_text, read_reply
 
 BALANCE = CallRequest(("get_balance",), {"accountId": "a {1}", "deep": {"x": [1, None]}})
 BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments})

@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from banking_server import cli as bank
-from banking_server.agent.settings import ModelSettings
+from banking_server.client.agent.settings import ModelSettings
 from banking_server.server.settings import Settings
 from tool_chaining_conformance import cli as suite
 from tool_chaining_conformance import names

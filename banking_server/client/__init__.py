@@ -1,4 +1,4 @@
-"""Being an MCP host, with a person at a terminal: connect, show what happens, ask.
+"""A client for any MCP server, with a person at a terminal: connect, show each call, ask.
 
 - `connect`: connect to any server, and declare the extension;
 - `timeouts`: how long a call may take, without the time for the person's answers;
@@ -10,5 +10,6 @@
 - `names`: what a server has called the ids in a call;
 - `questions`: ask the person what a server asks, and for their consent;
 - `narrator`: show a chain as it happens;
-- `tool_list`: the tools of any server, in short.
+- `tool_list`: the tools of any server, in short;
+- `agent`: a language model that chooses the calls.
 """

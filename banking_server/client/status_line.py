@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from banking_server.host.plain import LINE
+from banking_server.client.plain import LINE
 from tool_chaining.text import one_line
 
 _A_SECOND: Final = 8

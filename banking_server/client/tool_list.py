@@ -10,9 +10,9 @@ from mcp.types import METHOD_NOT_FOUND
 from rich.console import Console
 
 from banking_server import MOVES_MONEY
-from banking_server.host.connect import ConnectionFailed, Failures
-from banking_server.host.plain import LINE, NAME, sentence
-from banking_server.host.printing import compact, say, say_in_parts
+from banking_server.client.connect import ConnectionFailed, Failures
+from banking_server.client.plain import LINE, NAME, sentence
+from banking_server.client.printing import compact, say, say_in_parts
 from tool_chaining.content import has_next_step, on_the_wire
 from tool_chaining.negotiation import has_declared
 from tool_chaining.text import one_line

@@ -17,9 +17,9 @@ from typing import Any, Final, Protocol
 
 import anyio
 
-from banking_server.agent import prompt
-from banking_server.agent.endpoint import Endpoint, Message, ModelUnavailable, OnText
-from banking_server.agent.reply import (
+from banking_server.client.agent import prompt
+from banking_server.client.agent.endpoint import Endpoint, Message, ModelUnavailable, OnText
+from banking_server.client.agent.reply import (
     OURS,
     CallRequest,
     Meaning,
@@ -28,9 +28,9 @@ from banking_server.agent.reply import (
     read_completion,
     without_thoughts,
 )
-from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Called, Entry, Note, Run
-from banking_server.host.names import Names, stem
+from banking_server.client.agent.toolbox import OfferedTool, Toolbox
+from banking_server.client.agent.transcript import Called, Entry, Note, Run
+from banking_server.client.names import Names, stem
 from tool_chaining import ConsentPolicy, NobodyToAsk, Outcome, Proposal, Step
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT

@@ -14,18 +14,18 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 from rich.console import Console
 
-from banking_server.agent.endpoint import Endpoint
-from banking_server.agent.loop import Agent
-from banking_server.agent.prompt import NOBODY_TO_ASK
-from banking_server.agent.settings import ANY_AGENT, AgentConfiguration, ModelSettings
-from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Called, Entry, Run
-from banking_server.host.narrator import Narrator
-from banking_server.host.plain import NAME, SHOWN
-from banking_server.host.printing import say, write
-from banking_server.host.questions import TerminalQuestions
-from banking_server.host.status_line import StatusLine
-from banking_server.host.typed import read_line
+from banking_server.client.agent.endpoint import Endpoint
+from banking_server.client.agent.loop import Agent
+from banking_server.client.agent.prompt import NOBODY_TO_ASK
+from banking_server.client.agent.settings import ANY_AGENT, AgentConfiguration, ModelSettings
+from banking_server.client.agent.toolbox import OfferedTool, Toolbox
+from banking_server.client.agent.transcript import Called, Entry, Run
+from banking_server.client.narrator import Narrator
+from banking_server.client.plain import NAME, SHOWN
+from banking_server.client.printing import say, write
+from banking_server.client.questions import TerminalQuestions
+from banking_server.client.status_line import StatusLine
+from banking_server.client.typed import read_line
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.text import cut, one_line
 

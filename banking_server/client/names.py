@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from banking_server.host.plain import quoted_name
+from banking_server.client.plain import quoted_name
 from tool_chaining.content import Json, content_of, in_text, is_error
 
 MAX_IDS: Final = 2_000

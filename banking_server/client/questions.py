@@ -12,10 +12,10 @@ from mcp.client.session import ElicitationFnT
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from rich.console import Console
 
-from banking_server.host.names import Names
-from banking_server.host.plain import LINE, quoted_name
-from banking_server.host.printing import Hidden, compact, say
-from banking_server.host.tool_list import ANYTHING, may_do
+from banking_server.client.names import Names
+from banking_server.client.plain import LINE, quoted_name
+from banking_server.client.printing import Hidden, compact, say
+from banking_server.client.tool_list import ANYTHING, may_do
 from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.text import cut, one_line, printable

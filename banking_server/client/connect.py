@@ -17,9 +17,9 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
-from banking_server.host.plain import LINE
-from banking_server.host.server_log import ServerLog
-from banking_server.host.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
+from banking_server.client.plain import LINE
+from banking_server.client.server_log import ServerLog
+from banking_server.client.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import one_line

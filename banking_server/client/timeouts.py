@@ -9,7 +9,7 @@ from mcp.client.session import ElicitationFnT
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
 
-from banking_server.host.as_sent import keep_results, or_as_sent
+from banking_server.client.as_sent import keep_results, or_as_sent
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining_proxy.hosting.call_timer import CallTimer
 from tool_chaining_proxy.hosting.refused import telling_refusals

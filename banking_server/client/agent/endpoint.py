@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from banking_server.agent.settings import ModelSettings
+from banking_server.client.agent.settings import ModelSettings
 from tool_chaining.text import one_line
 from tool_chaining_proxy.hosting.untrusted import ResilientHttpClient
 

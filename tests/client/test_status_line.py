@@ -5,7 +5,7 @@ import select
 
 import pytest
 
-from banking_server.host.status_line import StatusLine
+from banking_server.client.status_line import StatusLine
 
 from ..kit.command import PATIENCE
 

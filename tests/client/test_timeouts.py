@@ -8,7 +8,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ElicitResult
 from pydantic import BaseModel
 
-from banking_server.host.timeouts import TimeoutClient, answered_in_own_time
+from banking_server.client.timeouts import TimeoutClient, answered_in_own_time
 from tool_chaining import Follower
 from tool_chaining_proxy.hosting.call_timer import CallTimer
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from banking_server.agent.endpoint import Completion, Message
+from banking_server.client.agent.endpoint import Completion, Message
 from tool_chaining.text import is_json
 
 REPLY_TO_USER: Final = "reply_to_user"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
-from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
-from banking_server.agent.toolbox import OfferedTool, Toolbox
+from banking_server.client.agent.reply import MESSAGE, REPLY_TO_USER
+from banking_server.client.agent.toolbox import OfferedTool, Toolbox
 from tool_chaining import ChainResult, FollowUpStatus, Outcome
 from tool_chaining.content import Json, content_of, for_user_alone, in_text, is_error, member
 from tool_chaining.text import cut

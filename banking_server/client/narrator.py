@@ -7,10 +7,10 @@ from typing import Any, Final, Literal
 
 from rich.console import Console
 
-from banking_server.host.plain import LINE, NAME, SHOWN
-from banking_server.host.printing import compact, say
-from banking_server.host.questions import TerminalQuestions
-from banking_server.host.status_line import StatusLine
+from banking_server.client.plain import LINE, NAME, SHOWN
+from banking_server.client.printing import compact, say
+from banking_server.client.questions import TerminalQuestions
+from banking_server.client.status_line import StatusLine
 from tool_chaining import (
     META_KEY,
     ChainResult,

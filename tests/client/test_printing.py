@@ -2,8 +2,8 @@
 
 import pytest
 
-from banking_server.host.narrator import shown_to_user
-from banking_server.host.plain import quoted_name
+from banking_server.client.narrator import shown_to_user
+from banking_server.client.plain import quoted_name
 from tool_chaining.content import Json
 
 pytestmark = pytest.mark.quick

@@ -10,9 +10,9 @@ import pytest
 from mcp.client.context import ClientRequestContext
 from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
 
-from banking_server.host.printing import console
-from banking_server.host.questions import TerminalQuestions, what_it_may_do
-from banking_server.host.tool_list import ANYTHING
+from banking_server.client.printing import console
+from banking_server.client.questions import TerminalQuestions, what_it_may_do
+from banking_server.client.tool_list import ANYTHING
 from tool_chaining import Tool
 
 pytestmark = [pytest.mark.quick, pytest.mark.anyio]

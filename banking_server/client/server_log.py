@@ -4,7 +4,7 @@ import re
 import sys
 from typing import Final
 
-from banking_server.host.plain import SHOWN
+from banking_server.client.plain import SHOWN
 from tool_chaining.text import one_line, printable
 from tool_chaining_proxy.hosting.server_errors import ServerErrors
 

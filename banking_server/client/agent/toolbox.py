@@ -12,8 +12,8 @@ from typing import Any, Final
 import anyio
 from mcp import Client, MCPError
 
-from banking_server.agent.reply import REPLY_TO_USER
-from banking_server.host.names import stem
+from banking_server.client.agent.reply import REPLY_TO_USER
+from banking_server.client.names import stem
 from tool_chaining import Follower, Tool
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.errors import ForPeople

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.host.names import MAX_IDS, Names
+from banking_server.client.names import MAX_IDS, Names
 from tool_chaining.content import Json
 
 pytestmark = pytest.mark.quick
