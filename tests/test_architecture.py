@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_069),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 8_549),
     "banking_server": (ROOT, 16_981),
-    "tests": (ROOT, 32_213),
+    "tests": (ROOT, 32_223),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 
