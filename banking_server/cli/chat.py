@@ -26,6 +26,7 @@ UrlsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--url",
+        metavar="URL",
         help=f"A server at this URL, with the token in {TOKEN_VARIABLE}. May be repeated.",
     ),
 ]

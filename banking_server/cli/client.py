@@ -47,7 +47,9 @@ CommandArgument = Annotated[
 ]
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."),
+    typer.Option(
+        "--url", metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
+    ),
 ]
 UnadvertisedOption = Annotated[
     bool,
@@ -109,14 +111,16 @@ def demo(
 
 def call(
     ctx: typer.Context,
-    tool: Annotated[str, typer.Argument(help='The tool to call. The command "tools" lists them.')],
+    tool: Annotated[
+        str,
+        typer.Argument(metavar="TOOL", help='The tool to call. The command "tools" lists them.'),
+    ],
     command: CommandArgument = None,
     arguments: Annotated[
         str,
         typer.Option(
             metavar="JSON",
-            help="The tool's arguments as a JSON object, or @FILE to read them from a file, or - "
-            "to read them from standard input.",
+            help="The tool's arguments: a JSON object, @FILE, or - for standard input.",
         ),
     ] = "{}",
     url: UrlOption = None,
@@ -125,15 +129,17 @@ def call(
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum number of calls, with the first one. Default: 5."),
+        typer.Option(
+            min=1, metavar="CALLS", help="Maximum number of calls, the first included. Default: 5."
+        ),
     ] = None,
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     consent: Annotated[
         Literal["ask", "all", "none"] | None,
         typer.Option(
-            help="Which follow-up calls are made: those that you agree to, all, or none. Default: "
-            "ask.",
+            metavar="ask|all|none",
+            help="Make the follow-up calls that you agree to, all, or none. Default: ask.",
         ),
     ] = None,
     follow_unadvertised: UnadvertisedOption = False,
@@ -142,8 +148,8 @@ def call(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What follows what, on a server that does not say so itself: a TOML file with "
-            "[[rule]] tables.",
+            help="A TOML file with [[rule]] tables: what follows what, on a server that does not "
+            "say so.",
         ),
     ] = None,
     database: DatabaseOption = None,

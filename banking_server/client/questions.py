@@ -61,9 +61,8 @@ class TerminalQuestions:
                 say(self._out, IN_DOUBT, indent=3, style="red")
             for line in self.names.id_lines(server, arguments):
                 say(self._out, line, indent=3)
-            may = what_it_may_do(tool, trust_hints=trust_hints)
-            question = f"The tool {quoted_name(name or tool.name)} {may}. Call it? [y/N] "
-            return await self._agrees(question)
+            may = what_it_may_do(tool, quoted_name(name or tool.name), trust_hints=trust_hints)
+            return await self._agrees(f"{may}. Call it? [y/N] ")
 
     def asked_by(self, server: str) -> ElicitationFnT:
         """Return the same questions, with the name of the server that asks them."""
@@ -164,13 +163,14 @@ class TerminalQuestions:
         return line.strip() if line else None
 
 
-def what_it_may_do(tool: Tool, *, trust_hints: bool) -> str:
-    """Say what a call of a tool may do; what a server says is told as its words, unless trusted.
+def what_it_may_do(tool: Tool, name: str, *, trust_hints: bool) -> str:
+    """Say what calls of a tool may do, and that its server says so, unless the server is trusted.
 
-    It speaks of the tool: a call of it may do less (cancel, say), and only its server knows.
+    A single call may do less (cancel, say), and only the server knows.
     """
     said, _ = may_do(tool.wire)
-    return said if trust_hints or said == ANYTHING else f"{ANYTHING} (its server says: {said})"
+    source = "The" if trust_hints or said == ANYTHING else "According to its server, the"
+    return f"{source} tool {name} {said}"
 
 
 class _Declined(Exception):

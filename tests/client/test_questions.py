@@ -12,7 +12,6 @@ from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
 
 from banking_server.client.printing import console
 from banking_server.client.questions import TerminalQuestions, what_it_may_do
-from banking_server.client.tool_list import ANYTHING
 from tool_chaining import Tool
 
 pytestmark = [pytest.mark.quick, pytest.mark.anyio]
@@ -117,5 +116,7 @@ async def test_consent_takes_a_yes(
 def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed() -> None:
     """What its hints mean is in `tests/cli/test_hostile.py`."""
     tool = Tool("x", {"annotations": {"readOnlyHint": True}})
-    assert what_it_may_do(tool, trust_hints=True) == "only reads"
-    assert what_it_may_do(tool, trust_hints=False) == f"{ANYTHING} (its server says: only reads)"
+    assert what_it_may_do(tool, '"x"', trust_hints=True) == 'The tool "x" only reads'
+    assert what_it_may_do(tool, '"x"', trust_hints=False) == (
+        'According to its server, the tool "x" only reads'
+    )
