@@ -4,11 +4,12 @@
 whatever becomes of a type's name.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.models import Transfer
-from banking_server.bank.rules import NotFound, Outcome, Refused, TooMany
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused, TooMany
 
 
 class TransferView(Transfer):
@@ -24,7 +25,9 @@ class TransferView(Transfer):
 
 
 @dataclass(frozen=True)
-class _AboutFromAccount(Outcome):
+class AccountLocked(Outcome, recorded_as="account_locked"):
+    """The from-account is locked: nothing may be taken from it, and nothing was stored."""
+
     account: AccountView
 
     @property
@@ -34,13 +37,12 @@ class _AboutFromAccount(Outcome):
 
 
 @dataclass(frozen=True)
-class AccountLocked(_AboutFromAccount, recorded_as="account_locked"):
-    """The from-account is locked: nothing may be taken from it, and nothing was stored."""
+class AccountNeeded(Outcome, recorded_as="account_needed"):
+    """The customer has to choose an account. Nothing else is known to be wrong."""
 
-
-@dataclass(frozen=True)
-class ToAccountMissing(_AboutFromAccount, recorded_as="account_needed"):
-    """The details are right, but no to-account is given."""
+    field: Argument
+    accounts: Sequence[AccountView]
+    """Those that can be chosen, ordered by id."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,6 @@ Confirmation = (
 )
 """What can come of a confirmation."""
 Preparation = (
-    AccountLocked | NotFound | Refused | TooMany | ToAccountMissing | Prepared | OverThreshold
+    AccountLocked | NotFound | Refused | TooMany | AccountNeeded | Prepared | OverThreshold
 )
 """What can come of preparing a transfer."""
