@@ -117,7 +117,7 @@ def codes(
     of reach of the host that the model runs in.
     """
     from banking_server.bank.accounts import list_customers
-    from banking_server.bank.transfers.look import PendingCode, list_codes
+    from banking_server.bank.transfers.records import PendingCode, list_codes
     from banking_server.cli.listings import code_as_json, show_codes
     from banking_server.client.printing import console
     from banking_server.server.keys import load_keys
@@ -185,7 +185,7 @@ def settle(
 
     The HTTP server does the same once a minute.
     """
-    from banking_server.bank.transfers.settle import settle as settle_due
+    from banking_server.bank.transfers.confirm import settle as settle_due
     from banking_server.cli.listings import show_settled
     from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now

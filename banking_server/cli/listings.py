@@ -14,8 +14,8 @@ from banking_server.client.printing import say, say_in_parts
 
 if TYPE_CHECKING:  # A command imports the bank's modules that it needs, and no others.
     from banking_server.bank.approvals import OpenApproval
-    from banking_server.bank.transfers.look import PendingCode
     from banking_server.bank.transfers.outcomes import TransferView
+    from banking_server.bank.transfers.records import PendingCode
 
 _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
 

@@ -15,7 +15,7 @@ from mcp.server.mcpserver import RequestStateSecurity
 from banking_server import __version__
 from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank, BankBusy
-from banking_server.bank.transfers.settle import settle
+from banking_server.bank.transfers.confirm import settle
 from banking_server.client.agent.settings import (
     ModelNotConfigured,
     is_configured,

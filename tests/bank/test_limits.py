@@ -8,7 +8,7 @@ import pytest
 from banking_server.bank.handoffs import HandoffOpened, claim_handoff, open_handoff
 from banking_server.bank.rules import Rules, TooMany
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import cancel_transfer
 from banking_server.bank.transfers.outcomes import (
     OverThreshold,
     Posted,

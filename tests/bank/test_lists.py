@@ -10,10 +10,10 @@ from banking_server.bank.approvals import decide_approval, list_open_approvals, 
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers.cancel import cancel_transfer
-from banking_server.bank.transfers.look import list_codes
+from banking_server.bank.transfers.confirm import cancel_transfer
 from banking_server.bank.transfers.outcomes import Prepared
 from banking_server.bank.transfers.prepare import Wish, find_needed_account
+from banking_server.bank.transfers.records import list_codes
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
 from .support import (

@@ -16,7 +16,6 @@ from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import Argument, NotFound, Refused, TransferDetails
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, has_status
-from banking_server.bank.transfers.codes import confirmation_code, view_secret
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     AccountNeeded,
@@ -24,7 +23,13 @@ from banking_server.bank.transfers.outcomes import (
     Preparation,
     Prepared,
 )
-from banking_server.bank.transfers.records import Parties, add_pending, view_transfer
+from banking_server.bank.transfers.records import (
+    Parties,
+    add_pending,
+    confirmation_code,
+    view_secret,
+    view_transfer,
+)
 
 
 class Wish(NamedTuple):
