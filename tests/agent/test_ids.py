@@ -107,4 +107,3 @@ async def test_the_programs_own_words_and_the_request_are_no_answer(leak: str) -
     async with scene([call("price", door="oak"), leak, "80 EUR."]) as s:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
-    assert "reply_to_user" not in "".join(s.shown)

@@ -39,9 +39,6 @@ COMMANDS: Final = {
 _LOOK: Final = 0.2
 """Seconds after which Ctrl-C is seen at the latest."""
 
-_HEARD: Final = 50
-"""Characters that are shown of what the model says while it says more."""
-
 
 @dataclass
 class Terminal:
@@ -107,10 +104,6 @@ class Terminal:
         self.notes.print()
         self.narrator.begin(tool.name, arguments, "the model asked for it")
 
-    def hear(self, text: str) -> None:
-        """Show what the model says while it says more."""
-        self.waiting.says(text[-_HEARD:])
-
 
 def chat(
     settings: ModelSettings,
@@ -155,7 +148,6 @@ def chat(
                 on_call=terminal.announce,
                 on_proposal=terminal.narrator.propose,
                 on_entry=terminal.show,
-                on_text=terminal.hear if terminal.waiting.seen else None,
             )
 
     try:

@@ -8,7 +8,7 @@ The client is imported where it is used: it is slow to import, and it is there o
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -47,10 +47,6 @@ class Completion:
     completion_tokens: int = 0
 
 
-OnText = Callable[[str], None]
-"""Told the text of a reply as far as it is there, whenever more of it has come."""
-
-
 class Endpoint:
     """A chat endpoint; an async context manager that holds its connections.
 
@@ -87,13 +83,11 @@ class Endpoint:
         *,
         functions: Sequence[dict[str, Any]] = (),
         schema: Mapping[str, Any] | None = None,
-        on_text: OnText | None = None,
     ) -> Completion:
         """Ask for the next message of a conversation.
 
         `functions` are tools for the endpoint's own tool calling. `schema` is what the endpoint is
-        asked to hold the reply to; an endpoint that rejects it is asked without from then on. With
-        `on_text` the reply is streamed, unless there are functions.
+        asked to hold the reply to; an endpoint that rejects it is asked without from then on.
 
         Raises ModelUnavailable.
         """
@@ -103,33 +97,25 @@ class Endpoint:
         if self.settings.temperature is not None:
             request["temperature"] = self.settings.temperature
         if schema is None or not self.constrains:
-            return await self._complete(request, on_text)
+            return await self._complete(request)
         held = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
         try:
-            return await self._complete({**request, "response_format": held}, on_text)
+            return await self._complete({**request, "response_format": held})
         except ModelUnavailable as rejected:
             if rejected.status not in (400, 422, 501):
                 raise  # It is not about the form of the request.
-        completion = await self._complete(request, on_text)
+        completion = await self._complete(request)
         self.constrains = False
         return completion
 
-    async def _complete(self, request: dict[str, Any], on_text: OnText | None) -> Completion:
+    async def _complete(self, request: dict[str, Any]) -> Completion:
         import openai
 
         # Halves of surrogate pairs, which a model can write, cannot be sent.
         request = json.loads(json.dumps(request, ensure_ascii=False).encode(errors="replace"))
-        if on_text is not None and "tools" not in request:
-            request |= {"stream": True, "stream_options": {"include_usage": True}}
-        create = self._client.chat.completions.with_streaming_response.create
-        reply = _Reply()
         try:
-            async with create(**request) as response:
-                async for value in _values(response.iter_lines()):
-                    reply.add(value)
-                    if on_text is not None:
-                        on_text(reply.text)
-            return reply.completion()
+            raw = self._client.chat.completions.with_raw_response
+            return _completion((await raw.create(**request)).text)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RuntimeError) as error:
             raise self._unavailable(error) from error
 
@@ -148,32 +134,6 @@ class Endpoint:
         )
         unavailable.status = status
         return unavailable
-
-
-async def _values(lines: AsyncIterator[str]) -> AsyncIterator[Any]:
-    """Yield each JSON value of a response, of its events or the whole; then None if it is complete.
-
-    An endpoint may ignore `stream`. What is no JSON is left out.
-    """
-    other = ""
-    events = False
-    async for line in lines:
-        if line.startswith("data:"):
-            events = True
-            data = line.removeprefix("data:").strip()
-            yield None if data == "[DONE]" else _parsed(data)
-        else:
-            other += f"{line}\n"
-    if not events:
-        yield _parsed(other)
-        yield None
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _member(value: Any, name: str) -> Any:
@@ -195,58 +155,39 @@ def _reason(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-class _Reply:
-    """A reply as far as it is there. Endpoints differ: only what is used is read of it."""
+def _completion(body: str) -> Completion:
+    """Return the reply in a response. Endpoints differ, so only what is used is read of it.
 
-    def __init__(self) -> None:
-        self.text = ""
-        self._calls: dict[int, Message] = {}
-        self._usage: Any = None
-        self._finish: Any = None
-        self._problem = ""
-        self._is_there = self._complete = False
+    Raises ValueError if there is none.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    choice = next(iter(_items(_member(value, "choices"))), None)
+    message, finish = _member(choice, "message"), _member(choice, "finish_reason")
+    text = _text(_member(message, "content"))
+    calls = []
+    for number, call in enumerate(_items(_member(message, "tool_calls")), start=1):
+        function = _member(call, "function")
+        arguments = _member(function, "arguments") or "{}"
+        if name := _member(function, "name"):
+            written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            made = {"name": str(name), "arguments": written}
+            id_ = str(_member(call, "id") or f"call_{number}")
+            calls.append({"id": id_, "type": "function", "function": made})
+    if finish == "error" or not (text or calls or isinstance(message, dict)):
+        raise ValueError(_reason(value) or "it is no chat completion")
+    if not (text or calls) and (problem := _reason(value)):
+        raise ValueError(problem)
+    usage = _member(value, "usage")
+    tokens = [_member(usage, f"{what}_tokens") for what in ("prompt", "completion")]
+    prompt, completion = (one if isinstance(one, int) else 0 for one in tokens)
+    return Completion(text, calls, finish == "length", prompt, completion)
 
-    def add(self, value: Any) -> None:
-        """Add an event of a streamed reply, or the whole of one; None is its end."""
-        self._complete = self._complete or value is None
-        choice = next(iter(_items(_member(value, "choices"))), None)
-        self._finish = self._finish or _member(choice, "finish_reason")
-        self._usage = _member(value, "usage") or self._usage
-        self._problem = self._problem or _reason(value)
-        delta = _member(choice, "delta")
-        message = delta or _member(choice, "message")
-        self._is_there = self._is_there or isinstance(message, dict)
-        content = _member(message, "content")
-        # Some endpoints send a list of parts; a part without a text is a thought, or an image.
-        for part in [content] if isinstance(content, str) else _items(content):
-            text = part if isinstance(part, str) else _member(part, "text")
-            self.text += text if isinstance(text, str) else ""
-        for call in _items(_member(message, "tool_calls")):
-            function = _member(call, "function")
-            name, arguments = _member(function, "name"), _member(function, "arguments") or ""
-            at = _member(call, "index") if delta else None
-            if not isinstance(at, int):
-                at = len(self._calls) if name else len(self._calls) - 1
-            made = self._calls.setdefault(at, {"id": f"call_{at + 1}", "name": "", "arguments": ""})
-            made["id"] = str(_member(call, "id") or made["id"])
-            made["name"] = made["name"] or str(name or "")
-            made["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
 
-    def completion(self) -> Completion:
-        """Return the whole reply. Raises ValueError if there is none."""
-        calls = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": call["arguments"] or "{}"},
-            }
-            for call in self._calls.values()
-            if call["name"]
-        ]
-        if not (self.text or calls) and (self._problem or not self._is_there):
-            raise ValueError(self._problem or "it is no chat completion")
-        if self._finish == "error" or not (self._finish or (self._complete and not self._problem)):
-            raise ValueError(self._problem or "it broke off in the middle")
-        tokens = [_member(self._usage, f"{what}_tokens") for what in ("prompt", "completion")]
-        prompt, completion = (one if isinstance(one, int) else 0 for one in tokens)
-        return Completion(self.text, calls, self._finish == "length", prompt, completion)
+def _text(content: Any) -> str:
+    """Return the text of a message; some endpoints send a list of parts, thoughts among them."""
+    parts = content if isinstance(content, list) else [content]
+    texts = [part if isinstance(part, str) else _member(part, "text") for part in parts]
+    return "".join(text for text in texts if isinstance(text, str))

@@ -18,13 +18,12 @@ from typing import Any, Final, Protocol
 import anyio
 
 from banking_server.client.agent import prompt
-from banking_server.client.agent.endpoint import Endpoint, Message, ModelUnavailable, OnText
+from banking_server.client.agent.endpoint import Endpoint, Message, ModelUnavailable
 from banking_server.client.agent.reply import (
     OURS,
     CallRequest,
     Meaning,
     Unfit,
-    certain_text,
     read_completion,
     without_thoughts,
 )
@@ -111,9 +110,6 @@ class Agent:
     """The same for each call that a directive asks for."""
     on_entry: Callable[[Entry], None] | None = None
     """Told of each entry of the transcript as it happens."""
-    on_text: OnText | None = None
-    """Told what the model says to the user, as far as it is there; with it, replies are streamed.
-    The whole of it comes as a `Note`, or as the answer."""
 
     def __post_init__(self) -> None:
         tools, self._native = self.toolbox.tools, self.endpoint.settings.tools == "native"
@@ -230,12 +226,10 @@ class Agent:
             messages[-1] = _with(messages[-1], prompt.answer_now(request.words))
         elif not self._native and request.replies:
             messages[-1] = _with(messages[-1], prompt.reminder(request.words, [*request.left]))
-        hear = self.on_text
         completion = await self.endpoint.complete(
             messages,
             functions=self._functions if not answer else (),
             schema=prompt.ANSWER if answer and self._schema else self._schema,
-            on_text=None if hear is None else lambda text: hear(certain_text(text)),
         )
         request.replies += 1
         if answer:

@@ -25,8 +25,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from pydantic_core import from_json
-
 from banking_server.client.agent.endpoint import Completion, Message
 from tool_chaining.text import is_json
 
@@ -225,20 +223,6 @@ def without_thoughts(text: str) -> str:
     mark = _MARK.search(text)
     invented = mark and _INVENTED.search(text, mark.end())
     return text[: invented.start()] if invented else text
-
-
-def certain_text(text: str) -> str:
-    """Return what of an unfinished reply is for the user, whatever follows it."""
-    if text.lstrip().startswith("{"):
-        try:
-            value = from_json(text.strip(), allow_partial="trailing-strings")
-            reading = _read_object(value, (), "") if value.get("tool") == REPLY_TO_USER else ""
-        except ValueError:
-            return ""
-        text = reading if isinstance(reading, str) else ""
-    else:
-        text = re.split(r"[{\[`<]", _MARK.sub("{", text), maxsplit=1)[0]
-    return re.split("|".join(OURS), text, maxsplit=1)[0].strip()
 
 
 def _object_at(text: str, at: int, *, cut_off: bool = False) -> tuple[dict[str, Any], int]:
