@@ -75,7 +75,12 @@ def test_the_demo_prints_what_is_shown_and_leaves_nothing(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ran = cli("demo")
     assert (ran.code, ran.err) == (0, "")
-    assert lasting(ran.out).strip() == lasting(block(COMMANDS, "demo", "text")).strip()
+    assert lasting(block(COMMANDS, "demo", "text")) in lasting(ran.out)
+    trail = lasting(ran.out).split("== The audit trail")[1].splitlines()
+    assert trail[-2:] == [
+        "TIME UTC  CUST001  request_agent_handoff  handoff_opened ho_ID0",
+        "  chain ID1, call 2, after prepare_money_transfer",
+    ]
     assert list(tmp_path.iterdir()) == []
 
 
