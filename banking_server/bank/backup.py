@@ -90,7 +90,7 @@ def delete_database(path: Path) -> None:
 def exclusive_use(path: Path) -> Iterator[None]:
     """Keep everybody else from the database at `path`, if there is one, until the end of the block.
 
-    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged one
+    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged file
     cannot be asked who has it: a server that has will notice that it is gone, and end.
     """
     if not path.exists():

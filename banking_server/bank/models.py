@@ -40,7 +40,7 @@ PostingKind = Literal["opening", "history", "transfer"]
 Side = Literal["debit", "credit"]
 TransferStatus = Literal["pending", "scheduled", "posted", "voided", "expired", "failed"]
 ApprovalState = Literal["none", "required", "requested", "granted", "refused"]
-"""Where a transfer stands with the manager; `none`: it needs no approval."""
+"""Whether a manager has approved a transfer; `none`: it needs no approval."""
 HandoffChoice = Literal["realtime", "callback"]
 """Speak to an agent now, or be called back."""
 HandoffStatus = Literal["open", "claimed"]
@@ -100,7 +100,7 @@ def _write_time(value: datetime) -> str:
 _INTEGER = BigInteger().with_variant(Integer(), "sqlite")
 """For amounts of money, and for numbers that the database gives."""
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that is ordered by its code points, as it is on SQLite, whatever the server's language."""
+"""Text in the order of its code points, as on SQLite, whatever the server's language."""
 
 
 def _one_of(column: str, values: Any) -> CheckConstraint:

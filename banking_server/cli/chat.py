@@ -78,7 +78,7 @@ def chat(
 
     Without a terminal each line of standard input is a request, or a command like /tools. Nobody
     can be asked then, so only tools that read are called. If the output is no terminal, it has
-    only the answers; the calls are told on standard error. Exit code 0: every request was answered,
+    only the answers; the calls go to standard error. Exit code 0: every request was answered,
     or a person has seen which was not; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server.cli.servers import connect_all, from_options

@@ -58,7 +58,7 @@ def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
 def database_check(ctx: typer.Context) -> None:
     """Check that the ledger adds up and the records agree.
 
-    A server may run meanwhile. Every fault is one line, and the exit code is then 1.
+    A server may be running. Each fault is one line, and the exit code is 1 if there are any.
     """
     from banking_server.bank.consistency_check import find_faults
     from banking_server.client.printing import console, say
@@ -80,7 +80,7 @@ def database_backup(
 ) -> None:
     """Copy the database to a new file and check the copy.
 
-    A server may run meanwhile. The secret is not copied.
+    A server may be running. The secret is not copied.
     """
     from banking_server.bank.backup import back_up
 

@@ -85,7 +85,7 @@ async def play_plan(out: Console) -> bool:
         _heading(out, "A customer wants three things done, each by what the last one found")
         say(out, "A real server, started over stdio, on a new database. No language model.")
         _heading(out, "One request, to multiplex_tools")
-        # Not wrapped anywhere: it is to be copied.
+        # Not wrapped, so that it can be copied.
         out.print(json.dumps(PLAN, indent=2), soft_wrap=True)
         out.print()
         say(

@@ -136,8 +136,8 @@ def install(
 ) -> None:
     """Print the configuration entry of this server for a host.
 
-    tool-chaining-proxy stands in front and makes the follow-up calls for the host. The command also
-    says into which file the entry belongs. No file of the host is read or changed.
+    The entry starts tool-chaining-proxy in front of the server, which makes the follow-up calls for
+    the host. Without a host, the command lists them. It changes no file of the host.
     """
     if host is None:
         print("\n".join(HOSTS))

@@ -51,7 +51,7 @@ def show_approval(out: Console, approval: Approval) -> None:
 
 
 def show_codes(out: Console, waiting: "Sequence[PendingCode]") -> None:
-    """Print the codes of the transfers that wait to be confirmed."""
+    """Print the codes of pending transfers."""
     if not waiting:
         say(out, "No transfer is waiting to be confirmed.")
     for each in waiting:

@@ -16,7 +16,7 @@ class CommandFailed(ForPeople):
 
 
 def for_people(error: Exception) -> str | None:
-    """Return what people are told of an error, or None if they need the traceback."""
+    """Return what people read of an error, or None if they need the traceback."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     return str(error) if isinstance(error, ForPeople) else None

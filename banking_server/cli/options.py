@@ -53,9 +53,9 @@ def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Go on only if somebody says yes, or `yes` was said already.
+    """Return if somebody agrees, or `yes` is set.
 
-    Raises `CommandFailed` if nobody is there to be asked.
+    Raises `CommandFailed` without a terminal, where nobody can be asked.
     """
     if yes:
         return

@@ -5,7 +5,7 @@
 - `as_sent`: results that are not what MCP defines;
 - `plain`: what somebody else wrote, made fit to be shown;
 - `printing`: print it;
-- `status_line`: say what is waited for, on a line that goes away;
+- `status_line`: show what the program waits for, on a line that goes away;
 - `typed`: read what the person types, and keep it for the next time;
 - `names`: what a server has called the ids in a call;
 - `questions`: ask the person what a server asks, and for their consent;

@@ -114,7 +114,7 @@ async def connected(
 
     `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
     was given. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
-    the server's questions; without it, the server is told that it cannot ask any. `progressed` is
+    the server's questions; without it, the server cannot ask any. `progressed` is
     told of the progress of calls. Raises ConnectionFailed, but only while connecting: a connection
     that breaks later fails the call that it breaks in, and the client goes on.
     """
@@ -156,7 +156,7 @@ async def connected(
         except Exception as error:
             late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
             reason = late or failures.reason(error)
-            # A proxy has said the same of the server behind it.
+            # A proxy has reported the same about the server behind it.
             talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "
             raise ConnectionFailed(f"{talk}{reason}") from error
         try:

@@ -2,9 +2,9 @@
 
 A question for consent shows each id of a call with the name that the same server gave it, in what
 it returned before: an object with an id and a name beside it (`accountId` and `accountName`, `id`
-and `name`). An id that stands as a whole word in a text of the server is known too. What one server
-says names nothing of another's. An id that the server has not named is shown as such: a model may
-have made it up.
+and `name`). An id that is a whole word in a text of the server is known too. Each server's names
+count for that server alone. An id that the server has not named is shown as such: a model may have
+made it up.
 """
 
 import json
@@ -21,7 +21,7 @@ MAX_IDS: Final = 2_000
 """Ids of one server that are remembered, the latest."""
 
 MAX_VALUES: Final = 20_000
-"""Values in one result that are looked through."""
+"""Values in one result that are searched."""
 
 MAX_TEXT: Final = 200_000
 """Characters of a text that are read as JSON, and of a server's texts that are remembered."""
@@ -50,7 +50,7 @@ _IN_TEXT: Final = re.compile(
 """What looks like an id in a text: `rx_100`, `TRX-2026-1`, `RX100`."""
 
 _PLAIN_NAME: Final = re.compile(r"[^\W_](?:[\w.,'&+/-]| (?! )){0,59}")
-"""A name in which nothing looks like words of ours, or like another id."""
+"""A name that cannot pass for our own words, or for another id."""
 
 _UNSEEN: Final = re.compile(r"^\s|\s\Z|(?<=\s)\s")
 
@@ -66,14 +66,14 @@ class _Thing:
 
 
 class Names:
-    """The ids and names that servers have returned, each server's by itself."""
+    """The ids and names that servers have returned, for each server apart."""
 
     def __init__(self) -> None:
         self._of: dict[str, dict[str, _Thing]] = {}
         self._texts: dict[str, str] = {}
 
     def learn(self, server: str, said: Json) -> None:
-        """Take note of what a server, by the host's name for it, has returned.
+        """Remember the ids and names in a result of a server, by the host's name for it.
 
         An error names nothing: it repeats what the caller made up.
         """
@@ -96,13 +96,13 @@ class Names:
             del known[oldest]
 
     def hear(self, server: str, *texts: str) -> None:
-        """Take note of texts in which ids for this server may stand."""
+        """Remember texts that may contain ids for this server."""
         self._texts[server] = "\n".join([self._texts.get(server, ""), *texts])[-MAX_TEXT:]
 
     def knows(self, server: str, id_: str) -> bool:
         """Return whether a server has named an id, as data or as a whole word in a text.
 
-        What has a blank in it is an id only as data: in a text it is rather a name.
+        A value with a space is an id only as data; in a text it is more likely a name.
         """
         if re.search(r"\s", id_):
             return id_ in self._of.get(server, {})
@@ -114,8 +114,8 @@ class Names:
     ) -> list[tuple[str, str]]:
         """Return the ids in a call that the server has not named, each with its argument's name.
 
-        An argument holds an id if its name says so, or its description; then it has no blank in it.
-        An account's id is none of a transfer.
+        An argument holds an id if its name or description says so, and its value has no space.
+        An account id is not accepted as a transfer id.
         """
         found: list[tuple[str, str]] = []
         for thing in _objects([arguments]):
@@ -154,7 +154,7 @@ class Names:
         known = self._of.get(server, {})
         own = {k: v for k, v in arguments.items() if not isinstance(v, dict | list)}
         others = {k: v for k, v in arguments.items() if k not in own}
-        # Those that the call itself has stand first, so that none is hidden behind others.
+        # Those in the call itself come first, so that none is hidden behind others.
         first, then = (list(self._lines(server, known, part)) for part in (own, others))
         lines = first[:MAX_OWN]
         lines += then[: max(0, MAX_SHOWN - len(lines))]

@@ -32,7 +32,7 @@ NOBODY_ASKED: Final = (
 
 
 class Narrator(ConsentPolicy):
-    """Shows a chain as it happens: each call and why it is made, then what the user is told.
+    """Shows a chain as it happens: each call, why it is made, and what it returned for the user.
 
     Pass it as the follower's `consent` and `told` as its `on_step`. A tool that a server with
     trusted hints annotates as harmless is called, and any other only if the person at the terminal
@@ -83,7 +83,7 @@ class Narrator(ConsentPolicy):
         self._out.print()
         self._announce(proposal.level, proposal.tool.name, proposal.arguments, why)
         if proposal.title is not None:
-            # As JSON, so that no line break of the server's can look like a line of ours.
+            # As JSON, so that no line break of the server's can forge a line of ours.
             whose = "your rule" if rule is not None else "the server"
             say(self._out, f"{whose} says: {cut(compact(proposal.title), SHOWN)}", indent=3)
 

@@ -88,7 +88,7 @@ def _print(out: Console, text: Text, indent: int) -> None:
 
 
 def write(out: Console, text: str) -> None:
-    """Write a piece of a text from any source as it is: not wrapped, and no line break added."""
+    """Write a piece of a text from any source unchanged: not wrapped, without a line break."""
     _write(out, [printable(text)])
 
 

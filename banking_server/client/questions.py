@@ -174,7 +174,7 @@ def what_it_may_do(tool: Tool, name: str, *, trust_hints: bool) -> str:
 
 
 class _Declined(Exception):
-    """The person entered an empty line for a field that has to be answered."""
+    """The person entered an empty line for a required field."""
 
 
 def choices(schema: dict[str, Any]) -> dict[str, str]:

@@ -7,7 +7,7 @@
     waiting.over()
 
 The line is written to standard error, only on a terminal, and it is removed at the end. Whatever
-prints or asks hides it meanwhile: `printing.console` and `TerminalQuestions` get `hidden`.
+prints or asks hides it: `printing.console` and `TerminalQuestions` get `hidden`.
 """
 
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ class StatusLine:
             self._show()
 
     def __rich__(self) -> Text:
-        """Return the line as it is now."""
+        """Return the current line."""
         words = f"{self._what}: {self._detail}" if self._detail else self._what
         frame = self._spinner.render(self._console.get_time())
         line = Text.assemble(frame if isinstance(frame, Text) else "", " ", (words, "dim"))
@@ -82,7 +82,7 @@ class StatusLine:
 
     def _show(self) -> None:
         if self.seen and self._what and not (self._hidden or self._live):
-            # What a server writes to standard error meanwhile is shown above the line.
+            # What a server writes to standard error is shown above the line.
             self._live = Live(
                 self,
                 console=self._console,

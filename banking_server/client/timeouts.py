@@ -58,7 +58,7 @@ class TimeoutClient(Client):
         return self
 
     async def list_tools(self, **options: Any) -> Any:
-        """Return a page of the tools, as JSON as it was sent."""
+        """Return a page of the tools, as the JSON that was sent."""
         return await or_as_sent(super().list_tools(**options), always=True)
 
     async def call_tool(

@@ -25,7 +25,7 @@ _VALUES: Final = 6
 """Values of one argument that are shown, where it takes no others."""
 
 _DEPTH: Final = 3
-"""How deep in a schema it is looked for what an argument may be."""
+"""How deep the values of an argument are searched for in a schema."""
 
 ANYTHING: Final = "may change or destroy something"
 """What a tool without hints may do: these are the defaults that MCP defines."""

@@ -58,8 +58,7 @@ those arguments, unless your client already did, in which case its result is the
 def configure_logging(level: str) -> None:
     """Log to standard error.
 
-    Libraries log from WARNING on: below that, some of them log contents of messages. Messages of
-    one repeated fault are limited.
+    Libraries log from WARNING on: below that, some of them log contents of messages.
     """
     log_to_standard_error("%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("banking_server").setLevel(level)

@@ -277,7 +277,7 @@ class BankServer(MCPServer[App]):
         return refuse("invalid_answer", None, _NOBODY_ANSWERED)
 
     async def _unknown(self, name: str) -> str:
-        """Return what a caller is told of a tool that is not there, such as `MultiplexTools`."""
+        """Return the message for a tool that does not exist, such as `MultiplexTools`."""
         tools = [tool for tool in await self.list_tools() if not hidden_from_model(tool.meta)]
         known = {_letters(tool.name): tool.name for tool in tools}
         near = get_close_matches(_letters(name[:64]), known, n=1)

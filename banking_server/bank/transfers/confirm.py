@@ -127,7 +127,7 @@ def _carry_out(
     parties: Parties,
     now: datetime,
 ) -> Confirmation:
-    """Do what was decided, and return what came of it, with the transfer as it stands then."""
+    """Carry out the decision, and return the outcome with the transfer as it is then."""
 
     def become(status: TransferStatus, **more: Any) -> None:
         set_status(tx, stored, parties.from_account, status, **more)

@@ -1,7 +1,7 @@
-"""What can come of a transfer: one small type for each thing that can happen.
+"""The outcomes of transfers: one small type for each thing that can happen.
 
-`recorded_as` is the word for it in the audit trail. The words are stored: they stay as they are
-whatever becomes of a type's name.
+`recorded_as` is the word for it in the audit trail. It is stored, so it stays even if the type is
+renamed.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class Posted(_AboutTransfer, recorded_as="posted"):
 
 @dataclass(frozen=True)
 class Scheduled(_AboutTransfer, recorded_as="scheduled"):
-    """Confirmed, and to be posted on its date. Nothing is reserved meanwhile."""
+    """Confirmed; the bank posts it on its date and reserves nothing until then."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class ApprovalRefused(_AboutTransfer, recorded_as="approval_refused"):
 
 @dataclass(frozen=True)
 class Seen(_AboutTransfer, recorded_as="transfer_seen"):
-    """The transfer as it stands. `secret` confirms it from a view, if that is what it waits for."""
+    """The transfer, unchanged. `secret` confirms it from a view, if it is pending."""
 
     secret: str | None
 
@@ -175,8 +175,8 @@ Confirmation = (
     | Refused
     | TooMany
 )
-"""What can come of a confirmation."""
+"""The possible outcomes of a confirmation."""
 Preparation = (
     AccountLocked | NotFound | Refused | TooMany | AccountNeeded | Prepared | OverThreshold
 )
-"""What can come of preparing a transfer."""
+"""The possible outcomes of preparing a transfer."""

@@ -1,4 +1,4 @@
-"""Preparing a transfer: what is looked at in which order, and the funds it reserves."""
+"""Preparing a transfer: which checks come in which order, and the funds that it reserves."""
 
 import hashlib
 from datetime import UTC, date
@@ -181,4 +181,4 @@ _PENDING = Statement(
     ),
     lambda transfer_id, *details: (transfer_id, _Details(*details)),
 )
-"""All that wait to be confirmed; there are never more than `max_pending_transfers`."""
+"""All pending ones; there are never more than `max_pending_transfers`."""

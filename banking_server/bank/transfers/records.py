@@ -127,8 +127,8 @@ def post(
 ) -> None:
     """Move the money, and mark the transfer posted at `now`.
 
-    A posting that meets the compliance rule is reported with it: that is the bank's duty, whoever
-    follows a chain or does not.
+    A posting that meets the compliance rule is reported at once: the bank's duty does not depend
+    on a client that follows the chain.
     """
     posted_at = add_posting(
         tx,
@@ -199,7 +199,7 @@ def _is_one_of(expected: list[str], given: str) -> bool:
 
 
 async def look_at_transfer(bank: Bank, call: Call, transfer_id: str) -> Seen | NotFound:
-    """Return the customer's transfer as it stands; nothing is changed."""
+    """Return the customer's transfer, and change nothing."""
 
     def look(tx: Transaction) -> Seen | NotFound:
         seen = _look(tx, call.customer_id, transfer_id, call.at)
@@ -234,7 +234,7 @@ def _look(
 
 @dataclass(frozen=True)
 class PendingCode:
-    """The code of a transfer that waits to be confirmed, as the bank's desk gives it out."""
+    """The code of a pending transfer, as the bank's desk gives it out."""
 
     transfer: TransferView
     code: str

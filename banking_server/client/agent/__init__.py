@@ -7,7 +7,7 @@ client. `loop` is the agent; begin there.
 Its modules:
 
 - `settings`: which model, and which agent; `endpoint`: one reply of a model;
-- `toolbox`: the tools of servers, as a model is offered them; `prompt`: what it is told;
+- `toolbox`: the tools of servers, as a model is offered them; `prompt`: what it reads;
 - `loop`: the agent; `reply`: what a reply means; `transcript`: what happened in a request;
 - `conversation`: a person at a terminal who talks to the agent.
 """

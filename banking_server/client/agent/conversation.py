@@ -81,7 +81,7 @@ class Terminal:
         self.notes.print()
 
     def _answer(self, text: str) -> None:
-        """Show an answer: as it is to a program, else indented, so that it is no line of ours."""
+        """Show an answer: as it is to a program, else indented, to tell it from our own lines."""
         if self.answers is self.notes:
             self.answers.print()
             say(self.answers, text, indent=3)

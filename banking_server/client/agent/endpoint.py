@@ -137,7 +137,7 @@ class Endpoint:
 
 
 def _member(value: Any, name: str) -> Any:
-    """Return a member of an object; None if there is none, or no object."""
+    """Return a member of an object, or None."""
     return value.get(name) if isinstance(value, dict) else None
 
 

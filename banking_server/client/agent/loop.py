@@ -39,7 +39,7 @@ from tool_chaining.text import cut
 from tool_chaining.values import canonical
 
 IDS_TOLD: Final = 20
-"""Ids that a model which invented one is told."""
+"""Known ids that are listed for a model that invented one."""
 
 SHORT: Final = 300
 """Characters that are kept of an old message where the conversation is too long."""
@@ -96,20 +96,20 @@ class Agent:
     """How far one request may go."""
     consent: CallPolicy | None = None
     """Asked before each call, whether the model or a directive asks for it, unless a server that
-    the host trusts says that the tool only reads. Without it only such tools are called, and the
-    model is told that nobody can be asked."""
+    the host trusts says that the tool only reads. Without it, only such tools are called, and the
+    prompt says that nobody can be asked."""
     system_prompt: str = ""
-    """What the model is told first, beside what the tools need it to know."""
+    """The host's own words at the start of the system prompt."""
     follow_unadvertised: bool = False
     """Follow directives of a server that did not advertise the extension."""
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT
     """Seconds that each call may take, as a `Follower` has it."""
     on_call: Callable[[OfferedTool, dict[str, Any]], None] | None = None
-    """Told of each call of the model's that can be made, before consent is asked for."""
+    """Called with each valid call of the model, before the host is asked for consent."""
     on_proposal: Callable[[Proposal], None] | None = None
-    """The same for each call that a directive asks for."""
+    """Called with each call that a directive asks for."""
     on_entry: Callable[[Entry], None] | None = None
-    """Told of each entry of the transcript as it happens."""
+    """Called with each entry of the transcript as it happens."""
 
     def __post_init__(self) -> None:
         tools, self._native = self.toolbox.tools, self.endpoint.settings.tools == "native"
@@ -205,7 +205,7 @@ class Agent:
                 in_order = len(self._now)
             if request.repeated:
                 if not was_made:
-                    # It tells the model nothing, and would stand before what it asked for.
+                    # It tells the model nothing, and would come before the result it asked for.
                     del self._now[before_reply:]
                 [last, *_] = await self._complete(request, answer=True)
                 if isinstance(last, str) and request.repetition(last) is None:
@@ -274,19 +274,19 @@ class _Request(ConsentPolicy):
     replies: int = 0
     """Of the model."""
     spent: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """The calls that are not made again, and why: what has `changed` something is not to be paid
-    twice, what was `read` is the same until something is changed, or the host has `refused`."""
+    """The calls that are not made again, and why: they `changed` something, they `read` what
+    has not changed since, or the host `refused` them."""
     repeated: bool = False
-    """The model has repeated a call that brings nothing new, or in an answer what it was told."""
+    """The model has repeated a call that brings nothing new, or our own words in an answer."""
     told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The arguments that the model was told it has invented, each with its name."""
+    """The invented arguments that were sent back to the model, each with its name."""
     left: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
     """The tools whose calls were sent back for that, and that were not called since."""
     offered: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
     """What the model is offered of the server of the chain under way, by the server's names."""
 
     def note(self, entry: Entry) -> None:
-        """Take down what happened, and tell the host."""
+        """Add an entry to the transcript, and pass it to the host."""
         self.run.transcript.append(entry)
         if self.agent.on_entry is not None:
             self.agent.on_entry(entry)
@@ -336,10 +336,10 @@ class _Request(ConsentPolicy):
             raise Unfit(invented)
 
     def never_named(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
-        """Say what in a call neither the server nor the user has named; each is told once.
+        """Say what in a call neither the server nor the user has named; each counts once.
 
-        That are ids; if they are right, it is dates, codes and other single words that the call can
-        do without. Their values tell: most servers say in words that a text is a date.
+        Ids first; then optional dates, codes and other single words. Their values show what they
+        are, because most servers describe a date in words only.
         """
         names, schema = self.agent._names, tool.input_schema
         ids = names.unnamed(tool.server, arguments, schema)
@@ -411,7 +411,7 @@ class _Request(ConsentPolicy):
         return f"The user declined the call of {tool.name}: do not make it again."
 
     async def agrees(self, tool: OfferedTool, arguments: dict[str, Any], *, again: bool) -> bool:
-        """Return what the host says to a call, whoever asks for it (TC-C-20, TC-C-55)."""
+        """Return whether the host allows a call, whoever wants it (TC-C-20, TC-C-55)."""
         consent = self.agent.consent
         return tool.read_only or (
             consent is not None and await consent.allows(tool, arguments, again) is True
@@ -449,7 +449,7 @@ class _Request(ConsentPolicy):
         return await self._allows(proposal, again=False)
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Return the same of a call that may have run before, which the user is told."""
+        """Return whether a call is made that may have run before. The question says so."""
         return await self._allows(proposal, again=True)
 
     async def _allows(self, proposal: Proposal, *, again: bool) -> bool:
@@ -476,7 +476,7 @@ class _Request(ConsentPolicy):
         if tool.tool.read_only or step.is_error:
             self.spent.setdefault(key, "read")
         else:
-            # What was read before may be otherwise now, and what failed may succeed.
+            # Earlier reads may be stale now, and what failed may succeed.
             self.spent = {one: why for one, why in self.spent.items() if why != "read"}
             self.spent[key] = "changed"
         self.run.calling = None

@@ -1,4 +1,4 @@
-"""What the model is told of its task, its tools and their results; the schema of its replies."""
+"""The model's prompts: its task, its tools and their results; and the schema of its replies."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from tool_chaining.content import Json, content_of, for_user_alone, in_text, is_
 from tool_chaining.text import cut
 
 MAX_RESULT: Final = 20_000
-"""Characters of one result that the model is told."""
+"""Characters of one result that go to the model."""
 
 WITHHELD: Final = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
@@ -69,7 +69,7 @@ def instructions(toolbox: Toolbox, system_prompt: str, *, described: bool, nobod
 
 
 def reminder(request: str, left: Sequence[str] = ()) -> str:
-    """Return what the model is reminded of below a result: what was asked, and how to end.
+    """Return the reminder below a result: the request, and how to end.
 
     `left` are the tools that it wanted to call and that were not called yet.
     """

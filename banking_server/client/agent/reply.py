@@ -49,7 +49,7 @@ OURS: Final = (
     "do not make it again",
     "The server named a next step",
 )
-"""What the model is told by this program, and what stands in no answer to a user."""
+"""Parts of our own prompts, which never belong in an answer to a user."""
 
 _MARK: Final = re.compile(
     r"""
@@ -91,7 +91,7 @@ _LIKE_A_CALL: Final = re.compile(
     r"""|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters)"\s*:"""
 )
 _MOST_OBJECTS: Final = 1_000
-"""JSON objects of one reply that are looked at."""
+"""The most JSON objects of one reply that are tried."""
 
 
 class Unfit(ValueError):

@@ -102,11 +102,11 @@ def _first(error: ValidationError) -> tuple[str, str]:
 
 
 class AgentConfiguration(BaseModel, frozen=True, extra="forbid"):
-    """One agent: what the model is told, and which of the servers' tools it may use."""
+    """One agent: its system prompt, and which of the servers' tools it may use."""
 
     id: str
     system_prompt: str = ""
-    """What the model is told first."""
+    """The start of the system prompt."""
     tools: tuple[str, ...] | None = None
     """The tools that are allowed, by their servers' own names, or the names of servers; all, if
     left out."""
@@ -114,7 +114,7 @@ class AgentConfiguration(BaseModel, frozen=True, extra="forbid"):
     @field_validator("tools", mode="before")
     @classmethod
     def _allows_something(cls, value: Any) -> Any:
-        if value is None:  # Nothing behind the name is rather forgotten than meant.
+        if value is None:  # An empty value is probably a mistake.
             raise ValueError("must be a list; leave it out to allow all tools, or [] for none")
         return value
 

@@ -1,4 +1,4 @@
-"""The tools of one or more servers, as a model is told of them."""
+"""The tools of one or more servers, as a model sees them."""
 
 import json
 import logging
@@ -130,11 +130,10 @@ class Toolbox:
         """List the tools of connected servers, all pages of each.
 
         Tools that are hidden from the model are left out. The keys of `clients` are names that the
-        caller chooses for the servers. The annotations of those in `trusted` are believed: no tool
-        of another server counts as read-only. `allowed` are the tools that may be used, by their
-        servers' names for them; the name of a server stands for all its tools. By default all may.
-        A server may take `call_timeout` seconds to list its tools. `note` is told what cannot be
-        read of the lists.
+        caller chooses for the servers. Only tools of servers in `trusted` can count as read-only.
+        `allowed` are the tools that may be used, by their servers' names for them; the name of a
+        server stands for all its tools. By default all may. A server may take `call_timeout`
+        seconds to list its tools. `note` is called with each part of a list that cannot be read.
 
         Raises ToolsUnavailable, also if a tool that is allowed is not there.
         """

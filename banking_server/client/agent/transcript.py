@@ -25,7 +25,7 @@ class Note:
 
 
 Entry = Called | Note
-"""One entry of a transcript. `on_entry` is told of each as it happens."""
+"""One entry of a transcript. `on_entry` gets each as it happens."""
 
 
 @dataclass

@@ -91,7 +91,7 @@ def _chosen(answer: Any) -> Any:
 _NOT_ASKED: Final[Any] = None
 
 # The pattern is for clients, which check it and can tell a model. The bank says more of a wrong
-# date. It stands beside its type, since some clients' validators warn otherwise.
+# date. The pattern is beside its type, because some clients' validators warn otherwise.
 _Day = Annotated[str, Field(json_schema_extra={"pattern": r"^\d{4}-\d{2}-\d{2}$"})]
 
 
