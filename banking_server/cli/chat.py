@@ -131,7 +131,7 @@ def chat(
                 wanted,
                 insecure=insecure,
                 person=person,
-                progressed=waiting.progressed if waiting.seen else None,
+                progressed=waiting.progressed if waiting.is_shown else None,
                 timeouts=timeouts,
             ),
             terminal,

@@ -283,12 +283,12 @@ async def _call(
         def note(self, problem: str) -> None:
             more.append(problem)
 
-    waiting.on("Connecting")
+    waiting.show("Connecting")
     try:
         async with connect(
-            elicitation=questions, progressed=waiting.progressed if waiting.seen else None
+            elicitation=questions, progressed=waiting.progressed if waiting.is_shown else None
         ) as (client, failures):
-            waiting.over()
+            waiting.remove()
             follower = Follower(
                 client,
                 consent=narrator,
@@ -296,7 +296,7 @@ async def _call(
                 validate=trust_hints,
                 call_timeout=seconds,
                 follow_unadvertised=follow_unadvertised,
-                on_step=narrator.told,
+                on_step=narrator.show_step,
                 on_end=ended.append,
                 rules=rules,
                 tools=Tools(),
@@ -313,7 +313,7 @@ async def _call(
                 advice = await _unknown_tool(client, tool) or advice
             more += [advice] if advice else []
     finally:
-        waiting.over()
+        waiting.remove()
     completed = result.outcome is Outcome.COMPLETED
     good = completed and not result.steps[-1].is_error
     if completed and (dropped := failures.dropped(possible=good and result.followed)):

@@ -123,7 +123,7 @@ async def _customer(out: Console, client: Client) -> bool:
     _heading(out, "The customer asks for a transfer, and the chain takes over")
     narrator = Narrator(out, questions=None, trust_hints=True)
     narrator.begin("prepare_money_transfer", _ARGUMENTS)
-    follower = Follower(client, consent=narrator, on_step=narrator.told)
+    follower = Follower(client, consent=narrator, on_step=narrator.show_step)
     result = await follower.call_tool("prepare_money_transfer", dict(_ARGUMENTS))
     narrator.end(result)
     return result.outcome == "completed" and len(result.steps) == 2

@@ -72,7 +72,7 @@ class Names:
         self._of: dict[str, dict[str, _Thing]] = {}
         self._texts: dict[str, str] = {}
 
-    def learn(self, server: str, said: Json) -> None:
+    def add_result(self, server: str, said: Json) -> None:
         """Remember the ids and names in a result of a server, by the host's name for it.
 
         An error names nothing: it repeats what the caller made up.
@@ -91,11 +91,11 @@ class Names:
                 texts.append(each)
         if not as_data:
             _note_lines(known, "\n".join(texts)[:MAX_TEXT])
-        self.hear(server, *texts)
+        self.add_texts(server, *texts)
         for oldest in list(known)[: max(0, len(known) - MAX_IDS)]:
             del known[oldest]
 
-    def hear(self, server: str, *texts: str) -> None:
+    def add_texts(self, server: str, *texts: str) -> None:
         """Remember texts that may contain ids for this server."""
         self._texts[server] = "\n".join([self._texts.get(server, ""), *texts])[-MAX_TEXT:]
 

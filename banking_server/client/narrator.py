@@ -61,12 +61,12 @@ class Narrator(ConsentPolicy):
         """Show the first call."""
         self._announce(1, tool, arguments, why)
 
-    def told(self, step: Step) -> None:
+    def show_step(self, step: Step) -> None:
         """Show the result of a step; an `on_step` of the chain."""
-        self._waiting.over()
+        self._waiting.remove()
         self._last = step
         if self._questions is not None:
-            self._questions.names.learn("", step.result)
+            self._questions.names.add_result("", step.result)
         for line in shown_to_user(step.result):
             self._out.print()
             say(self._out, line, indent=3)
@@ -142,7 +142,7 @@ class Narrator(ConsentPolicy):
         say(self._out, f"{level}. {one_line(tool, NAME)}", style="bold cyan")
         say(self._out, f"with     {cut(compact(arguments), SHOWN)}", indent=3)
         say(self._out, f"because  {one_line(why)}", indent=3)
-        self._waiting.on(f"Waiting for {tool}")
+        self._waiting.show(f"Waiting for {tool}")
 
 
 def shown_to_user(result: Json) -> list[str]:

@@ -1,10 +1,10 @@
 """Shows what the program waits for, on one line at the bottom of the terminal.
 
     waiting = StatusLine(sys.stderr)
-    waiting.on("Waiting for pack")
+    waiting.show("Waiting for pack")
     with waiting.hidden():
         print("something came")
-    waiting.over()
+    waiting.remove()
 
 The line is written to standard error, only on a terminal, and it is removed at the end. Whatever
 prints or asks hides it: `printing.console` and `TerminalQuestions` get `hidden`.
@@ -30,7 +30,7 @@ class StatusLine:
     """The status line."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.seen = stream.isatty()
+        self.is_shown = stream.isatty()
         """Whether it is shown, which needs a terminal."""
         self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
         self._spinner = Spinner("dots")
@@ -39,12 +39,12 @@ class StatusLine:
         self._what = ""
         self._detail = ""
 
-    def on(self, what: str) -> None:
+    def show(self, what: str) -> None:
         """Show what the program waits for now."""
         self._what, self._detail = one_line(what, LINE), ""
         self._show()
 
-    def says(self, detail: str) -> None:
+    def add(self, detail: str) -> None:
         """Show a detail behind it."""
         self._detail = one_line(detail, LINE)
 
@@ -54,9 +54,9 @@ class StatusLine:
         if message:
             # The number first: what is too long for the line is cut off at its end.
             done = message if total is None else f"{done}, {message}"
-        self.says(done)
+        self.add(done)
 
-    def over(self) -> None:
+    def remove(self) -> None:
         """Remove the line: the program waits no more."""
         self._what = ""
         self._hide()
@@ -81,7 +81,7 @@ class StatusLine:
         return line
 
     def _show(self) -> None:
-        if self.seen and self._what and not (self._hidden or self._live):
+        if self.is_shown and self._what and not (self._hidden or self._live):
             # What a server writes to standard error is shown above the line.
             self._live = Live(
                 self,

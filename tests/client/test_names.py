@@ -18,7 +18,7 @@ def result(structured: Any = None, *texts: str, is_error: bool = False) -> Json:
 def learnt(said: Any) -> Names:
     """Return the names that are known after this result, or this structured content."""
     names = Names()
-    names.learn("one", said if isinstance(said, dict) and "isError" in said else result(said))
+    names.add_result("one", said if isinstance(said, dict) and "isError" in said else result(said))
     return names
 
 
@@ -69,7 +69,7 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
     names = Names()
     for first in range(0, 2 * MAX_IDS, 100):
         many = [{"id": f"d{n}", "name": f"Door {n}"} for n in range(first, first + 100)]
-        names.learn("one", result({"doors": many}))
+        names.add_result("one", result({"doors": many}))
     assert names.returned("one", "doorId")[0] == f"d{MAX_IDS} (Door {MAX_IDS})"
     newest = 2 * MAX_IDS - 1
     assert names.id_lines("one", {"doorId": f"d{newest}"}) == [f"door: Door {newest} (d{newest})"]

@@ -102,7 +102,7 @@ async def test_consent_takes_a_yes(
     with anyio.fail_after(30):
         shown = Shown(terminal, keys)
         questions = TerminalQuestions(console(shown))
-        questions.names.learn("", {"content": [], "structuredContent": oak})
+        questions.names.add_result("", {"content": [], "structuredContent": oak})
         burn, arguments = Tool("burn", {}), {"doorId": "door_1"}
         asked = questions.consents(burn, arguments, trust_hints=True, again=True)
         assert await asked is consents

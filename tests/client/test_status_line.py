@@ -26,14 +26,14 @@ async def test_what_is_waited_for_and_how_far_it_is(monkeypatch: pytest.MonkeyPa
 
     with os.fdopen(ours, "w", encoding="utf-8") as stream:
         waiting = StatusLine(stream)
-        waiting.on("Waiting for pack")
+        waiting.show("Waiting for pack")
         assert comes("Waiting for pack")
         await waiting.progressed(3, 10, "Pack\x1b[31ming\nnow")
         assert comes(": 3 of 10, Pack\\x1b[31ming now")
         await waiting.progressed(4, None, None)
         assert comes("pack: 4\x1b")
-        waiting.says("x" * 100)
+        waiting.add("x" * 100)
         assert comes("xxx\u2026")
-        waiting.over()
+        waiting.remove()
         assert comes("\x1b[2K")
     os.close(theirs)

@@ -65,15 +65,15 @@ class Terminal:
         """Show an entry of the transcript."""
         if isinstance(entry, Called):
             if self.person is not None:
-                self.person.names.learn(entry.server, entry.step.result)
-            self.narrator.told(entry.step)
+                self.person.names.add_result(entry.server, entry.step.result)
+            self.narrator.show_step(entry.step)
         else:
             self.tell(f"({entry.text})", indent=3)
-        self.waiting.on("Thinking")
+        self.waiting.show("Thinking")
 
     def end(self, run: Run) -> None:
         """Show how a request ended."""
-        self.waiting.over()
+        self.waiting.remove()
         if run.answer is None:
             self.tell(run.report())
         else:
@@ -128,7 +128,7 @@ def chat(
 
     @asynccontextmanager
     async def connected() -> AsyncIterator[Agent]:
-        terminal.waiting.on("Connecting")
+        terminal.waiting.show("Connecting")
         async with Endpoint(settings) as endpoint, connect() as clients:
             toolbox = await Toolbox.gather(
                 clients,
@@ -137,7 +137,7 @@ def chat(
                 allowed=configuration.tools,
                 note=terminal.tell,
             )
-            terminal.waiting.over()
+            terminal.waiting.remove()
             yield Agent(
                 endpoint,
                 toolbox,
@@ -166,7 +166,7 @@ def chat(
             raise
         raise KeyboardInterrupt from None
     finally:
-        terminal.waiting.over()
+        terminal.waiting.remove()
 
 
 def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal) -> bool:
@@ -213,7 +213,7 @@ def _command(line: str, agent: Agent, terminal: Terminal) -> bool:
 
 def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str) -> bool:
     """Make a request of the agent, and show how it ends; return whether it was answered."""
-    terminal.waiting.on("Thinking")
+    terminal.waiting.show("Thinking")
     future = portal.start_task_soon(agent.ask, request)
     stopped = False
     while not future.done():

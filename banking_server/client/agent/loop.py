@@ -131,7 +131,7 @@ class Agent:
         """The ids that servers have named where the model could read them, or the user has."""
         for server, words in self.toolbox.instructions.items():
             offered = (tool.in_words() for tool in tools if tool.server == server)
-            self._names.hear(server, words, *offered)
+            self._names.add_texts(server, words, *offered)
 
     async def ask(self, words: str) -> Run:
         """Work on a request until the model answers, a bound is reached, or `stop` is called.
@@ -143,7 +143,7 @@ class Agent:
         run = request.run
         self._now = [{"role": "user", "content": words}]
         for server in self.toolbox.instructions:
-            self._names.hear(server, *_LIKE_AN_ID.findall(words))
+            self._names.add_texts(server, *_LIKE_AN_ID.findall(words))
         try:
             with anyio.move_on_after(self.bounds.seconds) as self._scope:
                 run.detail, run.answer = await self._work(request)
@@ -225,7 +225,9 @@ class Agent:
         if answer:
             messages[-1] = _with(messages[-1], prompt.answer_now(request.words))
         elif not self._native and request.replies:
-            messages[-1] = _with(messages[-1], prompt.reminder(request.words, [*request.left]))
+            messages[-1] = _with(
+                messages[-1], prompt.reminder(request.words, [*request.not_called])
+            )
         completion = await self.endpoint.complete(
             messages,
             functions=self._functions if not answer else (),
@@ -273,14 +275,14 @@ class _Request(ConsentPolicy):
     run: Run = field(default_factory=Run)
     replies: int = 0
     """Of the model."""
-    spent: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    not_again: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """The calls that are not made again, and why: they `changed` something, they `read` what
     has not changed since, or the host `refused` them."""
     repeated: bool = False
     """The model has repeated a call that brings nothing new, or our own words in an answer."""
-    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    sent_back: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The invented arguments that were sent back to the model, each with its name."""
-    left: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
+    not_called: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
     """The tools whose calls were sent back for that, and that were not called since."""
     offered: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
     """What the model is offered of the server of the chain under way, by the server's names."""
@@ -305,7 +307,7 @@ class _Request(ConsentPolicy):
         if repeated := self.repetition(answer):
             self.repeated = True
             return f"that repeats the {repeated}"
-        left, self.left = self.left, {}
+        left, self.not_called = self.not_called, {}
         if not left or answer.rstrip().endswith("?"):
             return None
         ids = [one for tool in left.values() for one in self.agent._names.returned(tool.server, "")]
@@ -320,7 +322,7 @@ class _Request(ConsentPolicy):
         problem = ArgumentCheck().problem("", tool.input_schema, arguments)
         if problem is not None:
             raise Unfit(f"{tool.name}: {problem}")
-        spent = self.spent.get(_key(tool, arguments))
+        spent = self.not_again.get(_key(tool, arguments))
         self.repeated = self.repeated or spent is not None
         if spent == "refused":
             raise Unfit(
@@ -332,7 +334,7 @@ class _Request(ConsentPolicy):
                 f"{tool.name} was called with these arguments before; its result stands above"
             )
         if invented := self.never_named(tool, arguments):
-            self.left[tool.name] = tool
+            self.not_called[tool.name] = tool
             raise Unfit(invented)
 
     def never_named(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
@@ -353,8 +355,8 @@ class _Request(ConsentPolicy):
             and not names.knows(tool.server, value)
             and not (_DATE.match(value) and _SPEAKS_OF_TIME.search(self.words))
         ]
-        new = [one for one in ids or others if one not in self.told]
-        self.told.update(new)
+        new = [one for one in ids or others if one not in self.sent_back]
+        self.sent_back.update(new)
         if not new:
             return ""
         if not ids:
@@ -399,11 +401,11 @@ class _Request(ConsentPolicy):
             self.note(Note(f"The model says: {asked.said}"))
         if agent.on_call is not None:
             agent.on_call(tool, arguments)
-        self.left.pop(tool.name, None)
+        self.not_called.pop(tool.name, None)
         key = _key(tool, arguments)
         if await self.agrees(tool, arguments, again=self.in_doubt(tool, arguments)):
             return await self.call(tool, arguments)
-        self.spent[key] = "refused"
+        self.not_again[key] = "refused"
         why = "Nobody can be asked here" if agent.consent is None else "The model has been told"
         self.note(Note(f"Not called: {tool.name}. {why}."))
         if agent.consent is None:
@@ -433,13 +435,13 @@ class _Request(ConsentPolicy):
             consent=self,
             call_timeout=agent.call_timeout,
             follow_unadvertised=agent.follow_unadvertised,
-            on_step=self.came,
+            on_step=self.record,
         )
         made = await follower.call_tool(tool.tool.name, arguments)
         in_doubt = self.in_doubt(tool, arguments)
         if not made.steps and in_doubt and not tool.read_only:
             # What may have taken effect is not made twice.
-            self.spent[_key(tool, arguments)] = "changed"
+            self.not_again[_key(tool, arguments)] = "changed"
         if made.outcome is not Outcome.COMPLETED:
             self.note(Note(f"The chain ended: {made.detail}."))
         return prompt.chain_for_model(tool.name, made, in_doubt=in_doubt)
@@ -461,33 +463,35 @@ class _Request(ConsentPolicy):
         # As the server lists it now: what it says of the tool may have changed.
         tool, arguments = replace(offered, tool=proposal.tool), proposal.arguments
         key = _key(tool, arguments)
-        if self.spent.get(key) == "refused" or not await self.agrees(tool, arguments, again=again):
-            self.spent.setdefault(key, "refused")
+        if self.not_again.get(key) == "refused" or not await self.agrees(
+            tool, arguments, again=again
+        ):
+            self.not_again.setdefault(key, "refused")
             if self.agent.consent is None:
                 raise NobodyToAsk
             return False
         self.run.calling = offered.name
         return True
 
-    def came(self, step: Step) -> None:
-        """Take note of a result."""
+    def record(self, step: Step) -> None:
+        """Remember the result of a step, and what it says about other calls."""
         tool = self.offered[step.tool]
         key = _key(tool, step.arguments)
         if tool.tool.read_only or step.is_error:
-            self.spent.setdefault(key, "read")
+            self.not_again.setdefault(key, "read")
         else:
             # Earlier reads may be stale now, and what failed may succeed.
-            self.spent = {one: why for one, why in self.spent.items() if why != "read"}
-            self.spent[key] = "changed"
+            self.not_again = {one: why for one, why in self.not_again.items() if why != "read"}
+            self.not_again[key] = "changed"
         self.run.calling = None
         seen = prompt.visible(step.without_words())
-        self.agent._names.learn(tool.server, seen)
+        self.agent._names.add_result(tool.server, seen)
         if is_error(seen):
             # What the model has made up, an error only repeats.
             given = {str(value) for value in step.arguments.values()}
             texts = map(in_text, content_of(seen))
             told = {id_ for text in texts for id_ in _LIKE_AN_ID.findall(text)}
-            self.agent._names.hear(tool.server, *told - given)
+            self.agent._names.add_texts(tool.server, *told - given)
         self.note(Called("model" if step.level == 1 else "directive", tool.server, step))
 
 
