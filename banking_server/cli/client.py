@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from banking_server.client.connect import Failures
     from banking_server.client.timeouts import Timeouts
     from tool_chaining import ChainResult
-    from tool_chaining.rules import Rules
 
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
     """Connects to a server; takes the options of `connected` that a command adds."""
@@ -157,8 +156,8 @@ def call(
 ) -> None:
     """Call a tool of any MCP server and follow its chain.
 
-    It asks before each follow-up call that neither --consent nor trusted hints decide. If nobody
-    can be asked, without a terminal, such a call is not made. Ctrl-C stops the chain and shows what
+    It asks before each follow-up call, unless --consent or trusted hints decide it. Without a
+    terminal nobody can be asked, and the call is not made. Ctrl-C stops the chain and shows what
     was done. Exit codes: 0 if the chain completed without an error, 130 after Ctrl-C, else 1 or 2.
     """
     import anyio
@@ -167,21 +166,23 @@ def call(
         raise CommandFailed("Give either --trust-hints or --consent, not both.")
     from tool_chaining.rules import Rules
 
-    read = None if rules is None else Rules.load(rules)
-    server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(timeout)
+    chaining: dict[str, Any] = {
+        **({} if limit is None else {"limit": limit}),
+        "call_timeout": timeouts.call,
+        "follow_unadvertised": follow_unadvertised,
+        "rules": None if rules is None else Rules.load(rules),
+    }
+    server = chosen_server(ctx, url, command, database, customer)
     calling = partial(
         _call,
         connecting(server, timeouts, insecure=insecure),
         tool,
         read_arguments(arguments),
-        timeouts.call,
+        chaining,
         as_json=as_json,
-        limit=limit,
         follows=consent or "ask",
-        follow_unadvertised=follow_unadvertised,
         trust_hints=trust_hints or not (url or command),
-        rules=read,
     )
     silence_libraries()
     raise typer.Exit(anyio.run(calling))
@@ -246,15 +247,13 @@ async def _call(
     connect: "Connect",
     tool: str,
     arguments: dict[str, Any],
-    seconds: float,
+    chaining: dict[str, Any],
     *,
     as_json: bool,
-    limit: int | None,
     follows: Literal["ask", "all", "none"],
-    follow_unadvertised: bool,
     trust_hints: bool,
-    rules: "Rules | None",
 ) -> int:
+    """Make the call and return the exit code. `chaining` has options of `Follower`."""
     import anyio
     from mcp import MCPError
 
@@ -265,7 +264,6 @@ async def _call(
     from banking_server.client.status_line import StatusLine
     from tool_chaining import Follower, Outcome
     from tool_chaining.client import NOT_ADVERTISED, NOT_ASKED
-    from tool_chaining.directive import DEFAULT_LIMIT
     from tool_chaining.tools import ToolList
 
     waiting = StatusLine(sys.stderr)
@@ -292,14 +290,11 @@ async def _call(
             follower = Follower(
                 client,
                 consent=narrator,
-                limit=DEFAULT_LIMIT if limit is None else limit,
                 validate=trust_hints,
-                call_timeout=seconds,
-                follow_unadvertised=follow_unadvertised,
                 on_step=narrator.show_step,
                 on_end=ended.append,
-                rules=rules,
                 tools=Tools(),
+                **chaining,
             )
             narrator.begin(tool, arguments)
             with anyio.CancelScope() as scope, _ctrl_c(scope.cancel):
