@@ -181,7 +181,7 @@ def _ask(line: str, question: str) -> Statement[str]:
 
 
 _OF_THE_FUTURE = _ask(
-    "entry {0} of {1} is dated {2}, which is still to come: was a server's clock wrong?",
+    "entry {0} of {1} is dated {2}, which is in the future: was a server's clock wrong?",
     """
 SELECT entry_id, account_id, posted_at FROM entry WHERE posted_at > :now ORDER BY entry_id
 """,

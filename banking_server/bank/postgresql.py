@@ -204,8 +204,8 @@ class PostgresStore:
                 raise translate_error(error) from None
             if ending and end == "COMMIT":
                 raise MaybeDone(
-                    "The connection to the database broke during a commit. Look whether it was "
-                    "done; if not, repeat it."
+                    "The connection to the database broke during a commit. Check whether it "
+                    "was done; if not, repeat it."
                 ) from None
             raise _ConnectionLost from None
         finally:

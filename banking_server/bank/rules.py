@@ -260,8 +260,8 @@ def check_pending_transfers(rules: Rules, pending: int) -> TooMany | None:
     if pending < rules.max_pending_transfers:
         return None
     return TooMany(
-        f"{pending} of your transfers wait to be confirmed, and more cannot: confirm or cancel "
-        "some of them first."
+        f"You have {pending} unconfirmed transfers, the most that may wait: confirm or cancel one "
+        "first."
     )
 
 
@@ -641,8 +641,8 @@ def check_statement_period(
             return Period.of(*asked)
         return Refused(
             Argument.MONTH,
-            f'"{excerpt(month, 30)}" is not a month of which there is a statement: write last, '
-            f"this, or one from {oldest:%Y-%m} to {this:%Y-%m}.",
+            f'There is no statement for "{excerpt(month, 30)}": write last, this, or a month from '
+            f"{oldest:%Y-%m} to {this:%Y-%m}.",
             subject=account.account_id,
         )
     if 1 <= days <= rules.max_statement_days:

@@ -57,7 +57,7 @@ class OtherVersion(DatabaseUnavailable):
     """Another version of this program made the database."""
 
     def __init__(self, where: object) -> None:
-        reset = ", or delete everything in it and begin anew with `banking-server database reset`"
+        reset = ", or delete everything in it and start over with `banking-server database reset`"
         super().__init__(
             f"{where} was made by another version of this program. Use that version, or choose "
             "another database with --database or BANKING_DATABASE"

@@ -41,7 +41,7 @@ class ModelSettings(BaseSettings):
     )
     tools: Literal["prompt", "native"] = Field(
         default="prompt",
-        description="How the model is given tools: `prompt` describes them in the prompt, which "
+        description="How the model gets the tools: `prompt` describes them in the prompt, which "
         "works with any model; `native` uses the endpoint's own tool calling.",
     )
     temperature: float | None = Field(
@@ -63,7 +63,9 @@ class ModelSettings(BaseSettings):
         else:
             url, secret = info.data.get("url", "https:"), value.get_secret_value()
             if not may_be_a_header(secret) or " " in secret:
-                raise ValueError("holds a character that no key has: a space, say, or a line break")
+                raise ValueError(
+                    "contains a space, a line break or another character that no key has"
+                )
         if secret and not stays_private(url):
             raise ValueError("is a secret, and would go to another computer over http; use https")
         return value
