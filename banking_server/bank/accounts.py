@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 import sqlalchemy as sa
 
@@ -78,35 +77,12 @@ async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotF
     return await read_and_audit(bank, call, lambda tx: _balance(tx, call, account_id))
 
 
-async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
-    """Return the accounts money may be taken from, locked ones included, ordered by id."""
-    return await bank.read(lambda tx: _views(tx, customer_id, now, rules.check_from_account))
-
-
-async def payable_accounts(
-    bank: Bank, customer_id: str, from_account_id: str, now: datetime
-) -> list[AccountView] | None:
-    """Return the accounts and payees to which money can go from this account, ordered by id.
-
-    None if it is no question where to: the customer has no such account, it is locked, or nothing
-    can be transferred from it.
-    """
-
-    def look(tx: Transaction) -> list[AccountView] | None:
-        account = find_owned(tx, Account, from_account_id, customer_id)
-        if account is None or rules.is_debit_blocked(account) or rules.check_from_account(account):
-            return None
-        return _views(tx, customer_id, now, partial(rules.check_parties, account))
-
-    return await bank.read(look)
-
-
-def _views(
-    tx: Transaction, customer_id: str, now: datetime, check: Callable[[Account], Refused | None]
+def accounts_that_pass(
+    tx: Transaction, call: Call, check: Callable[[Account], Refused | None]
 ) -> list[AccountView]:
-    """Return those of the customer's accounts that pass the check."""
-    accounts = accounts_of(tx, customer_id)
-    return [view_account(tx, each, now) for each in accounts if check(each) is None]
+    """Return those of the customer's accounts and payees that pass the check, ordered by id."""
+    accounts = accounts_of(tx, call.customer_id)
+    return [view_account(tx, each, call.at) for each in accounts if check(each) is None]
 
 
 _accounts = TABLES[Account].c

@@ -31,7 +31,7 @@ def back_up(path: Path, copy: Path) -> None:
             _check(draft, path)
             publish(draft, copy)
     except FileExistsError:
-        message = f"There is a file {copy} already, and it stays as it is."
+        message = f"There is a file {copy} already; choose another name."
         raise DatabaseUnavailable(message) from None
     except OSError as error:
         raise _unusable(copy, "written", error) from error
@@ -90,7 +90,7 @@ def delete_database(path: Path) -> None:
 def exclusive_use(path: Path) -> Iterator[None]:
     """Keep everybody else from the database at `path`, if there is one, until the end of the block.
 
-    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged one
+    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged file
     cannot be asked who has it: a server that has will notice that it is gone, and end.
     """
     if not path.exists():
@@ -115,7 +115,7 @@ def exclusive_use(path: Path) -> Iterator[None]:
             application = int.from_bytes(path.read_bytes()[68:72], "big")
         if application != APPLICATION_ID and path.stat().st_size:
             raise DatabaseUnavailable(
-                f"{path} is not a database of this program, and stays as it is."
+                f"{path} is not a database of this program; it was left alone."
             )
         yield
 

@@ -5,9 +5,8 @@ over whole tables, so that ten million entries are asked about in minutes, and a
 What is kept (balances, totals, a transfer's status) is proven against what it was made of: the
 entries, which nobody can change.
 
-What cannot be told is whether a report is missing: whether a posting had to be reported is decided
-by the threshold of its time, which is a setting. A report is stored in the posting's transaction
-(`transfers.records.post`); that each one belongs to such a posting is asked here.
+It cannot find a missing report: whether one was due depends on the threshold of that time, which is
+a setting. It does check that each report belongs to a posting.
 """
 
 import sqlite3
@@ -112,7 +111,7 @@ def _find_changes(there: Objects, expected: Objects) -> Iterator[str]:
             yield f"the {kind} {name} is not the one that this program makes"
     for kind, name in there:
         if (kind, name) not in expected:
-            yield f"the {kind} {name} is none of this program's"
+            yield f"the {kind} {name} does not belong to this program"
 
 
 _ASKED: Final = ("table", "column")
@@ -182,7 +181,7 @@ def _ask(line: str, question: str) -> Statement[str]:
 
 
 _OF_THE_FUTURE = _ask(
-    "entry {0} of {1} is dated {2}, which is still to come: was a server's clock wrong?",
+    "entry {0} of {1} is dated {2}, which is in the future: was a server's clock wrong?",
     """
 SELECT entry_id, account_id, posted_at FROM entry WHERE posted_at > :now ORDER BY entry_id
 """,

@@ -45,7 +45,7 @@ class ChoiceRecorded(_AboutHandoff, recorded_as="choice_recorded"):
 
 @dataclass(frozen=True)
 class HandoffSeen(_AboutHandoff, recorded_as="handoff_seen"):
-    """The handoff as it stands."""
+    """The handoff, unchanged."""
 
 
 async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) -> Handoff | None:
@@ -97,7 +97,7 @@ async def open_handoff(
 async def look_at_handoff(
     bank: Bank, call: Call, *, handoff_id: str | None, reason: str | None
 ) -> HandoffSeen | NotFound | Refused:
-    """Return the customer's handoff as it stands: by its id, else the open one for this reason."""
+    """Return the customer's handoff by its id, or else the open one for this reason."""
 
     def look(tx: Transaction) -> HandoffSeen | NotFound | Refused:
         if handoff_id is not None:

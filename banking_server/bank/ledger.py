@@ -54,7 +54,7 @@ def add_posting(
     at = max([posted_at, *earlier])
     if at - posted_at > CLOCK_TOLERANCE:
         logger.warning(
-            "The clock says %s, but %s and %s have entries up to %s: the posting is dated so.",
+            "The clock says %s, but %s and %s have entries up to %s: the posting gets that date.",
             *(posted_at, debit.account_id, credit.account_id, at),
         )
     posting = Posting(kind=kind, description=description, posted_at=at, transfer_id=transfer_id)
@@ -123,8 +123,8 @@ def warn_of_clock(tx: Transaction, now: datetime) -> None:
     newest = tx.first(_NEWEST)
     if newest is not None and newest - now > CLOCK_TOLERANCE:
         logger.warning(
-            "The clock says %s, but the newest entry is of %s. Until then, what is posted to its "
-            "accounts is dated so: set the clock right. `banking-server database check` names the "
-            "entries of the future.",
+            "The clock says %s, but the newest entry is dated %s. Until then, postings to its "
+            "accounts get that date: correct the clock. `banking-server database check` names "
+            "entries with a future date.",
             *(now, newest),
         )

@@ -49,7 +49,7 @@ def read_location(value: object) -> Location:
         ) from None
     # A password with an "@" in it would be taken for a host, and be shown.
     if any("@" in str(part) for part in (url.host, url.database, *url.query.values())):
-        raise ValueError("has an @ too many: in a password it is written %40")
+        raise ValueError("has more than one @: write %40 for one in a password")
     if not url.database:
         raise ValueError(f"must name the database: {_SCHEME}://USER@HOST/DATABASE")
     if not _OPTIONS.issuperset(url.query):

@@ -40,7 +40,7 @@ PostingKind = Literal["opening", "history", "transfer"]
 Side = Literal["debit", "credit"]
 TransferStatus = Literal["pending", "scheduled", "posted", "voided", "expired", "failed"]
 ApprovalState = Literal["none", "required", "requested", "granted", "refused"]
-"""Where a transfer stands with the manager; `none`: it needs no approval."""
+"""Whether a manager has approved a transfer; `none`: it needs no approval."""
 HandoffChoice = Literal["realtime", "callback"]
 """Speak to an agent now, or be called back."""
 HandoffStatus = Literal["open", "claimed"]
@@ -100,7 +100,7 @@ def _write_time(value: datetime) -> str:
 _INTEGER = BigInteger().with_variant(Integer(), "sqlite")
 """For amounts of money, and for numbers that the database gives."""
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that is ordered by its code points, as it is on SQLite, whatever the server's language."""
+"""Text in the order of its code points, as on SQLite, whatever the server's language."""
 
 
 def _one_of(column: str, values: Any) -> CheckConstraint:
@@ -117,7 +117,7 @@ TABLES: Final[dict[type[SQLModel], Table]] = {}
 """The table of each kind of record, in an order in which none refers to a later one."""
 
 
-def _keep(record: type[SQLModel], name: str, *constraints: SchemaItem, **options: Any) -> None:
+def _table(record: type[SQLModel], name: str, *constraints: SchemaItem, **options: Any) -> None:
     """Make the table in which records of this kind are kept: a column for each field.
 
     It is what `class …(SQLModel, table=True)` does, without a mapper: nothing here is an object of
@@ -138,7 +138,7 @@ class Customer(SQLModel):
     name: str = Field(sa_type=_TEXT)
 
 
-_keep(Customer, "customer")
+_table(Customer, "customer")
 
 
 class Account(SQLModel):
@@ -169,7 +169,7 @@ class Account(SQLModel):
     """When its last entry was posted. The next one is not dated before it."""
 
 
-_keep(
+_table(
     Account,
     "account",
     UniqueConstraint("account_id", "currency"),
@@ -222,7 +222,7 @@ class Transfer(SQLModel):
     declines: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
 
 
-_keep(
+_table(
     Transfer,
     "transfer",
     ForeignKeyConstraint(
@@ -253,7 +253,7 @@ class Posting(SQLModel):
     )
 
 
-_keep(
+_table(
     Posting,
     "posting",
     _one_of("kind", PostingKind),
@@ -280,7 +280,7 @@ class Entry(SQLModel):
     credits_after_minor: int = Field(sa_type=_INTEGER)
 
 
-_keep(
+_table(
     Entry,
     "entry",
     ForeignKeyConstraint(["account_id", "currency"], ["account.account_id", "account.currency"]),
@@ -311,7 +311,7 @@ class Handoff(SQLModel):
     claimed_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
 
 
-_keep(
+_table(
     Handoff,
     "handoff",
     _one_of("choice", HandoffChoice),
@@ -337,7 +337,7 @@ class Approval(SQLModel):
     decided_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
 
 
-_keep(
+_table(
     Approval,
     "approval",
     _one_of("status", ApprovalStatus),
@@ -359,7 +359,7 @@ class ComplianceReport(SQLModel):
     created_at: datetime = Field(sa_type=UtcTimestamp)
 
 
-_keep(ComplianceReport, "compliance_report", UniqueConstraint("transfer_id", "rule"))
+_table(ComplianceReport, "compliance_report", UniqueConstraint("transfer_id", "rule"))
 
 
 class AuditEvent(SQLModel):
@@ -381,7 +381,7 @@ class AuditEvent(SQLModel):
     chain_previous_tool: str | None = Field(default=None, sa_type=_TEXT)
 
 
-_keep(AuditEvent, "audit_event", sqlite_autoincrement=True)
+_table(AuditEvent, "audit_event", sqlite_autoincrement=True)
 
 
 _APPEND_ONLY = ("posting", "entry", "audit_event")

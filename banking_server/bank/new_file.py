@@ -21,7 +21,7 @@ def draft_of(path: Path) -> Iterator[Path]:
 def publish(draft: Path, path: Path) -> None:
     """Give the draft the name `path`, and return when file and name are on the disk.
 
-    Raises `FileExistsError` if there is a file with this name, which stays as it is.
+    Raises `FileExistsError` if a file has this name already; it is left alone.
     """
     sync(draft)
     os.link(draft, path)

@@ -74,7 +74,7 @@ _NETWORK: Final = {
 _TRY_EVERY_SECONDS: Final = 0.1
 _RECOVERING: Final = ("starting up", "not yet accepting", "recovery mode", "shutting down")
 START_WAITS: Final = {**dict.fromkeys(_RECOVERING, 60), "refused": 5, "No such file": 5}
-"""How long a start waits, in seconds, for a server of which this is said: it may be restarting."""
+"""How long a start waits, in seconds, if the server reports this: it may be restarting."""
 
 _Kind = tuple[str, str]
 """How a transaction begins, and how it ends."""
@@ -204,8 +204,8 @@ class PostgresStore:
                 raise translate_error(error) from None
             if ending and end == "COMMIT":
                 raise MaybeDone(
-                    "The connection to the database broke during a commit. Look whether it was "
-                    "done; if not, repeat it."
+                    "The connection to the database broke during a commit. Check whether it "
+                    "was done; if not, repeat it."
                 ) from None
             raise _ConnectionLost from None
         finally:
@@ -252,7 +252,7 @@ class PostgresStore:
 
 
 def translate_error(error: psycopg.Error) -> Exception:
-    """Return what to raise instead: PostgreSQL's words may hold what is stored, or who we are."""
+    """Return what to raise instead: PostgreSQL's message may contain data or our identity."""
     if error.sqlstate in _COME_AGAIN:
         return BankBusy()
     if isinstance(error, psycopg.IntegrityError):

@@ -1,9 +1,9 @@
 """The bank's rules, as pure functions in one place.
 
 Nothing here reads a clock, a database or a setting: thresholds come in as `Rules`, the time as an
-argument, stored data as records. The other modules load, ask here, and do what is decided.
-The order of the checks when a transfer is prepared is in `transfers/prepare.py`, because data is
-loaded between them.
+argument, stored data as records. The other modules load the records, ask here, and carry out the
+decision. The order of the checks when a transfer is prepared is in `transfers/prepare.py`, because
+data is loaded between them.
 """
 
 import re
@@ -63,7 +63,7 @@ class Rules:
     max_entries_told_apart: int = 500
     """Entries of a statement up to which it says what was spent, and what was only moved."""
     max_pending_transfers: int = 100
-    """Transfers of one customer that may wait to be confirmed at once."""
+    """The most pending transfers of one customer."""
     max_open_handoffs: int = 20
     """Handoffs of one customer that may wait for an agent at once."""
     max_wrong_codes_an_hour: int = 15
@@ -214,7 +214,7 @@ def check_details(
 
 
 def check_from_account(from_account: Account) -> Refused | None:
-    """Check that money can go from the account at all, wherever it is to go."""
+    """Check that money can leave the account at all."""
     if from_account.can_transfer_from:
         return None
     return Refused(
@@ -223,7 +223,7 @@ def check_from_account(from_account: Account) -> Refused | None:
 
 
 def check_parties(from_account: Account, to_account: Account) -> Refused | None:
-    """Check that money can go from the one account to the other, whatever the amount."""
+    """Check that money can go from one account to the other, whatever the amount."""
     if from_account.account_id == to_account.account_id:
         return Refused(
             Argument.TO_ACCOUNT_ID, "The two accounts are the same: choose another account."
@@ -256,17 +256,17 @@ def check_available(account: Account, *, amount_minor: int, available_minor: int
 
 
 def check_pending_transfers(rules: Rules, pending: int) -> TooMany | None:
-    """Check that one more transfer may wait to be confirmed beside the `pending` ones."""
+    """Check that the customer may have one more transfer beside the `pending` ones."""
     if pending < rules.max_pending_transfers:
         return None
     return TooMany(
-        f"{pending} of your transfers wait to be confirmed, and more cannot: confirm or cancel "
-        "some of them first."
+        f"You have {pending} unconfirmed transfers, the most that may wait: confirm or cancel one "
+        "first."
     )
 
 
 def confirm_within(rules: Rules, amount_minor: int) -> timedelta:
-    """How long a transfer of this amount waits to be confirmed, its funds reserved meanwhile."""
+    """How long a transfer of this amount can be confirmed; its funds are reserved until then."""
     return rules.approval_expiry if needs_approval(rules, amount_minor) else rules.transfer_expiry
 
 
@@ -300,7 +300,7 @@ def _check_date(rules: Rules, text: str | None, today: date) -> Refused | date |
 
 # --- confirming a transfer ------------------------------------------------------------------------
 
-# The reasons for which a transfer is voided, as they are stored.
+# The stored reasons for voiding a transfer.
 CANCELLED_BY_CUSTOMER: Final = "cancelled by the customer"
 REFUSED_BY_MANAGER: Final = "refused by a manager"
 TOO_MANY_WRONG_CODES: Final = "too many wrong confirmation codes"
@@ -333,15 +333,15 @@ class ViewSecret:
 
 @dataclass(frozen=True)
 class NoConsent:
-    """Nothing yet stands for the customer's yes."""
+    """The customer has not agreed yet."""
 
 
 Consent = Yes | Code | ViewSecret | NoConsent
-"""What stands for the customer's yes. Whether it is right, the bank finds out."""
+"""What a caller offers as the customer's yes. The bank checks it."""
 
 
 class Decision(Enum):
-    """What has to be done about a confirmation."""
+    """What to do about a confirmation."""
 
     NOT_PENDING = "nothing: it is over, or scheduled"
     MANAGER_REFUSED = "nothing: a manager has refused it, which voided it"
@@ -371,7 +371,7 @@ def decide_confirmation(
     recent_wrong_codes: int,
     now: datetime,
 ) -> Decision | Refused | TooMany:
-    """Decide what has to be done when a transfer is confirmed; the first that applies wins.
+    """Decide what to do when a transfer is confirmed; the first rule that applies wins.
 
     `code_is_right` is what the comparison found, which needs the secret; None: no code was given.
 
@@ -429,7 +429,7 @@ def decide_wrong_code(rules: Rules, transfer: Transfer) -> Decision:
 
 
 def status_at(transfer: Transfer, now: datetime) -> TransferStatus:
-    """Return the transfer's status at `now`: what is stored as pending may have expired."""
+    """Return the transfer's status at `now`: one that is stored as pending may have expired."""
     overdue = transfer.status == "pending" and is_expired(transfer.expires_at, now)
     return "expired" if overdue else transfer.status
 
@@ -641,8 +641,8 @@ def check_statement_period(
             return Period.of(*asked)
         return Refused(
             Argument.MONTH,
-            f'"{excerpt(month, 30)}" is not a month of which there is a statement: write last, '
-            f"this, or one from {oldest:%Y-%m} to {this:%Y-%m}.",
+            f'There is no statement for "{excerpt(month, 30)}": write last, this, or a month from '
+            f"{oldest:%Y-%m} to {this:%Y-%m}.",
             subject=account.account_id,
         )
     if 1 <= days <= rules.max_statement_days:
@@ -684,7 +684,7 @@ def excerpt(text: str, limit: int = 60) -> str:
 
 
 def check_required_text(rules: Rules, field: Argument, text: str) -> Refused | None:
-    """Check a reason or a name that must be given: not blank, and fit to be stored."""
+    """Check a required reason or name: not blank, and valid to store."""
     if not text or text.isspace():
         return Refused(field, "The text is empty: say it in a few words.")
     return _check_text(field, text, rules.max_reason_length)

@@ -36,7 +36,7 @@ from banking_server.bank.transaction import Transaction
 _T = TypeVar("_T")
 
 APPLICATION_ID: Final = 0x42414E4B
-"""`PRAGMA application_id` of our files, by which they are told from other programs' ("BANK")."""
+"""`PRAGMA application_id` of our files, which tells them from other programs' ("BANK")."""
 DIALECT: Final = sqlite_dialect.dialect()
 READERS: Final = 4
 """Connections that read at once, besides the one that writes."""
@@ -132,7 +132,7 @@ class SqliteStore:
         return cast(_T, waiting.result)
 
     async def close(self) -> None:
-        """Finish what has begun, and close every connection."""
+        """Finish running work and close every connection."""
         if self._closed:
             return
         self._closed = True
@@ -168,7 +168,7 @@ class SqliteStore:
                         raise MaybeDone(f"This may be committed or not. {error}") from error
         except BaseException as error:
             for waiting in group:
-                if waiting.error is None:  # What failed by itself keeps its own error.
+                if waiting.error is None:  # Work that failed before keeps its own error.
                     waiting.error = error
         for waiting in group:
             if waiting.error is None:
@@ -256,8 +256,7 @@ def _open_file(
 def connect(path: Path, *, reads: bool = False) -> sqlite3.Connection:
     """Open a file that is there. What is committed is on the disk; a reader commits nothing.
 
-    No transaction begins by itself, and nothing is checkpointed by itself. The connection may be
-    used on another thread.
+    Transactions and checkpoints are explicit. The connection may be used on another thread.
     """
     # "rw" never makes a file. As a URI, since a "?" or "#" in the path must not be syntax.
     uri, wait = f"{path.as_uri()}?mode=rw", storage.WAIT_SECONDS
@@ -297,7 +296,7 @@ def explain(path: Path, error: Exception) -> str:
 def translate_error(error: sqlite3.Error | TimeoutError) -> BankBusy | DatabaseFailed:
     """Return what to raise instead of an error that undid a transaction.
 
-    SQLite's own words name a table or a rule at most, and nothing of what is stored.
+    SQLite's messages name a table or a rule at most, and contain no stored data.
     """
     name = getattr(error, "sqlite_errorname", "")
     if isinstance(error, TimeoutError) or name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):

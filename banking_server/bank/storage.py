@@ -1,4 +1,4 @@
-"""The bank's database: reading from it, and writing to it so that what is told has happened.
+"""The bank's database: reading from it, and writing to it before anybody hears of it.
 
 `Bank` is what the bank's functions work on. Where it is kept is a `Store`: one SQLite file
 (`sqlite`), or a PostgreSQL database that several servers share (`postgresql`).
@@ -24,9 +24,9 @@ _Record = TypeVar("_Record", bound=SQLModel)
 _Owned = TypeVar("_Owned", Account, Approval, Handoff, Transfer)
 
 MAX_WAITING = 1_000
-"""Calls that may wait for the database at once; one more is told that the bank is busy."""
+"""Calls that may wait for the database at once; one more gets "the bank is busy"."""
 WAIT_SECONDS = 5.0
-"""Seconds that a call waits for the database before it is told that the bank is busy."""
+"""Seconds that a call waits for the database before it gets "the bank is busy"."""
 
 
 class DatabaseUnavailable(ForPeople):
@@ -34,7 +34,7 @@ class DatabaseUnavailable(ForPeople):
 
 
 class DatabaseFailed(ForPeople):
-    """The database reported an error. The message says which, and nothing of what is stored."""
+    """The database reported an error. The message says which, and contains no stored data."""
 
 
 class MaybeDone(DatabaseFailed):
@@ -42,7 +42,7 @@ class MaybeDone(DatabaseFailed):
 
 
 class DatabaseMissing(DatabaseUnavailable):
-    """There is no database, and none may be made unasked."""
+    """There is no database, and this command may not create one."""
 
     def __init__(self, where: Location) -> None:
         super().__init__(
@@ -54,10 +54,10 @@ class DatabaseMissing(DatabaseUnavailable):
 
 
 class OtherVersion(DatabaseUnavailable):
-    """What is stored has the schema of another version of this program."""
+    """Another version of this program made the database."""
 
     def __init__(self, where: object) -> None:
-        reset = ", or delete everything in it and begin anew with `banking-server database reset`"
+        reset = ", or delete everything in it and start over with `banking-server database reset`"
         super().__init__(
             f"{where} was made by another version of this program. Use that version, or choose "
             "another database with --database or BANKING_DATABASE"
@@ -75,11 +75,11 @@ class BankBusy(ForPeople):
 class Store(Protocol):
     """Where a bank is kept.
 
-    `work` is synchronous and runs whole on a thread of the store's; if the connection broke and
-    nothing can have been committed, it runs once more. Work whose caller is cancelled is not begun;
-    what has begun runs to its end. The cancellation may be raised only then. Where a place or a
-    lock cannot be had within `WAIT_SECONDS`, that is `BankBusy`. The database's own errors are
-    raised as `DatabaseFailed`, or as `BankBusy` where time mends them.
+    `work` is synchronous and runs whole on a thread of the store's. If the connection breaks before
+    anything can have been committed, it runs once more. If the caller is cancelled, work that has
+    not begun is skipped, and work that has begun runs to its end before the cancellation is raised.
+    Waiting longer than `WAIT_SECONDS` raises `BankBusy`. Errors of the database are raised as
+    `DatabaseFailed`, or as `BankBusy` if they pass with time.
     """
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
@@ -116,10 +116,10 @@ class Bank:
         self.code_key = code_key
         """Secret from which confirmation codes are derived; the same in every process."""
         self.code_keys = (code_key, *other_code_keys)
-        """Those whose codes are taken: more than this one while the secret is being changed."""
+        """Those whose codes are accepted: more than one while the secret is being changed."""
         self.store = store
         self.write_failed = False
-        """Whether the database failed when it was written to last."""
+        """Whether the last write failed."""
         self._heavy_reads: WeakValueDictionary[str, ConcurrencyLimit] = WeakValueDictionary()
 
     def heavy_read_slot(self, customer_id: str) -> AbstractAsyncContextManager[None]:
@@ -142,8 +142,8 @@ class Bank:
     ) -> _T:
         """Run `work` in a write transaction; commit it, or roll back if it raises.
 
-        What it changes of a customer's has to be locked before it is read: `Transaction.lock`.
-        `committed` is called as soon as the commit is on the disk, even if nobody waits any more.
+        Lock a customer's data before you read what you will change: `Transaction.lock`.
+        `committed` is called as soon as the commit is on disk, even if nobody waits any more.
         `one_state`: `work` reads one state of the database, and locks nothing.
         """
         try:
@@ -160,7 +160,7 @@ class Bank:
 
 
 def find_record(tx: Transaction, model: type[_Record], record_id: str) -> _Record | None:
-    """Return the record with this id, whoever it belongs to; for the bank's own desks.
+    """Return the record with this id, of any customer; for the bank's own desks.
 
     The id may be any text a caller sent. Every look-up by such an id goes through here.
     """
@@ -183,7 +183,7 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """Have a place until the end of the block. Raises `BankBusy`."""
+        """Hold a place until the end of the block. Raises `BankBusy`."""
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await self._free.acquire()
@@ -196,9 +196,9 @@ class ConcurrencyLimit:
 
 
 async def to_the_end(work: Awaitable[_T]) -> _T:
-    """Wait for the end of `work` even if the caller is cancelled meanwhile, then let that through.
+    """Wait for the end of `work` even if the caller is cancelled, and raise the cancellation then.
 
-    A driver that is interrupted in the middle loses its connection.
+    A driver that is interrupted loses its connection.
     """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

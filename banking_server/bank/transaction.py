@@ -1,7 +1,7 @@
 """One transaction as a bank function sees it: records in and out, on either database.
 
-A bank function is synchronous code that is given a `Transaction` and runs whole, on the thread of
-its connection. Statements are SQLAlchemy's, built once where they are used; their texts are
+A bank function is synchronous code that gets a `Transaction` and runs whole, on the thread of its
+connection. Statements are SQLAlchemy's, built once where they are used; their texts are
 compiled once for each database, and go straight to the driver.
 """
 
@@ -156,7 +156,7 @@ class Transaction:
     def lock(self, customer_id: str) -> None:
         """Let nobody else change anything of this customer's until the end of the transaction.
 
-        On SQLite nobody else can write at all meanwhile, so there is nothing to do.
+        On SQLite nobody else can write during the transaction, so there is nothing to do.
         """
         if self._lock_rows:
             self.all(_LOCK_CUSTOMER, key=customer_id)

@@ -27,21 +27,33 @@ from banking_server.cli.desks import approvals_app, audit, codes, handoffs_app, 
 from banking_server.cli.doctor import doctor
 from banking_server.cli.install import install
 from banking_server.cli.messages import complain, for_people
-from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption
+from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, example
 from banking_server.cli.serve import serve, serve_stdio
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
-    # The frames' colours know FORCE_COLOR and TERM=dumb, but not NO_COLOR.
-    rich_markup_mode=None if os.environ.get("NO_COLOR") else "markdown",
+    rich_markup_mode=None,
     help="A personal bank over MCP that names the next tool to call.\n\n"
     "Without a command it serves MCP over standard input and output, as hosts expect.",
+    epilog=example("demo"),
 )
-for command in (serve, demo, doctor, install, call, tools, chat, codes, audit, settle, token):
-    app.command()(command)
-app.add_typer(handoffs_app, name="handoffs")
-app.add_typer(approvals_app, name="approvals")
-app.add_typer(database_app, name="database")
+for command, words in (
+    (serve, "serve --http --port 9000"),
+    (demo, "demo --multiplex"),
+    (doctor, "doctor --json"),
+    (install, "install cursor"),
+    (call, "call list_accounts --json"),
+    (tools, "tools --url http://127.0.0.1:8000/mcp"),
+    (chat, 'chat --prompt "What do I have?"'),
+    (codes, "codes --customer CUST001"),
+    (audit, "audit --customer CUST001 --json"),
+    (settle, "settle --as-of 2026-12-01"),
+    (token, "token --customer CUST001"),
+):
+    app.command(epilog=example(words))(command)
+app.add_typer(handoffs_app, name="handoffs", epilog=example("handoffs --json"))
+app.add_typer(approvals_app, name="approvals", epilog=example("approvals --json"))
+app.add_typer(database_app, name="database", epilog=example("database check"))
 
 
 def main() -> None:

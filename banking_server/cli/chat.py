@@ -26,6 +26,7 @@ UrlsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--url",
+        metavar="URL",
         help=f"A server at this URL, with the token in {TOKEN_VARIABLE}. May be repeated.",
     ),
 ]
@@ -77,20 +78,20 @@ def chat(
 
     Without a terminal each line of standard input is a request, or a command like /tools. Nobody
     can be asked then, so only tools that read are called. If the output is no terminal, it has
-    only the answers; the calls are told on standard error. Exit code 0: every request was answered,
+    only the answers; the calls go to standard error. Exit code 0: every request was answered,
     or a person has seen which was not; 1: one was not; 130: stopped by Ctrl-C.
     """
-    from banking_server.agent.conversation import Terminal
-    from banking_server.agent.conversation import chat as talk
-    from banking_server.agent.settings import (
+    from banking_server.cli.servers import connect_all, from_options
+    from banking_server.client.agent.conversation import Terminal
+    from banking_server.client.agent.conversation import chat as talk
+    from banking_server.client.agent.settings import (
         ANY_AGENT,
         load_agent,
         load_model_settings,
     )
-    from banking_server.cli.servers import connect_all, from_options
-    from banking_server.host.printing import console
-    from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.status_line import StatusLine
+    from banking_server.client.printing import console
+    from banking_server.client.questions import TerminalQuestions
+    from banking_server.client.status_line import StatusLine
 
     if agent_id and not config:
         raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
@@ -130,7 +131,7 @@ def chat(
                 wanted,
                 insecure=insecure,
                 person=person,
-                progressed=waiting.progressed if waiting.seen else None,
+                progressed=waiting.progressed if waiting.is_shown else None,
                 timeouts=timeouts,
             ),
             terminal,

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
-    from banking_server.host.connect import Failures
-    from banking_server.host.timeouts import Timeouts
+    from banking_server.client.connect import Failures
+    from banking_server.client.timeouts import Timeouts
     from tool_chaining import ChainResult
-    from tool_chaining.rules import Rules
 
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
     """Connects to a server; takes the options of `connected` that a command adds."""
@@ -47,7 +46,9 @@ CommandArgument = Annotated[
 ]
 UrlOption = Annotated[
     str | None,
-    typer.Option("--url", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."),
+    typer.Option(
+        "--url", metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
+    ),
 ]
 UnadvertisedOption = Annotated[
     bool,
@@ -100,7 +101,7 @@ def demo(
     import anyio
 
     from banking_server.cli.demo import play, play_plan
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
 
     silence_libraries()
     if not anyio.run(play_plan if multiplex else play, console(sys.stdout)):
@@ -109,14 +110,16 @@ def demo(
 
 def call(
     ctx: typer.Context,
-    tool: Annotated[str, typer.Argument(help='The tool to call. The command "tools" lists them.')],
+    tool: Annotated[
+        str,
+        typer.Argument(metavar="TOOL", help='The tool to call. The command "tools" lists them.'),
+    ],
     command: CommandArgument = None,
     arguments: Annotated[
         str,
         typer.Option(
             metavar="JSON",
-            help="The tool's arguments as a JSON object, or @FILE to read them from a file, or - "
-            "to read them from standard input.",
+            help="The tool's arguments: a JSON object, @FILE, or - for standard input.",
         ),
     ] = "{}",
     url: UrlOption = None,
@@ -125,15 +128,17 @@ def call(
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum number of calls, with the first one. Default: 5."),
+        typer.Option(
+            min=1, metavar="CALLS", help="Maximum number of calls, the first included. Default: 5."
+        ),
     ] = None,
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     consent: Annotated[
         Literal["ask", "all", "none"] | None,
         typer.Option(
-            help="Which follow-up calls are made: those that you agree to, all, or none. Default: "
-            "ask.",
+            metavar="ask|all|none",
+            help="Make the follow-up calls that you agree to, all, or none. Default: ask.",
         ),
     ] = None,
     follow_unadvertised: UnadvertisedOption = False,
@@ -142,8 +147,8 @@ def call(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What follows what, on a server that does not say so itself: a TOML file with "
-            "[[rule]] tables.",
+            help="A TOML file with [[rule]] tables: what follows what, on a server that does not "
+            "say so.",
         ),
     ] = None,
     database: DatabaseOption = None,
@@ -151,8 +156,8 @@ def call(
 ) -> None:
     """Call a tool of any MCP server and follow its chain.
 
-    It asks before each follow-up call that neither --consent nor trusted hints decide. If nobody
-    can be asked, without a terminal, such a call is not made. Ctrl-C stops the chain and shows what
+    It asks before each follow-up call, unless --consent or trusted hints decide it. Without a
+    terminal nobody can be asked, and the call is not made. Ctrl-C stops the chain and shows what
     was done. Exit codes: 0 if the chain completed without an error, 130 after Ctrl-C, else 1 or 2.
     """
     import anyio
@@ -161,21 +166,23 @@ def call(
         raise CommandFailed("Give either --trust-hints or --consent, not both.")
     from tool_chaining.rules import Rules
 
-    read = None if rules is None else Rules.load(rules)
-    server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(timeout)
+    chaining: dict[str, Any] = {
+        **({} if limit is None else {"limit": limit}),
+        "call_timeout": timeouts.call,
+        "follow_unadvertised": follow_unadvertised,
+        "rules": None if rules is None else Rules.load(rules),
+    }
+    server = chosen_server(ctx, url, command, database, customer)
     calling = partial(
         _call,
         connecting(server, timeouts, insecure=insecure),
         tool,
         read_arguments(arguments),
-        timeouts.call,
+        chaining,
         as_json=as_json,
-        limit=limit,
         follows=consent or "ask",
-        follow_unadvertised=follow_unadvertised,
         trust_hints=trust_hints or not (url or command),
-        rules=read,
     )
     silence_libraries()
     raise typer.Exit(anyio.run(calling))
@@ -196,8 +203,8 @@ def tools(
     """List the tools of any MCP server."""
     import anyio
 
-    from banking_server.host.printing import console
-    from banking_server.host.tool_list import offer_of, show_offer
+    from banking_server.client.printing import console
+    from banking_server.client.tool_list import offer_of, show_offer
 
     server = chosen_server(ctx, url, command, database, customer)
     timeouts = timeouts_of(None)
@@ -219,7 +226,7 @@ def connecting(
     server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
 ) -> "Connect":
     """Return what connects to a server, with the token of the environment."""
-    from banking_server.host.connect import connected
+    from banking_server.client.connect import connected
     from tool_chaining_proxy.hosting.urls import token_of_environment
 
     try:
@@ -240,26 +247,23 @@ async def _call(
     connect: "Connect",
     tool: str,
     arguments: dict[str, Any],
-    seconds: float,
+    chaining: dict[str, Any],
     *,
     as_json: bool,
-    limit: int | None,
     follows: Literal["ask", "all", "none"],
-    follow_unadvertised: bool,
     trust_hints: bool,
-    rules: "Rules | None",
 ) -> int:
+    """Make the call and return the exit code. `chaining` has options of `Follower`."""
     import anyio
     from mcp import MCPError
 
-    from banking_server.host.narrator import Narrator
-    from banking_server.host.plain import sentence
-    from banking_server.host.printing import console, say
-    from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.status_line import StatusLine
+    from banking_server.client.narrator import Narrator
+    from banking_server.client.plain import sentence
+    from banking_server.client.printing import console, say
+    from banking_server.client.questions import TerminalQuestions
+    from banking_server.client.status_line import StatusLine
     from tool_chaining import Follower, Outcome
     from tool_chaining.client import NOT_ADVERTISED, NOT_ASKED
-    from tool_chaining.directive import DEFAULT_LIMIT
     from tool_chaining.tools import ToolList
 
     waiting = StatusLine(sys.stderr)
@@ -277,23 +281,20 @@ async def _call(
         def note(self, problem: str) -> None:
             more.append(problem)
 
-    waiting.on("Connecting")
+    waiting.show("Connecting")
     try:
         async with connect(
-            elicitation=questions, progressed=waiting.progressed if waiting.seen else None
+            elicitation=questions, progressed=waiting.progressed if waiting.is_shown else None
         ) as (client, failures):
-            waiting.over()
+            waiting.remove()
             follower = Follower(
                 client,
                 consent=narrator,
-                limit=DEFAULT_LIMIT if limit is None else limit,
                 validate=trust_hints,
-                call_timeout=seconds,
-                follow_unadvertised=follow_unadvertised,
-                on_step=narrator.told,
+                on_step=narrator.show_step,
                 on_end=ended.append,
-                rules=rules,
                 tools=Tools(),
+                **chaining,
             )
             narrator.begin(tool, arguments)
             with anyio.CancelScope() as scope, _ctrl_c(scope.cancel):
@@ -307,7 +308,7 @@ async def _call(
                 advice = await _unknown_tool(client, tool) or advice
             more += [advice] if advice else []
     finally:
-        waiting.over()
+        waiting.remove()
     completed = result.outcome is Outcome.COMPLETED
     good = completed and not result.steps[-1].is_error
     if completed and (dropped := failures.dropped(possible=good and result.followed)):
@@ -326,7 +327,7 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
     """Return that the server has no such tool, and which it has; None if it has it, or no list."""
     import anyio
 
-    from banking_server.host.plain import quoted_name
+    from banking_server.client.plain import quoted_name
     from tool_chaining.tools import read_list
 
     names: list[str] = []
@@ -343,7 +344,7 @@ async def _unknown_tool(client: "Client", tool: str) -> str | None:
 
 def timeouts_of(timeout: float | None) -> "Timeouts":
     """Return the timeouts for a server; `timeout` is the seconds that one call may take."""
-    from banking_server.host.timeouts import DEFAULT
+    from banking_server.client.timeouts import DEFAULT
 
     return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
 
@@ -437,7 +438,7 @@ def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioSe
 
 def _secret_settings() -> tuple[str, ...]:
     """Return the variables that only this program's own server gets."""
-    from banking_server.agent.settings import PREFIX as MODEL
+    from banking_server.client.agent.settings import PREFIX as MODEL
     from banking_server.server.settings import PREFIX as BANK
 
     names = (f"{BANK}SECRET", f"{MODEL}KEY")

@@ -8,7 +8,7 @@ import typer
 
 from banking_server.cli.bank_session import run_on_bank
 from banking_server.cli.messages import CommandFailed, note
-from banking_server.cli.options import YesOption, ask, settings_of
+from banking_server.cli.options import YesOption, ask, example, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
@@ -19,7 +19,7 @@ database_app = typer.Typer(
 )
 
 
-@database_app.command("create")
+@database_app.command("create", epilog=example("database create"))
 def database_create(ctx: typer.Context) -> None:
     """Create the database and fill it with the demo data.
 
@@ -41,7 +41,7 @@ def database_create(ctx: typer.Context) -> None:
     note(f"{settings.database} holds the demo data.")
 
 
-@database_app.command("reset")
+@database_app.command("reset", epilog=example("database reset --yes"))
 def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
     """Delete everything and load the demo data again."""
     from banking_server.bank.backup import delete_database
@@ -54,14 +54,14 @@ def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
     note(f"{where} holds only the demo data now.")
 
 
-@database_app.command("check")
+@database_app.command("check", epilog=example("database check"))
 def database_check(ctx: typer.Context) -> None:
     """Check that the ledger adds up and the records agree.
 
-    A server may run meanwhile. Every fault is one line, and the exit code is then 1.
+    A server may be running. Each fault is one line, and the exit code is 1 if there are any.
     """
     from banking_server.bank.consistency_check import find_faults
-    from banking_server.host.printing import console, say
+    from banking_server.client.printing import console, say
     from banking_server.server.open_bank import utc_now
 
     settings = settings_of(ctx)
@@ -73,14 +73,14 @@ def database_check(ctx: typer.Context) -> None:
     print(f"No faults were found in {settings.database}.")
 
 
-@database_app.command("backup")
+@database_app.command("backup", epilog=example("database backup copy.db"))
 def database_backup(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="The new file. It must not exist yet.")],
 ) -> None:
     """Copy the database to a new file and check the copy.
 
-    A server may run meanwhile. The secret is not copied.
+    A server may be running. The secret is not copied.
     """
     from banking_server.bank.backup import back_up
 
@@ -89,7 +89,7 @@ def database_backup(
     note(f"{file} is a copy of {settings.database}. The secret is not in it.")
 
 
-@database_app.command("restore")
+@database_app.command("restore", epilog=example("database restore copy.db"))
 def database_restore(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="A file that `database backup` wrote.")],

@@ -17,10 +17,10 @@ from rich.console import Console
 from banking_server.bank.audit import list_events
 from banking_server.bank.handoffs import list_open_handoffs
 from banking_server.cli.listings import show_events, show_handoffs
-from banking_server.host.connect import connected, this_server
-from banking_server.host.narrator import Narrator
-from banking_server.host.printing import say
-from banking_server.host.questions import choices
+from banking_server.client.connect import connected, this_server
+from banking_server.client.narrator import Narrator
+from banking_server.client.printing import say
+from banking_server.client.questions import choices
 from banking_server.server.open_bank import open_bank, utc_now
 from banking_server.server.settings import Settings
 from tool_chaining import Follower
@@ -85,7 +85,7 @@ async def play_plan(out: Console) -> bool:
         _heading(out, "A customer wants three things done, each by what the last one found")
         say(out, "A real server, started over stdio, on a new database. No language model.")
         _heading(out, "One request, to multiplex_tools")
-        # Not wrapped anywhere: it is to be copied.
+        # Not wrapped, so that it can be copied.
         out.print(json.dumps(PLAN, indent=2), soft_wrap=True)
         out.print()
         say(
@@ -123,7 +123,7 @@ async def _customer(out: Console, client: Client) -> bool:
     _heading(out, "The customer asks for a transfer, and the chain takes over")
     narrator = Narrator(out, questions=None, trust_hints=True)
     narrator.begin("prepare_money_transfer", _ARGUMENTS)
-    follower = Follower(client, consent=narrator, on_step=narrator.told)
+    follower = Follower(client, consent=narrator, on_step=narrator.show_step)
     result = await follower.call_tool("prepare_money_transfer", dict(_ARGUMENTS))
     narrator.end(result)
     return result.outcome == "completed" and len(result.steps) == 2

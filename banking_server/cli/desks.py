@@ -1,6 +1,7 @@
 """The bank's own side: the desks, the audit trail, settlement, and tokens for a trial."""
 
 import sys
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,39 +9,43 @@ import typer
 
 from banking_server.cli.bank_session import accepted, run_on_bank
 from banking_server.cli.messages import CommandFailed, unknown_customer
-from banking_server.cli.options import settings_of
+from banking_server.cli.options import JsonLinesOption, example, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
 
-handoffs_app = typer.Typer(help="List the customers who wait for an agent, or take one.")
-approvals_app = typer.Typer(help="List the transfers that need approval, or decide.")
+handoffs_app = typer.Typer()
+approvals_app = typer.Typer()
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
-ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
+ManagerOption = Annotated[str, typer.Option(metavar="NAME", help="The manager who decides.")]
 
 
 @handoffs_app.callback(invoke_without_command=True)
-def handoffs(ctx: typer.Context) -> None:
-    """List the customers who wait for an agent."""
+def handoffs(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
+    """List the customers who wait for an agent, or take one."""
     from banking_server.bank.handoffs import list_open_handoffs
-    from banking_server.cli.listings import show_handoffs
-    from banking_server.host.printing import console
+    from banking_server.cli.listings import handoff_as_json, show_handoffs
+    from banking_server.client.printing import console
 
     if ctx.invoked_subcommand is None:
-        show_handoffs(console(sys.stdout), run_on_bank(settings_of(ctx), list_open_handoffs))
+        waiting = run_on_bank(settings_of(ctx), list_open_handoffs)
+        if as_json:
+            print_lines(map(handoff_as_json, waiting))
+        else:
+            show_handoffs(console(sys.stdout), waiting)
 
 
-@handoffs_app.command("claim")
+@handoffs_app.command("claim", epilog=example("handoffs claim ID --agent Ada"))
 def claim_handoff(
     ctx: typer.Context,
     handoff_id: Annotated[str, typer.Argument(metavar="ID", help="The handoff's id.")],
-    agent: Annotated[str, typer.Option(help="The agent who takes the customer.")],
+    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent who takes the customer.")],
 ) -> None:
     """Take a waiting customer."""
     from banking_server.bank import handoffs as bank_handoffs
     from banking_server.cli.listings import show_handoffs
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     outcome = run_on_bank(
@@ -51,25 +56,28 @@ def claim_handoff(
 
 
 @approvals_app.callback(invoke_without_command=True)
-def approvals(ctx: typer.Context) -> None:
-    """List the transfers that wait for a manager."""
+def approvals(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
+    """List the transfers that need approval, or decide."""
     from banking_server.bank.approvals import list_open_approvals
-    from banking_server.cli.listings import show_open_approvals
-    from banking_server.host.printing import console
+    from banking_server.cli.listings import approval_as_json, show_open_approvals
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     if ctx.invoked_subcommand is None:
         waiting = run_on_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
-        show_open_approvals(console(sys.stdout), waiting)
+        if as_json:
+            print_lines(map(approval_as_json, waiting))
+        else:
+            show_open_approvals(console(sys.stdout), waiting)
 
 
-@approvals_app.command("grant")
+@approvals_app.command("grant", epilog=example("approvals grant ID --manager Grace"))
 def grant_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
     """Approve a transfer. The customer still has to confirm it."""
     _decide(ctx, approval_id, manager, granted=True)
 
 
-@approvals_app.command("refuse")
+@approvals_app.command("refuse", epilog=example("approvals refuse ID --manager Grace"))
 def refuse_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
     """Refuse a transfer. It is then void."""
     _decide(ctx, approval_id, manager, granted=False)
@@ -78,7 +86,7 @@ def refuse_approval(ctx: typer.Context, approval_id: ApprovalId, manager: Manage
 def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool) -> None:
     from banking_server.bank.approvals import decide_approval
     from banking_server.cli.listings import show_approval
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     outcome = run_on_bank(
@@ -90,9 +98,18 @@ def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool
     show_approval(console(sys.stdout), accepted(outcome, "approval"))
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines for a program, and nothing if there are none."""
+    for line in lines:
+        print(line)
+
+
 def codes(
     ctx: typer.Context,
-    customer: Annotated[str | None, typer.Option(help="List only this customer's codes.")] = None,
+    customer: Annotated[
+        str | None, typer.Option(metavar="ID", help="List only this customer's codes.")
+    ] = None,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """List the confirmation codes of pending transfers.
 
@@ -100,9 +117,9 @@ def codes(
     of reach of the host that the model runs in.
     """
     from banking_server.bank.accounts import list_customers
-    from banking_server.bank.transfers.look import PendingCode, list_codes
-    from banking_server.cli.listings import show_codes
-    from banking_server.host.printing import console
+    from banking_server.bank.transfers.records import PendingCode, list_codes
+    from banking_server.cli.listings import code_as_json, show_codes
+    from banking_server.client.printing import console
     from banking_server.server.keys import load_keys
     from banking_server.server.open_bank import utc_now
 
@@ -115,21 +132,25 @@ def codes(
             raise unknown_customer(customer)
         return await list_codes(bank, key, utc_now(), customer)
 
-    show_codes(console(sys.stdout), run_on_bank(settings, read))
+    waiting = run_on_bank(settings, read)
+    if as_json:
+        print_lines(map(code_as_json, waiting))
+    else:
+        show_codes(console(sys.stdout), waiting)
 
 
 def audit(
     ctx: typer.Context,
-    customer: Annotated[str | None, typer.Option(help="List only this customer's calls.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on each line.")
-    ] = False,
+    customer: Annotated[
+        str | None, typer.Option(metavar="ID", help="List only this customer's calls.")
+    ] = None,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """Print the audit trail, oldest event first."""
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
-    from banking_server.host.printing import console, say
+    from banking_server.client.printing import console, say
 
     out = console(sys.stdout)
 
@@ -140,7 +161,7 @@ def audit(
         while events := await list_events(bank, customer, after=last):
             last = events[-1].event_id
             if as_json:
-                print("\n".join(map(event_as_json, events)))
+                print_lines(map(event_as_json, events))
             else:
                 show_events(out, events)
         if not (last or as_json):
@@ -164,9 +185,9 @@ def settle(
 
     The HTTP server does the same once a minute.
     """
-    from banking_server.bank.transfers.settle import settle as settle_due
+    from banking_server.bank.transfers.confirm import settle as settle_due
     from banking_server.cli.listings import show_settled
-    from banking_server.host.printing import console
+    from banking_server.client.printing import console
     from banking_server.server.open_bank import utc_now
 
     now = utc_now()
@@ -177,7 +198,9 @@ def settle(
 
 def token(
     ctx: typer.Context,
-    customer: Annotated[str, typer.Option(help="The customer in whose name the token acts.")],
+    customer: Annotated[
+        str, typer.Option(metavar="ID", help="The customer in whose name the token acts.")
+    ],
 ) -> None:
     """Print a bearer token for a local trial over HTTP.
 

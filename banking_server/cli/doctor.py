@@ -1,5 +1,6 @@
 """`banking-server doctor`: whether a start would fail, and the settings that it would use."""
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from banking_server.cli.messages import codes_in_words
-from banking_server.cli.options import settings_of
+from banking_server.cli.options import JsonLinesOption, settings_of
 
 if TYPE_CHECKING:
     from banking_server.server.settings import Settings
@@ -21,14 +22,14 @@ Finding = tuple[str, str, str]
 """How something is (a key of `_STYLES`), what it is, and what was found."""
 
 
-def doctor(ctx: typer.Context) -> None:
+def doctor(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
     """Check the setup and explain how to fix problems.
 
     It checks the settings, the database, the customer, the secret and the port, and asks no model.
     It changes nothing. The exit code is 1 if a start of the server would fail. A busy port stops
     only `serve --http`.
     """
-    from banking_server.host.printing import console, say_in_parts
+    from banking_server.client.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError
     from tool_chaining.text import one_line
 
@@ -40,6 +41,9 @@ def doctor(ctx: typer.Context) -> None:
         findings = iter([("problem", "settings", str(error))])
     for status, check, message in findings:
         problems = problems or status == "problem"
+        if as_json:
+            print(json.dumps({"status": status, "check": check, "message": message}))
+            continue
         parts = ((f"{status:{_WIDTH}}", _STYLES[status]), (f"{check}: ", "bold"))
         say_in_parts(out, *parts, (one_line(message), ""), hang=_WIDTH)
     if problems:
@@ -47,7 +51,7 @@ def doctor(ctx: typer.Context) -> None:
 
 
 def _findings(settings: "Settings") -> Iterator[Finding]:
-    from banking_server.agent import settings as model
+    from banking_server.client.agent import settings as model
     from banking_server.server.keys import SecretUnavailable, load_keys
     from banking_server.server.serving import CannotListen, listen
 

@@ -127,18 +127,22 @@ HOSTS: Final = {
 
 def install(
     ctx: typer.Context,
-    host: Annotated[str, typer.Argument(help=f"One of {', '.join(HOSTS)}.")],
+    host: Annotated[
+        str | None, typer.Argument(metavar="HOST", help=f"One of {', '.join(HOSTS)}.")
+    ] = None,
     customer: CustomerOption = None,
     database: DatabaseOption = None,
     codes: CodesOption = None,
-    _print: Annotated[bool, typer.Option("--print", hidden=True)] = False,
-    _yes: Annotated[bool, typer.Option("--yes", hidden=True)] = False,
 ) -> None:
     """Print the configuration entry of this server for a host.
 
-    tool-chaining-proxy stands in front and makes the follow-up calls for the host. The command also
-    says into which file the entry belongs. No file of the host is read or changed.
+    The entry starts tool-chaining-proxy in front of the server, which makes the follow-up calls for
+    the host. Without a host, the command lists them. It changes no file of the host.
     """
+    if host is None:
+        print("\n".join(HOSTS))
+        note("Choose one, as in: banking-server install cursor")
+        return
     chosen = HOSTS.get(host)
     if chosen is None:
         raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")

@@ -3,19 +3,19 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 from rich.console import Console
 
 from banking_server.bank.models import Approval, AuditEvent, Handoff
-from banking_server.bank.money import format_money
-from banking_server.host.printing import say, say_in_parts
+from banking_server.bank.money import format_money, to_decimal
+from banking_server.client.printing import say, say_in_parts
 
 if TYPE_CHECKING:  # A command imports the bank's modules that it needs, and no others.
     from banking_server.bank.approvals import OpenApproval
-    from banking_server.bank.transfers.look import PendingCode
     from banking_server.bank.transfers.outcomes import TransferView
+    from banking_server.bank.transfers.records import PendingCode
 
 _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
 
@@ -51,7 +51,7 @@ def show_approval(out: Console, approval: Approval) -> None:
 
 
 def show_codes(out: Console, waiting: "Sequence[PendingCode]") -> None:
-    """Print the codes of the transfers that wait to be confirmed."""
+    """Print the codes of pending transfers."""
     if not waiting:
         say(out, "No transfer is waiting to be confirmed.")
     for each in waiting:
@@ -62,14 +62,48 @@ def show_codes(out: Console, waiting: "Sequence[PendingCode]") -> None:
         say(out, _transfer(transfer), indent=2)
 
 
-def event_as_json(event: AuditEvent) -> str:
-    """Return an event as one line of JSON, with the names that MCP has for its members.
+def handoff_as_json(handoff: Handoff) -> str:
+    """Return a handoff as one line of JSON."""
+    return _as_json(
+        handoff, "handoff_id", "status", "customer_id", "choice", "reason", "created_at"
+    )
 
-    Its time is UTC in ISO 8601. What is not known is null.
-    """
+
+def approval_as_json(request: "OpenApproval") -> str:
+    """Return a request that waits for a manager, and its transfer, as one line of JSON."""
+    names = ("approval_id", "status", "customer_id", "reason", "created_at")
+    return _as_json(request.approval, *names, **_about(request.transfer))
+
+
+def code_as_json(waiting: "PendingCode") -> str:
+    """Return the code of a transfer as one line of JSON."""
+    also = {"code": waiting.code, "needsManager": waiting.needs_manager}
+    transfer = waiting.transfer
+    return _as_json(transfer, "customer_id", "expires_at", **also, **_about(transfer))
+
+
+def event_as_json(event: AuditEvent) -> str:
+    """Return an event as one line of JSON."""
     names = ("event_id", "at", "customer_id", "tool", "outcome", "subject")
-    chain = ("chain_id", "chain_level", "chain_previous_tool")
-    members = {to_camel(name): getattr(event, name) for name in (*names, *chain)}
+    return _as_json(event, *names, "chain_id", "chain_level", "chain_previous_tool")
+
+
+def _about(transfer: "TransferView") -> dict[str, Any]:
+    return {
+        "transferId": transfer.transfer_id,
+        "amount": float(to_decimal(transfer.amount_minor)),
+        "currency": transfer.currency,
+        "fromAccountId": transfer.from_account_id,
+        "toAccountId": transfer.to_account_id,
+    }
+
+
+def _as_json(record: object, *names: str, **more: Any) -> str:
+    """Return members of a record as one line of JSON, with the names that MCP has for them.
+
+    A time is UTC in ISO 8601, an amount a number. What is not known is null.
+    """
+    members = {to_camel(name): getattr(record, name) for name in names} | more
     return json.dumps(members, default=datetime.isoformat)
 
 

@@ -16,7 +16,7 @@ class CommandFailed(ForPeople):
 
 
 def for_people(error: Exception) -> str | None:
-    """Return what people are told of an error, or None if they need the traceback."""
+    """Return what people read of an error, or None if they need the traceback."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     return str(error) if isinstance(error, ForPeople) else None
@@ -29,7 +29,7 @@ def note(text: str) -> None:
 
 def complain(problem: str) -> None:
     """Print why the command failed, on one line of standard error."""
-    from banking_server.host.printing import console, say_in_parts
+    from banking_server.client.printing import console, say_in_parts
 
     out = console(sys.stderr)
     out.soft_wrap = True  # One line of ours, however wide the terminal is.

@@ -12,21 +12,33 @@ if TYPE_CHECKING:
 
 DatabaseOption = Annotated[
     str | None,
-    typer.Option("--database", help="The database, a file or a PostgreSQL URL [BANKING_DATABASE]."),
+    typer.Option(
+        "--database", metavar="FILE|URL", help="A file or a PostgreSQL URL [BANKING_DATABASE]."
+    ),
 ]
 CustomerOption = Annotated[
-    str | None, typer.Option("--customer", help="The customer to serve [BANKING_CUSTOMER].")
+    str | None,
+    typer.Option("--customer", metavar="ID", help="The customer to serve [BANKING_CUSTOMER]."),
 ]
 
 CodesOption = Annotated[
     str | None,
     typer.Option(
         "--codes",
-        help="Who gets the confirmation code of a customer who cannot be asked: result, asked or "
-        "desk [BANKING_CODES, else asked over stdio and result over HTTP].",
+        metavar="result|asked|desk",
+        help="Who gets the confirmation code if the customer cannot be asked [BANKING_CODES, else "
+        "asked over stdio and result over HTTP].",
     ),
 ]
+JsonLinesOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on each line.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+
+
+def example(words: str) -> str:
+    """Return the last line of a command's help."""
+    return f"Example: banking-server {words}"
 
 
 def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
@@ -41,9 +53,9 @@ def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Go on only if somebody says yes, or `yes` was said already.
+    """Return if somebody agrees, or `yes` is set.
 
-    Raises `CommandFailed` if nobody is there to be asked.
+    Raises `CommandFailed` without a terminal, where nobody can be asked.
     """
     if yes:
         return

@@ -21,14 +21,16 @@ def serve(
         bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
     ] = False,
     host: Annotated[
-        str | None, typer.Option(help="Address of the HTTP server [BANKING_HOST, else 127.0.0.1].")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="HTTP address [BANKING_HOST, else 127.0.0.1]."),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="TCP port of the HTTP server [BANKING_PORT, else 8000]."),
+        typer.Option(metavar="PORT", help="HTTP port [BANKING_PORT, else 8000]."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Number of server processes [BANKING_WORKERS, else 1].")
+        int | None,
+        typer.Option(metavar="NUMBER", help="Server processes [BANKING_WORKERS, else 1]."),
     ] = None,
     database: DatabaseOption = None,
     customer: CustomerOption = None,

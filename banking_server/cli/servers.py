@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import typer
 
 from banking_server.cli.client import connecting, started_by
-from banking_server.host.connect import ConnectionFailed
+from banking_server.client.connect import ConnectionFailed
 from tool_chaining.text import one_line
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
     from mcp.shared.dispatcher import ProgressFnT
 
-    from banking_server.host.questions import TerminalQuestions
-    from banking_server.host.timeouts import Timeouts
+    from banking_server.client.questions import TerminalQuestions
+    from banking_server.client.timeouts import Timeouts
 
 
 def from_options(

@@ -13,14 +13,14 @@ from mcp.server import CacheHint, MCPServer
 from mcp.server.mcpserver import RequestStateSecurity
 
 from banking_server import __version__
-from banking_server.agent.settings import (
+from banking_server.bank.accounts import list_customers
+from banking_server.bank.storage import Bank, BankBusy
+from banking_server.bank.transfers.confirm import settle
+from banking_server.client.agent.settings import (
     ModelNotConfigured,
     is_configured,
     load_model_settings,
 )
-from banking_server.bank.accounts import list_customers
-from banking_server.bank.storage import Bank, BankBusy
-from banking_server.bank.transfers.settle import settle
 from banking_server.server.keys import load_keys
 from banking_server.server.log import log_to_standard_error
 from banking_server.server.open_bank import is_new, open_bank, utc_now
@@ -58,8 +58,7 @@ those arguments, unless your client already did, in which case its result is the
 def configure_logging(level: str) -> None:
     """Log to standard error.
 
-    Libraries log from WARNING on: below that, some of them log contents of messages. Messages of
-    one repeated fault are limited.
+    Libraries log from WARNING on: below that, some of them log contents of messages.
     """
     log_to_standard_error("%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("banking_server").setLevel(level)

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -60,11 +59,8 @@ def http_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with manager.run(), anyio.create_task_group() as background:
-            if issued is not None:
-                background.start_soon(issued.keys.keep_fresh)
+        async with manager.run():
             yield
-            background.cancel_scope.cancel()
 
     async def is_known(subject: str) -> bool:
         return await is_customer(manager.opened.bank, subject)

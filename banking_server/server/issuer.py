@@ -1,15 +1,13 @@
 """Checks the access tokens of an external authorization server with its published keys."""
 
-import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from collections.abc import Callable
+from typing import Any, Final, Self, cast
 
-import anyio
-import httpx2
+import anyio.to_thread
 import jwt
+from jwt.jwk_set_cache import JWKSetCache
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from banking_server.server.settings import Settings
@@ -24,13 +22,10 @@ from banking_server.server.tokens import (
 logger = logging.getLogger(__name__)
 
 SIGNATURES: Final = {
-    "RS256": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    "ES256": ("ES256",),
-    "ES384": ("ES384",),
-    "ES512": ("ES512",),
-    "EdDSA": ("EdDSA",),
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
 }
-"""The accepted algorithms of a key, by PyJWT's algorithm for its type and curve.
+"""The accepted algorithms of a key: its `alg`, or else PyJWT's default for its type and curve.
 
 A shared secret (`oct`, HS256) is not accepted: a server that checks tokens could make them."""
 
@@ -44,150 +39,44 @@ FRESH_SECONDS: Final = 300
 """Seconds until the keys are fetched again, so that a withdrawn key does not stay in use."""
 
 REFETCH_SECONDS: Final = 10
-"""The pause after a fetch that failed, or that was made for an unknown key id."""
+"""The pause after a fetch that failed."""
+
+UNKNOWN_SECONDS: Final = 10
+"""Seconds since a fetch until an unknown key id causes another: anybody can make up a key id."""
 
 FETCH_SECONDS: Final = 5
-"""Seconds that a fetch may take, from the connection to the last byte."""
-
-MOST_BYTES: Final = 128 * 1024
-"""The largest JWK Set that is read, in bytes."""
+"""Seconds that a fetch may wait for the issuer."""
 
 
-class _NoKeys(Exception):
-    """The response of the JWKS URL cannot be used; the message says why."""
+class IssuedTokens(TokenVerifier):
+    """Verifies the access tokens of one issuer for one resource (RFC 9068, and similar JWTs).
 
-
-class PublishedKeys:
-    """The keys at a JWKS URL, as they were fetched last.
-
-    A token with an unknown key id causes a new fetch, since issuers rotate keys. Anybody can make
-    up a key id, so this happens once in `REFETCH_SECONDS` at most.
+    PyJWT fetches and caches the issuer's keys. A token has to name its key (`kid`).
     """
 
     def __init__(
-        self,
-        url: str,
-        monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        self, settings: Settings, jwks_url: str, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """`monotonic` returns seconds, for the pauses between fetches."""
-        self._url = url
+        """`monotonic` returns seconds, for the pause after a fetch that failed."""
+        self._issuer, self._resource = settings.issuer, settings.resource
+        self._customer_claim = settings.customer_claim
         self._monotonic = monotonic
-        self._sleep = sleep
-        self._keys: list[VerificationKey] | None = None
         self._not_before = monotonic()
-        self._fetching = anyio.Lock()
-
-    async def for_key_id(self, key_id: str | None) -> list[VerificationKey]:
-        """Return the keys for a token with this key id, or all keys if it has none.
-
-        Raises `KeysUnavailable` if no keys have been fetched yet.
-        """
-        if found := self._named(key_id):
-            return found
-        async with self._fetching:  # Another request may have fetched them in the meantime.
-            if not self._named(key_id) and self._monotonic() >= self._not_before:
-                if self._keys is not None:
-                    self._wait()
-                await self._fetch()
-        if self._keys is None:
-            raise KeysUnavailable(self._not_before - self._monotonic())
-        return self._named(key_id)
-
-    def _named(self, key_id: str | None) -> list[VerificationKey]:
-        """Return the keys with this key id, or all keys if the token has none."""
-        return [key for key in self._keys or () if key_id is None or key.key_id == key_id]
-
-    async def keep_fresh(self) -> None:
-        """Fetch the keys regularly, and sooner after a failure. Never raises, never returns."""
-        async with self._fetching:  # A request may have fetched them already.
-            fetched = self._keys is not None or await self._fetch()
-        while True:
-            await self._sleep(FRESH_SECONDS if fetched else REFETCH_SECONDS)
-            async with self._fetching:
-                fetched = await self._fetch()
-
-    def _wait(self) -> None:
-        self._not_before = self._monotonic() + REFETCH_SECONDS
-
-    async def _fetch(self) -> bool:
-        """Fetch the keys, or keep the old ones if that fails; return whether it succeeded."""
-        try:
-            with anyio.fail_after(FETCH_SECONDS):
-                self._keys = _keys_in(await self._read())
-        except Exception as error:
-            self._wait()
-            # The message of another error may quote the request or the response, or be very long.
-            reason = str(error) if isinstance(error, _NoKeys) else type(error).__name__
-            still = "there are no keys yet" if self._keys is None else "the old keys stay in use"
-            logger.warning("The keys at %s could not be fetched: %s; %s", self._url, reason, still)
-            return False
-        return True
-
-    async def _read(self) -> bytes:
-        body = b""
-        # Without compression, so that the limit is a limit on memory.
-        headers = {"Accept": "application/jwk-set+json, application/json"}
-        headers["Accept-Encoding"] = "identity"
-        async with (
-            # No redirect is followed: the keys must be at the configured URL.
-            httpx2.AsyncClient(timeout=None, follow_redirects=False) as http,
-            http.stream("GET", self._url, headers=headers) as response,
-        ):
-            if response.status_code != 200:
-                raise _NoKeys(f"HTTP {response.status_code}")
-            async for part in response.aiter_raw():
-                body += part
-                if len(body) > MOST_BYTES:
-                    raise _NoKeys(f"more than {MOST_BYTES} bytes")
-        return body
-
-
-def _keys_in(document: bytes) -> list[VerificationKey]:
-    """Return the keys of a JWK Set that check signatures (RFC 7517). Raises `_NoKeys`."""
-    try:
-        listed = json.loads(document)["keys"]
-        keys = [key for each in listed if (key := _key(each)) is not None]
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise _NoKeys("the response is not a JWK Set") from error
-    if not keys:
-        raise _NoKeys("the JWK Set has no key for signatures")
-    return keys
-
-
-def _key(described: dict[str, Any]) -> VerificationKey | None:
-    """Return one key of a JWK Set; None if it is not for signatures, or cannot be used."""
-    try:
-        named, key_id, use = (described.get(name) for name in ("alg", "kid", "use"))
-        # Its type decides: a key must not choose HS256 by its `alg`.
-        key = jwt.PyJWK({name: value for name, value in described.items() if name != "alg"})
-    except Exception:
-        # A broken key, or one of an unknown type, must not make the other keys unusable.
-        return None
-    signatures = SIGNATURES.get(key.algorithm_name, ())
-    if named is not None:
-        signatures = tuple(signature for signature in signatures if signature == named)
-    if not signatures or use not in (None, "sig"):
-        return None
-    return VerificationKey(key_id if isinstance(key_id, str) else None, key.key, signatures)
-
-
-@dataclass(frozen=True)
-class IssuedTokens(TokenVerifier):
-    """Verifies the access tokens of one issuer for one resource (RFC 9068, and similar JWTs)."""
-
-    issuer: str
-    resource: str
-    customer_claim: str
-    keys: PublishedKeys
+        self._one_fetch = anyio.CapacityLimiter(1)
+        self._keys = jwt.PyJWKClient(
+            jwks_url,
+            lifespan=FRESH_SECONDS,
+            cooldown_duration=UNKNOWN_SECONDS,
+            timeout=FETCH_SECONDS,
+        )
+        self._cache = cast(JWKSetCache, self._keys.jwk_set_cache)
 
     @classmethod
     def of(cls, settings: Settings, monotonic: Callable[[], float]) -> Self | None:
         """Return the verifier for these settings; None if they name no issuer."""
         if settings.issuer is None or settings.jwks_url is None:
             return None
-        keys = PublishedKeys(settings.jwks_url, monotonic)
-        return cls(settings.issuer, settings.resource, settings.customer_claim, keys)
+        return cls(settings, settings.jwks_url, monotonic)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the access of a valid token, or None. Raises `KeysUnavailable`."""
@@ -200,11 +89,12 @@ class IssuedTokens(TokenVerifier):
         if str(header.get("typ", "JWT")).lower() not in TYPES:
             log_refused_token(f"its type (typ) is not one of {', '.join(TYPES)}")
             return None
+        key = await self._key(header.get("kid"))
         claims = verified_claims(
             token,
-            await self.keys.for_key_id(header.get("kid")),
-            issuers=[self.issuer],
-            audiences=[self.resource],
+            [] if key is None else [VerificationKey(key.key, (key.algorithm_name,))],
+            issuers=[str(self._issuer)],
+            audiences=[self._resource],
             clock_skew=CLOCK_SKEW_SECONDS,
         )
         if claims is None:
@@ -213,9 +103,39 @@ class IssuedTokens(TokenVerifier):
         if "cnf" in claims:
             log_refused_token("it needs a proof of possession (cnf), which is not supported here")
             return None
-        customer = claims.get(self.customer_claim)
+        customer = claims.get(self._customer_claim)
         if not isinstance(customer, str):
-            log_refused_token(f"its claim {self.customer_claim} is missing or not a text")
+            log_refused_token(f"its claim {self._customer_claim} is missing or not a text")
             return None
         scopes = claims.get("scope", claims.get("scp"))
-        return access_token(token, claims, customer=customer, scopes=scopes, resource=self.resource)
+        return access_token(
+            token, claims, customer=customer, scopes=scopes, resource=self._resource
+        )
+
+    async def _key(self, key_id: Any) -> jwt.PyJWK | None:
+        """Return the key with this id, if the issuer publishes it for signatures.
+
+        Raises `KeysUnavailable` if no keys were fetched in the last `FRESH_SECONDS`, and the issuer
+        does not answer with keys now.
+        """
+        cached = self._cache.get()
+        key = None if cached is None else self._keys.match_kid(cached.keys, key_id)
+        if key is None and (pause := self._not_before - self._monotonic()) > 0:
+            if cached is None:
+                raise KeysUnavailable(pause)
+        elif key is None:
+            try:
+                key = await anyio.to_thread.run_sync(
+                    self._keys.get_signing_key, key_id, limiter=self._one_fetch
+                )
+            except (jwt.PyJWKClientConnectionError, jwt.PyJWKSetError, ValueError) as error:
+                # The message of another error may quote the response.
+                reason = str(error) if isinstance(error, jwt.PyJWTError) else type(error).__name__
+                logger.warning("The issuer's keys could not be fetched: %s", reason)
+                self._not_before = self._monotonic() + REFETCH_SECONDS
+                if cached is None:
+                    raise KeysUnavailable(REFETCH_SECONDS) from error
+            except jwt.PyJWKClientError:
+                pass  # There is no such key.
+        usable = key and key.algorithm_name in SIGNATURES and key.public_key_use in ("sig", None)
+        return key if usable else None

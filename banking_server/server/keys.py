@@ -1,4 +1,4 @@
-"""The server's secret, and the keys made of it."""
+"""The server's secret, and the keys derived from it."""
 
 import hashlib
 import hmac

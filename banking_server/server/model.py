@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from banking_server.agent.endpoint import Endpoint, ModelUnavailable
-from banking_server.agent.settings import ModelSettings
+from banking_server.client.agent.endpoint import Endpoint, ModelUnavailable
+from banking_server.client.agent.settings import ModelSettings
 from banking_server.tools import Infer
 from banking_server.tools.results import log_incident, try_again_later
 from tool_chaining.expressions import NoValue

@@ -76,16 +76,14 @@ class Settings(BaseSettings):
     secret: SecretStr | None = Field(
         default=None,
         description="The secret behind tokens, confirmation codes and request state: at least 32 "
-        "characters that nobody else knows. By default the one in the secret file. All servers "
-        "that share a database need the same secret. To change it, give several secrets, one "
-        "on each line: the first one is used, and the others are still accepted.",
+        "characters. By default the one in the secret file. Servers that share a database need "
+        "the same. With several, one on each line, the first is used and the others are accepted.",
     )
     secret_file: Path | None = Field(
         default=None,
-        description="The file that holds the secret. The first start creates it, and only its "
-        "owner can read it. By default beside the database file, with `.secret` added to its name. "
-        "With PostgreSQL there is no default and the file is not created, because all servers "
-        "need the same one. It may have several lines, as `BANKING_SECRET` may.",
+        description="The file that holds the secret. The first start creates it for its owner "
+        "only, by default beside the database file, with `.secret` added to its name. With "
+        "PostgreSQL there is no default, and no file is created.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
@@ -95,9 +93,8 @@ class Settings(BaseSettings):
         ge=0,
         le=100_000,
         description="Maximum number of open sessions over HTTP. Clients of 2025-11-25 need one to "
-        "be asked, to show views, or to follow chains themselves; without one they get next steps "
-        "in words. A session lives in one process, so several workers have none. By default 1000 "
-        "with a file, and 0 with PostgreSQL, which several servers may share.",
+        "be asked, to show views, or to follow chains themselves. Several workers have none. By "
+        "default 1000 with a file, and 0 with PostgreSQL.",
     )
     resource_url: str | None = Field(
         default=None,
@@ -109,8 +106,7 @@ class Settings(BaseSettings):
         default=None,
         description="The authorization server whose access tokens are accepted: JWTs with this "
         "`iss`, the resource URL as `aud`, and `bank:read` and `bank:transfer` in `scope` or "
-        "`scp`. Required unless host and resource URL are both on loopback: there, tokens of "
-        "`banking-server token` are accepted for a trial.",
+        "`scp`. Required unless host and resource URL are both on loopback.",
     )
     jwks_url: str | None = Field(
         default=None,
@@ -148,11 +144,10 @@ class Settings(BaseSettings):
     )
     codes: CodeDelivery | None = Field(
         default=None,
-        description="Who gets the confirmation code of a customer whose client cannot ask them. "
-        "`result`: the code is in the result of the call that prepares the transfer. Most "
-        "hosts show results to the model, so the model can confirm. `asked`: the bank's desk gives "
-        "it out (`banking-server codes`). `desk`: the same, and a view asks for the code too. By "
-        "default `result` over HTTP and `asked` over stdio.",
+        description="Who gets the confirmation code if the client cannot ask the customer. "
+        "`result`: it is in the result that prepares the transfer, where most models can read it. "
+        "`asked`: the bank's desk gives it out (`banking-server codes`). `desk`: the same, and a "
+        "view asks for the code too. By default `result` over HTTP and `asked` over stdio.",
     )
     calls_per_second: int = Field(
         default=50,

@@ -35,8 +35,6 @@ CLIENT_ID: Final = "banking-server"
 class VerificationKey:
     """A key that checks tokens, with the only signature algorithms that it is accepted for."""
 
-    key_id: str | None
-    """The `kid` in the header of its tokens; None if it has none."""
     key: Any
     algorithms: tuple[str, ...]
 
@@ -151,7 +149,7 @@ class Tokens(TokenVerifier):
         """Return the access of a valid token, or None."""
         claims = verified_claims(
             token,
-            [VerificationKey(None, key, (ALGORITHM,)) for key in (self.key, *self.other_keys)],
+            [VerificationKey(key, (ALGORITHM,)) for key in (self.key, *self.other_keys)],
             issuers=[LOCAL],
             audiences=[self.resource, *([LOCAL] if self.local else [])],
         )

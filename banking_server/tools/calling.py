@@ -211,21 +211,22 @@ class BankServer(MCPServer[App]):
         if seconds:
             return too_fast(seconds)
         if is_step:
-            return await self._audited(name, arguments, context, request)
+            return await self._audited(name, arguments, context, is_step=True)
         with app.open_calls.running_call(app.caller()) as has_room:
             if not has_room:
                 return refuse("busy", None, _TOO_MANY_OPEN)
-            return await self._audited(name, arguments, context, request)
+            return await self._audited(name, arguments, context, is_step=False)
 
     async def _audited(
         self,
         name: str,
         arguments: dict[str, Any],
         context: Context[App, Any],
-        request: ServerRequestContext[App, Any],
+        *,
+        is_step: bool,
     ) -> CallToolResult | InputRequiredResult:
         """Run one call and record its result. If it cannot be recorded, return a failure."""
-        tool, is_step = self._find(name, context), _is_step()
+        tool, request = self._find(name, context, is_step=is_step), context.request_context
         called = UNKNOWN_TOOL if tool is None else tool.name
         with serving(request.lifespan_context, called, request.meta) as (bank, call):
             has_prompt_here = not is_step and call.chain_id is None
@@ -277,14 +278,16 @@ class BankServer(MCPServer[App]):
         return refuse("invalid_answer", None, _NOBODY_ANSWERED)
 
     async def _unknown(self, name: str) -> str:
-        """Return what a caller is told of a tool that is not there, such as `MultiplexTools`."""
+        """Return the message for a tool that does not exist, such as `MultiplexTools`."""
         tools = [tool for tool in await self.list_tools() if not hidden_from_model(tool.meta)]
         known = {_letters(tool.name): tool.name for tool in tools}
         near = get_close_matches(_letters(name[:64]), known, n=1)
         hint = f". Did you mean {known[near[0]]}?" if near else ""
         return f"Unknown tool: {excerpt(name)}{hint}"
 
-    def _find(self, name: str, context: Context[App, Any]) -> RegisteredTool | None:
+    def _find(
+        self, name: str, context: Context[App, Any], *, is_step: bool
+    ) -> RegisteredTool | None:
         """Return the caller's tool with this name. Tools for views need a client with views.
 
         Only the host of a view may call them, so a step of `multiplex_tools` may not.
@@ -292,7 +295,7 @@ class BankServer(MCPServer[App]):
         tool = find_tool(self, name)
         if tool is None or not hidden_from_model(tool.meta):
             return tool
-        return tool if not _is_step() and accepts_views(context.client_capabilities) else None
+        return tool if not is_step and accepts_views(context.client_capabilities) else None
 
 
 def _letters(name: str) -> str:

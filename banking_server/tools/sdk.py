@@ -69,7 +69,7 @@ _LifespanT = TypeVar("_LifespanT")
 class _AsSent(FuncMetadata):
     """Leaves arguments and results unconverted: the text `"null"` is a text, not a missing value.
 
-    A result is already the model that its schema was made of.
+    A result is already an instance of the model behind its schema.
     """
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:

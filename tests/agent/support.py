@@ -7,11 +7,11 @@ from typing import Any
 
 from mcp import Client
 
-from banking_server.agent.endpoint import Endpoint
-from banking_server.agent.loop import Agent
-from banking_server.agent.settings import ModelSettings
-from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.agent.transcript import Note, Run
+from banking_server.client.agent.endpoint import Endpoint
+from banking_server.client.agent.loop import Agent
+from banking_server.client.agent.settings import ModelSettings
+from banking_server.client.agent.toolbox import OfferedTool, Toolbox
+from banking_server.client.agent.transcript import Note, Run
 
 from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop import Calls, shop
@@ -43,7 +43,6 @@ class Scene:
     agent: Agent
     consent: Consent
     calls: Calls
-    shown: list[str]
 
     @property
     def called(self) -> list[str]:
@@ -77,7 +76,7 @@ async def scene(
         async with Endpoint(settings) as endpoint, Client(server) as client:
             trusted = ["shop"] if trust else ()
             toolbox = await Toolbox.gather({"shop": client}, trusted=trusted, allowed=allowed)
-            consent, shown = Consent(), list[str]()
+            consent = Consent()
             asked = consent if can_ask else None
-            agent = Agent(endpoint, toolbox, consent=asked, on_text=shown.append)
-            yield Scene(model, agent, consent, calls, shown)
+            agent = Agent(endpoint, toolbox, consent=asked)
+            yield Scene(model, agent, consent, calls)

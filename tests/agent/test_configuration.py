@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.agent import settings
+from banking_server.client.agent import settings
 
 from ..kit.pages import block
 
@@ -15,7 +15,7 @@ KEY = "sk-secret-of-mine"
 
 def test_the_agents_of_the_page_are_read(tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
-    file.write_text(block("banking_server/agent/README.md", "agents.yaml", "yaml"))
+    file.write_text(block("banking_server/client/agent/README.md", "agents.yaml", "yaml"))
     teller = settings.load_agent(file, "teller")
     assert teller.system_prompt == "You work at the counter. Be brief."
     assert teller.tools == ("list_accounts", "get_account_balance")

@@ -11,13 +11,12 @@ from .support import scene
 pytestmark = pytest.mark.anyio
 
 KEY = "sk-do-not-tell"
-HALF = 'data: {"choices": [{"index": 0, "delta": {"content": "half"}}]}\n\n'
 FAULTS = [
     error(404, KEY),
-    Raw(f'data: {{"error": {{"message": "{KEY}"}}}}\n\n'),
-    Raw("data: " + "x" * 20_000_000),
-    Raw("data: " + "[" * 100_000 + "\n\n"),
-    Raw(HALF),
+    Raw(f'{{"error": {{"message": "{KEY}"}}}}'),
+    Raw("x" * 20_000_000),
+    Raw("[" * 100_000),
+    Raw('{"choices": [{"message": {"content": "half'),
 ]
 
 
@@ -47,10 +46,6 @@ async def test_a_fault_and_a_redirect_are_told_in_one_line_and_the_key_goes_nowh
     assert s.model.requests[0]["temperature"] == 0.5
 
 
-def events(*values: dict[str, Any], end: str = "data: [DONE]\n\n") -> Raw:
-    return Raw("".join(f"data: {json.dumps(value)}\n\n" for value in values) + end)
-
-
 def plain(value: Any, status: int = 200) -> Raw:
     return Raw(json.dumps(value), status)
 
@@ -59,29 +54,12 @@ def message(**more: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"role": "assistant", **more}}]}
 
 
-def delta(**more: Any) -> dict[str, Any]:
-    return {"choices": [{"delta": more}]}
-
-
-HELLO = delta(content="Hello.")
-STOP = {"choices": [{"finish_reason": "stop"}]}
 PRICE = {"function": {"name": "price", "arguments": {"door": "oak"}}}
-PIECES = [
-    {"index": 0, "id": "a", "function": {"name": "price", "arguments": '{"door":'}},
-    {"index": 0, "function": {"arguments": ' "oak"}'}},
-]
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        events(HELLO, STOP, {"usage": {"prompt_tokens": 5}}),
-        events(HELLO, STOP, {"usage": {"prompt_tokens": "5"}, "choices": None}),
-        events(HELLO, {"choices": [{"delta": None, "finish_reason": "stop"}]}, end=""),
-        events({"choices": []}, {"choices": [None]}, HELLO, STOP),
-        events(HELLO, {"usage": [], "error": None}),
-        events(delta(role="assistant"), delta(content=[{"type": "text", "text": "Hello."}]), STOP),
-        Raw(": waiting\nevent: ping\ndata: ping\n\n" + events(HELLO).body),
         plain(message(content="Hello.")),
         plain({**message(content="Hello."), "usage": {"completion_tokens": None}, "error": {}}),
         plain(message(content=[{"type": "thinking", "thinking": []}, "Hel", {"text": "lo."}])),
@@ -98,8 +76,6 @@ async def test_a_reply_with_a_text_is_a_reply_whatever_is_beside_it(reply: Raw) 
     [
         ("native", plain(message(content=None, tool_calls=[PRICE]))),
         ("native", plain({**message(tool_calls=[{**PRICE, "index": None}]), "usage": {}})),
-        ("native", events(*[delta(tool_calls=[piece]) for piece in PIECES])),
-        ("prompt", events(*[delta(tool_calls=[piece]) for piece in PIECES])),
         ("prompt", plain(message(content=call("price", door="oak")))),
         ("prompt", plain(message(tool_calls=[PRICE]))),
     ],
@@ -117,9 +93,6 @@ POOR = {"error": {"message": "Insufficient\x1b[31m\ncredits", "code": 402}}
     ("reply", "told"),
     [
         (plain(POOR), ": Insufficient\\x1b[31m credits. BANKING"),
-        (events(POOR), ": Insufficient\\x1b[31m credits. BANKING"),
-        (events(HELLO, POOR), ": Insufficient"),
-        (events(HELLO, {**POOR, "choices": [{"finish_reason": "error"}]}), ": Insufficient"),
         (plain({"error": "model 'x' not found"}, 404), ": HTTP 404: model 'x' not found."),
         (plain({"detail": "Not Found"}, 404), ": HTTP 404: Not Found."),
         (plain({"detail": [{"loc": ["body"], "msg": "no model"}]}, 403), ": HTTP 403: no model."),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from banking_server.agent.prompt import reminder
+from banking_server.client.agent.prompt import reminder
 
 from ..kit.model import call
 from .support import not_called, scene
@@ -107,4 +107,3 @@ async def test_the_programs_own_words_and_the_request_are_no_answer(leak: str) -
     async with scene([call("price", door="oak"), leak, "80 EUR."]) as s:
         run = await s.agent.ask("Price?")
     assert run.answer == "80 EUR."
-    assert "reply_to_user" not in "".join(s.shown)

@@ -8,10 +8,10 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
-from banking_server.agent.endpoint import Endpoint
-from banking_server.agent.loop import Agent
-from banking_server.agent.settings import ModelSettings, load_agent
-from banking_server.agent.toolbox import Toolbox
+from banking_server.client.agent.endpoint import Endpoint
+from banking_server.client.agent.loop import Agent
+from banking_server.client.agent.settings import ModelSettings, load_agent
+from banking_server.client.agent.toolbox import Toolbox
 
 from ..kit.model import scripted_model
 from .support import Consent

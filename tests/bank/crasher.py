@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from banking_server.bank import sqlite
-from banking_server.bank.transfers.settle import settle
+from banking_server.bank.transfers.confirm import settle
 
 from ..kit.command import end_with_the_tests
 from ..kit.words import PAYEE, SAVINGS

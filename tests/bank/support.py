@@ -19,11 +19,9 @@ from banking_server.bank.rules import Code, NoConsent, Rules, Yes
 from banking_server.bank.sqlite import DIALECT
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
-from banking_server.bank.transfers.cancel import cancel_transfer
-from banking_server.bank.transfers.confirm import confirm_transfer
+from banking_server.bank.transfers.confirm import cancel_transfer, confirm_transfer, settle
 from banking_server.bank.transfers.outcomes import OverThreshold, Posted, Prepared
-from banking_server.bank.transfers.prepare import prepare_transfer
-from banking_server.bank.transfers.settle import settle
+from banking_server.bank.transfers.prepare import Wish, prepare_transfer
 
 from ..kit import postgres
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS
@@ -77,11 +75,7 @@ async def prepare(
     return await prepare_transfer(
         bank,
         call("prepare", at=at, customer=customer),
-        from_account_id=source,
-        to_account_id=target,
-        amount=Decimal(amount),
-        scheduled_date=on,
-        memo=memo,
+        Wish(Decimal(amount), on, memo, source, target),
         expired_transfer_id=expired,
     )
 

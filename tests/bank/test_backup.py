@@ -150,7 +150,7 @@ async def test_it_is_refused_while_somebody_has_the_database(
     [
         (FAULT, "has faults"),
         ("DROP TRIGGER entry_balances", "the trigger entry_balances is missing"),
-        ("CREATE VIEW rich AS SELECT 1", "the view rich is none of this program's"),
+        ("CREATE VIEW rich AS SELECT 1", "the view rich does not belong to this program"),
         ("PRAGMA user_version = 1", "was made by another version"),
         ("PRAGMA application_id = 1", "of another program"),
     ],

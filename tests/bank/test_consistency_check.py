@@ -116,12 +116,15 @@ async def test_of_each_kind_only_some_are_named(path: Path) -> None:
         ("the index transfer_reserves is missing", "DROP INDEX transfer_reserves"),
         ("the table entry is missing", "DROP TABLE entry"),
         (
-            "the trigger back_door is none of this program's",
+            "the trigger back_door does not belong to this program",
             "CREATE TRIGGER back_door AFTER INSERT ON audit_event BEGIN "
             "UPDATE account SET is_locked = 0; END",
         ),
-        ("the view rich is none of this program's", "CREATE VIEW rich AS SELECT * FROM account"),
-        ("the table notes is none of this program's", "CREATE TABLE notes (text TEXT)"),
+        (
+            "the view rich does not belong to this program",
+            "CREATE VIEW rich AS SELECT * FROM account",
+        ),
+        ("the table notes does not belong to this program", "CREATE TABLE notes (text TEXT)"),
         (
             "the trigger entry_balances is not the one that this program makes",
             "DROP TRIGGER entry_balances; "
@@ -173,5 +176,5 @@ async def test_what_was_changed_on_postgresql_is_named(empty: URL, engine: str) 
         "the index transfer_reserves is missing",
         "the trigger audit_event_is_append_only is missing",
         "the trigger entry_balances is not the one that this program makes",
-        "the view rich is none of this program's",
+        "the view rich does not belong to this program",
     ]

@@ -23,4 +23,4 @@ async def test_a_clock_behind_the_newest_entry_is_told_in_the_log(
     await bank.close()
     caplog.clear()
     await (await open_bank(path)).close()
-    assert "the newest entry is of 2026-09-20 10:01:00+00:00" in caplog.text
+    assert "the newest entry is dated 2026-09-20 10:01:00+00:00" in caplog.text

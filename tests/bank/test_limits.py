@@ -8,7 +8,7 @@ import pytest
 from banking_server.bank.handoffs import HandoffOpened, claim_handoff, open_handoff
 from banking_server.bank.rules import Rules, TooMany
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import cancel_transfer
 from banking_server.bank.transfers.outcomes import (
     OverThreshold,
     Posted,
@@ -38,7 +38,7 @@ async def test_only_so_many_transfers_wait_at_once(bank: Bank, path: Path) -> No
     await prepared(bank, "20000.00", source=SAVINGS, target=EVERYDAY)
     outcome = await prepare(bank, "2.00")
     assert isinstance(outcome, TooMany)
-    assert outcome.message.startswith("2 of your transfers wait to be confirmed")
+    assert outcome.message.startswith("You have 2 unconfirmed transfers")
     assert outcomes(path)[-1] == ("prepare", "too_many", None)
     # What is there already can be asked for again, and is no further one.
     assert await prepared(bank, "1.00") == first

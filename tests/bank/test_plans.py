@@ -13,7 +13,7 @@ from banking_server.bank.handoffs import find_open_handoff, list_open_handoffs, 
 from banking_server.bank.statement import get_statement
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement
-from banking_server.bank.transfers.look import list_codes
+from banking_server.bank.transfers.records import list_codes
 
 from ..kit.words import EVERYDAY, LOCKED, wrong
 from .support import CODE_KEY, NOW, call, confirm, prepare, prepared, use

@@ -30,9 +30,8 @@ from banking_server.bank.location import Location
 from banking_server.bank.models import Account, Transfer
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
-from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import cancel_transfer, settle
 from banking_server.bank.transfers.records import read_parties, view_transfer
-from banking_server.bank.transfers.settle import settle
 
 from ..kit.postgres import Resettable
 from ..kit.words import wrong

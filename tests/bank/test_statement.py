@@ -124,7 +124,7 @@ def test_how_a_month_is_written(asked: str, first: date | None) -> None:
     if first is None:
         assert isinstance(period, Refused)
         assert period.field == Argument.MONTH
-        assert period.message.endswith("write last, this, or one from 2025-03 to 2026-03.")
+        assert period.message.endswith("write last, this, or a month from 2025-03 to 2026-03.")
         assert len(period.message) < 200
     else:
         assert isinstance(period, Period)

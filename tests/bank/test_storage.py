@@ -122,7 +122,7 @@ def state(path: Path) -> tuple[int, bytes | None]:
         (
             a_letter,
             "file is not a database",
-            "is not a database of this program, and stays as it is",
+            "is not a database of this program; it was left alone",
         ),
         (another_programs, "another program", "is not a database of this program"),
     ],
@@ -144,7 +144,7 @@ async def test_what_another_version_made_is_refused(path: Path, version: int) ->
     sql(path, f"PRAGMA user_version = {version}")
     assert await refusal(path) == (
         f"{path} was made by another version of this program. Use that version, or choose another "
-        "database with --database or BANKING_DATABASE, or delete everything in it and begin anew "
+        "database with --database or BANKING_DATABASE, or delete everything in it and start over "
         "with `banking-server database reset`."
     )
 

@@ -11,9 +11,7 @@ import pytest
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers.cancel import cancel_transfer
-from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.bank.transfers.confirm import decline_transfer
+from banking_server.bank.transfers.confirm import cancel_transfer, decline_transfer, settle
 from banking_server.bank.transfers.outcomes import (
     Expired,
     Posted,
@@ -21,7 +19,7 @@ from banking_server.bank.transfers.outcomes import (
     TransferView,
     Voided,
 )
-from banking_server.bank.transfers.settle import settle
+from banking_server.bank.transfers.records import confirmation_code
 
 from ..kit.words import DEPOSIT, EURO, PAYEE, RETIREMENT
 from .support import (

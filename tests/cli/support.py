@@ -13,7 +13,7 @@ from banking_server.bank.audit import Call
 from banking_server.bank.rules import Yes
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.confirm import confirm_transfer
-from banking_server.bank.transfers.prepare import prepare_transfer
+from banking_server.bank.transfers.prepare import Wish, prepare_transfer
 from banking_server.server.keys import load_keys
 from banking_server.server.open_bank import open_bank, utc_now
 from banking_server.server.settings import load_settings
@@ -54,15 +54,8 @@ async def wait_for_an_agent(bank: Bank) -> str:
 
 async def prepare(bank: Bank, amount: int, on: str | None = None) -> Any:
     """Prepare a transfer from one account to another, and return what came of it."""
-    return await prepare_transfer(
-        bank,
-        call("prepare_money_transfer"),
-        from_account_id="acc_savings_001",
-        to_account_id="acc_everyday_001",
-        amount=Decimal(amount),
-        scheduled_date=on,
-        memo=None,
-    )
+    wish = Wish(Decimal(amount), on, None, "acc_savings_001", "acc_everyday_001")
+    return await prepare_transfer(bank, call("prepare_money_transfer"), wish)
 
 
 async def wait_for_a_manager(bank: Bank) -> str:

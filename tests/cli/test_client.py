@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from banking_server.cli.client import started_by
-from banking_server.host.narrator import NOBODY_ASKED
+from banking_server.client.narrator import NOBODY_ASKED
 
 from ..kit import hostile
 from ..kit.any_server import any_server

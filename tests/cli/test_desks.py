@@ -28,6 +28,8 @@ def test_the_agents_desk(cli: Cli, database: Path) -> None:
     listed = cli("handoffs").out
     assert listed.startswith(f"{handoff}  open\n  CUST001 wants to be called back, since ")
     assert listed.endswith("  [b]Locked[/b]\n")
+    told = json.loads(cli("handoffs", "--json").out)
+    assert (told["handoffId"], told["choice"], told["status"]) == (handoff, "callback", "open")
     claim = ("handoffs", "claim", handoff, "--agent")
     claimed = cli(*claim, "Ada")
     assert (claimed.code, claimed.out.splitlines()[-1]) == (0, "  taken by Ada")
@@ -44,6 +46,8 @@ def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str)
     listed = cli("approvals").out
     assert listed.startswith(f"{approval}  requested\n  CUST001, asked on ")
     assert IN_WORDS in listed
+    told = json.loads(cli("approvals", "--json").out)
+    assert (told["approvalId"], told["amount"], told["currency"]) == (approval, 12_000, "USD")
     decided = cli("approvals", decision, approval, "--manager", "Grace")
     assert decided.code == 0
     assert decided.out.startswith(f"{approval}  {status}\n")
@@ -63,6 +67,9 @@ def test_the_codes_of_what_waits_to_be_confirmed(
     assert re.fullmatch(r"tr_[0-9a-f]{16}  \d{6}", first)
     assert re.fullmatch(r"  CUST001, until .* UTC, after a manager has approved it", until)
     assert IN_WORDS in what
+    told = json.loads(cli("codes", "--json").out)
+    assert f"{told['transferId']}  {told['code']}" == first
+    assert told["needsManager"] is True
     assert cli("codes", "--customer", "CUST002").out.startswith("No transfer")
     assert "'CUST999'" in one_line(cli("codes", "--customer", "CUST999"))
     # They are of the servers' secret, or none.

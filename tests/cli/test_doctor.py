@@ -1,5 +1,6 @@
 """`banking-server doctor`: what a start would fail at is told, and nothing is changed."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ def found(cli: Cli, *options: str, fails: bool = False) -> dict[str, str]:
     ended = cli(*options, "doctor")
     assert (ended.err, ended.code) == ("", 1 if fails else 0), ended
     assert fails is any(line.startswith("problem  ") for line in ended.out.splitlines())
+    told = [json.loads(line) for line in cli(*options, "doctor", "--json").out.splitlines()]
+    assert fails is any(one["status"] == "problem" for one in told)
     lines = [line[9:].partition(": ") for line in ended.out.splitlines()]
     return {check: told for check, _, told in lines}
 

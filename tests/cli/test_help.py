@@ -1,5 +1,6 @@
 """What `--help` of the three programs shows: few commands, options and settings, in sentences."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,12 +8,14 @@ import pytest
 import typer
 
 from banking_server import cli as bank
-from banking_server.agent.settings import ModelSettings
+from banking_server.client.agent.settings import ModelSettings
 from banking_server.server.settings import Settings
 from tool_chaining_conformance import cli as suite
 from tool_chaining_conformance import names
 from tool_chaining_proxy import cli as proxy
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
+
+from ..test_shown_commands import checked
 
 PROGRAMS = {
     "banking-server": bank.app,
@@ -56,6 +59,15 @@ def test_one_idea_has_one_name_in_all_programs() -> None:
     # A folder for reports; the file that a command writes is `--output`.
     short = [each for command in COMMANDS.values() for each in command.params if "-o" in each.opts]
     assert {each.name for each in short} == {"output_dir"}
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name.startswith("banking-server")])
+def test_each_help_ends_with_an_example_and_names_values_not_types(name: str) -> None:
+    command = COMMANDS[name]
+    assert command.epilog.startswith(f"Example: {name}")
+    checked(command.epilog.removeprefix("Example: "))
+    text = command.get_help(command.make_context(name, [], resilient_parsing=True))
+    assert not re.search(r"--[\w-]+ +<", text), text
 
 
 @pytest.mark.parametrize("name", COMMANDS)

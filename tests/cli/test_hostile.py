@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.host import timeouts
+from banking_server.client import timeouts
 
 from ..kit import hostile
 from ..kit.command import Cli

@@ -65,6 +65,7 @@ def test_what_is_not_printed_is_one_line(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ", ".join(READ) in one_line(cli("install", "emacs"))
+    assert cli("install").out.split() == [*READ]
     url = "postgresql://ada:secret@db.example/bank"
     refused = one_line(cli("install", "cursor", "--database", url))
     assert "PGPASSFILE" in refused

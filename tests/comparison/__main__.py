@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import typer
 
-from banking_server.agent.settings import load_model_settings
+from banking_server.client.agent.settings import load_model_settings
 
 from . import report, runs
 

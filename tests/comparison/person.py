@@ -5,8 +5,8 @@ from typing import Any
 
 from mcp.types import ElicitResult
 
-from banking_server.agent.toolbox import OfferedTool
 from banking_server.bank.money import format_money
+from banking_server.client.agent.toolbox import OfferedTool
 from banking_server.tools.transfers import FROM_QUESTION, TO_QUESTION
 from tool_chaining import ConsentPolicy, Proposal
 

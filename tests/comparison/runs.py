@@ -16,8 +16,8 @@ from typing import Any
 from mcp import Client
 from mcp.types import CreateMessageResult, TextContent
 
-from banking_server.agent.endpoint import Completion, Endpoint, Message, ModelUnavailable
-from banking_server.agent.settings import ModelSettings
+from banking_server.client.agent.endpoint import Completion, Endpoint, Message, ModelUnavailable
+from banking_server.client.agent.settings import ModelSettings
 from tool_chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, fill
@@ -118,12 +118,12 @@ async def make(case: Case, way: Way, endpoint: CountingEndpoint) -> Run:
 def conditions(settings: ModelSettings, about: str) -> Run:
     """Return what all runs of a file are made under. `about` is what the endpoint does not say.
 
-    `commit` is the last one that changed the package or how a run is made; the tree of `agent` is
-    the same in a history that was written anew.
+    `commit` is the last one that changed the package or how a run is made; the tree of the agent
+    stays the same when the history is rewritten.
     """
     return {
         "commit": _git("log", "-1", "--format=%h", "--", *MAKING),
-        "tree of banking_server/agent": _git("rev-parse", "--short", "HEAD:banking_server/agent"),
+        "tree of the agent": _git("rev-parse", "--short", "HEAD:banking_server/client/agent"),
         "changed since": bool(_git("status", "--porcelain", "--", *MAKING)),
         "model": settings.model_dump(mode="json", exclude={"url", "key"}),
         "endpoint": about,

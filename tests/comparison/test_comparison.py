@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from banking_server.agent.settings import ModelSettings
+from banking_server.client.agent.settings import ModelSettings
 
 from ..kit.model import call, error, scripted_model
 from ..kit.words import HANDOFF, PREPARE

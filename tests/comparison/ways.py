@@ -6,9 +6,9 @@ from typing import Any
 from mcp import Client
 from mcp.types import CallToolResult
 
-from banking_server.agent.endpoint import Endpoint
-from banking_server.agent.loop import Agent, Bounds
-from banking_server.agent.toolbox import Toolbox
+from banking_server.client.agent.endpoint import Endpoint
+from banking_server.client.agent.loop import Agent, Bounds
+from banking_server.client.agent.toolbox import Toolbox
 from tool_chaining import META_KEY, Follower, Step
 from tool_chaining.content import for_user, on_the_wire, without_next_step
 

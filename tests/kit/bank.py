@@ -23,7 +23,7 @@ from banking_server.bank.approvals import decide_approval
 from banking_server.bank.location import Location
 from banking_server.bank.rules import CodeDelivery
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers.codes import confirmation_code
+from banking_server.bank.transfers.records import confirmation_code
 from banking_server.server.build import build_server
 from banking_server.server.keys import Keys, load_keys
 from banking_server.server.open_bank import DEMO_DATA

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".github", "banking_server", "data", "specs")
+FOLDERS = (".github", "banking_server", "data", "specs", "tests")
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

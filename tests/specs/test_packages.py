@@ -112,7 +112,7 @@ def test_a_version_that_npm_does_not_take_is_refused(renamed: Path, version: str
 
 @pytest.mark.quick
 def test_the_entry_of_the_registry_meets_its_schema() -> None:
-    schema = Draft7Validator(read_json(ROOT / PACKAGES / "server.schema.json"))
+    schema = Draft7Validator(read_json(Path(__file__).with_name("server.schema.json")))
     entry = read_json(ROOT / PACKAGES / "server.json")
     schema.validate(entry)
     assert entry["$schema"] == schema.schema["$id"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
-from banking_server.bank.transfers.look import list_codes
+from banking_server.bank.transfers.records import list_codes
 from banking_server.server.keys import load_keys
 
 from ..kit.bank import (

@@ -11,7 +11,7 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.types import CallToolResult
 
 from banking_server.bank.handoffs import claim_handoff
-from banking_server.bank.transfers.codes import confirmation_code
+from banking_server.bank.transfers.records import confirmation_code
 from banking_server.server.keys import load_keys
 from banking_server.tools import TOOLS
 from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW

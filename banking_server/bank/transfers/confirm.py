@@ -1,13 +1,13 @@
-"""Confirming a transfer: load it, let `rules.decide_confirmation` decide, and do what it says."""
+"""Confirming, declining and cancelling a transfer, and posting the scheduled ones that are due."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from banking_server.bank import rules
 from banking_server.bank.accounts import view_account
-from banking_server.bank.audit import Call
+from banking_server.bank.audit import Call, add_event
 from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import (
     TABLES,
@@ -16,18 +16,39 @@ from banking_server.bank.models import (
     Transfer,
     TransferStatus,
 )
-from banking_server.bank.rules import Code, Consent, Decision, Refused, TooMany, ViewSecret, Yes
+from banking_server.bank.rules import (
+    CANCELLED_BY_CUSTOMER,
+    Code,
+    Consent,
+    Decision,
+    NotFound,
+    Refused,
+    TooMany,
+    ViewSecret,
+    Yes,
+    check_cancellation,
+    check_due_payment,
+)
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import Statement, Transaction, value
+from banking_server.bank.transaction import Statement, Transaction, has_status, records, value
 from banking_server.bank.transfers import outcomes
-from banking_server.bank.transfers.codes import is_code, is_view_secret, view_secret
-from banking_server.bank.transfers.outcomes import Confirmation, Declined, Posted, TransferView
+from banking_server.bank.transfers.outcomes import (
+    Cancelled,
+    Confirmation,
+    Declined,
+    Posted,
+    TransferView,
+)
 from banking_server.bank.transfers.records import (
     Parties,
     act_on_transfer,
     expire_if_due,
+    is_code,
+    is_view_secret,
     post,
+    read_parties,
     set_status,
+    view_secret,
     view_transfer,
 )
 
@@ -106,7 +127,7 @@ def _carry_out(
     parties: Parties,
     now: datetime,
 ) -> Confirmation:
-    """Do what was decided, and return what came of it, with the transfer as it stands then."""
+    """Carry out the decision, and return the outcome with the transfer as it is then."""
 
     def become(status: TransferStatus, **more: Any) -> None:
         set_status(tx, stored, parties.from_account, status, **more)
@@ -177,3 +198,78 @@ def _wrong_codes(tx: Transaction, customer_id: str, now: datetime) -> int:
     """Return how many wrong codes of the last hour the customer's audit trail has."""
     since = now - rules.WRONG_CODES_COUNT_FOR
     return int(tx.first(_WRONG_CODES, customer_id=customer_id, since=since) or 0)
+
+
+async def cancel_transfer(
+    bank: Bank, call: Call, transfer_id: str
+) -> Cancelled | NotFound | Refused:
+    """Void a pending or scheduled transfer. Cancelling again gives the same outcome."""
+
+    def rule(tx: Transaction, transfer: Transfer, parties: Parties) -> Cancelled | Refused:
+        expire_if_due(tx, transfer, parties.from_account, call.at)
+        refused = check_cancellation(transfer)
+        if refused:
+            return refused
+        set_status(tx, transfer, parties.from_account, "voided", reason=CANCELLED_BY_CUSTOMER)
+        return Cancelled(view_transfer(transfer, parties, call.at))
+
+    return await act_on_transfer(bank, call, transfer_id, rule)
+
+
+_transfers = TABLES[Transfer].c
+_DUE = records(
+    Transfer,
+    has_status(Transfer, "scheduled"),
+    _transfers.scheduled_date <= sa.bindparam("as_of"),
+    order_by=[_transfers.scheduled_date, _transfers.created_at, _transfers.transfer_id],
+)
+_OVERDUE = records(
+    Transfer,
+    has_status(Transfer, "pending"),
+    _transfers.expires_at <= sa.bindparam("now"),
+    order_by=[_transfers.expires_at, _transfers.transfer_id],
+)
+
+
+async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView]:
+    """Post the scheduled transfers due by `as_of`, and mark the overdue pending ones expired.
+
+    Each in its own transaction; oldest date first. One that can no longer be paid becomes failed
+    with the reason. Returns what this run changed; several may run at once.
+    """
+
+    def find_due(tx: Transaction) -> list[Transfer]:
+        return [*tx.all(_DUE, as_of=as_of), *tx.all(_OVERDUE, now=now)]
+
+    settled = [await _settle_one(bank, due, as_of, now) for due in await bank.read(find_due)]
+    return [view for view in settled if view is not None]
+
+
+async def _settle_one(bank: Bank, due: Transfer, as_of: date, now: datetime) -> TransferView | None:
+    """Settle one transfer; None if another process was first and nothing is left to do."""
+
+    def work(tx: Transaction) -> TransferView | None:
+        tx.lock(due.customer_id)
+        transfer = tx.get(Transfer, due.transfer_id)
+        parties = read_parties(tx, transfer)
+        before = transfer.status
+        expire_if_due(tx, transfer, parties.from_account, now)
+        day = transfer.scheduled_date
+        if transfer.status == "scheduled" and day is not None and day <= as_of:
+            problem = check_due_payment(
+                transfer,
+                parties.from_account,
+                parties.to_account,
+                available_minor=read_funds(tx, parties.from_account, now).available_minor,
+            )
+            if problem:
+                set_status(tx, transfer, parties.from_account, "failed", reason=problem)
+            else:
+                post(tx, bank.rules, transfer, parties, now)
+        if transfer.status == before:
+            return None
+        call = Call(customer_id=transfer.customer_id, tool="settle", at=now)
+        add_event(tx, call, transfer.status, transfer.transfer_id)
+        return view_transfer(transfer, parties, now)
+
+    return await bank.write(work)

@@ -1,14 +1,15 @@
-"""What can come of a transfer: one small type for each thing that can happen.
+"""The outcomes of transfers: one small type for each thing that can happen.
 
-`recorded_as` is the word for it in the audit trail. The words are stored: they stay as they are
-whatever becomes of a type's name.
+`recorded_as` is the word for it in the audit trail. It is stored, so it stays even if the type is
+renamed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.models import Transfer
-from banking_server.bank.rules import NotFound, Outcome, Refused, TooMany
+from banking_server.bank.rules import Argument, NotFound, Outcome, Refused, TooMany
 
 
 class TransferView(Transfer):
@@ -24,7 +25,9 @@ class TransferView(Transfer):
 
 
 @dataclass(frozen=True)
-class _AboutFromAccount(Outcome):
+class AccountLocked(Outcome, recorded_as="account_locked"):
+    """The from-account is locked: nothing may be taken from it, and nothing was stored."""
+
     account: AccountView
 
     @property
@@ -34,13 +37,12 @@ class _AboutFromAccount(Outcome):
 
 
 @dataclass(frozen=True)
-class AccountLocked(_AboutFromAccount, recorded_as="account_locked"):
-    """The from-account is locked: nothing may be taken from it, and nothing was stored."""
+class AccountNeeded(Outcome, recorded_as="account_needed"):
+    """The customer has to choose an account. Nothing else is known to be wrong."""
 
-
-@dataclass(frozen=True)
-class ToAccountMissing(_AboutFromAccount, recorded_as="account_needed"):
-    """The details are right, but no to-account is given."""
+    field: Argument
+    accounts: Sequence[AccountView]
+    """Those that can be chosen, ordered by id."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Posted(_AboutTransfer, recorded_as="posted"):
 
 @dataclass(frozen=True)
 class Scheduled(_AboutTransfer, recorded_as="scheduled"):
-    """Confirmed, and to be posted on its date. Nothing is reserved meanwhile."""
+    """Confirmed; the bank posts it on its date and reserves nothing until then."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class ApprovalRefused(_AboutTransfer, recorded_as="approval_refused"):
 
 @dataclass(frozen=True)
 class Seen(_AboutTransfer, recorded_as="transfer_seen"):
-    """The transfer as it stands. `secret` confirms it from a view, if that is what it waits for."""
+    """The transfer, unchanged. `secret` confirms it from a view, if it is pending."""
 
     secret: str | None
 
@@ -173,8 +175,8 @@ Confirmation = (
     | Refused
     | TooMany
 )
-"""What can come of a confirmation."""
+"""The possible outcomes of a confirmation."""
 Preparation = (
-    AccountLocked | NotFound | Refused | TooMany | ToAccountMissing | Prepared | OverThreshold
+    AccountLocked | NotFound | Refused | TooMany | AccountNeeded | Prepared | OverThreshold
 )
-"""What can come of preparing a transfer."""
+"""The possible outcomes of preparing a transfer."""

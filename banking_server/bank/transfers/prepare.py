@@ -1,4 +1,4 @@
-"""Preparing a transfer: what is looked at in which order, and the funds it reserves."""
+"""Preparing a transfer: which checks come in which order, and the funds that it reserves."""
 
 import hashlib
 from datetime import UTC, date
@@ -9,75 +9,66 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from banking_server.bank import rules
-from banking_server.bank.accounts import find_account, view_account
+from banking_server.bank.accounts import accounts_that_pass, find_account, view_account
 from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.ledger import read_funds
-from banking_server.bank.models import TABLES, Transfer, new_id
-from banking_server.bank.rules import Argument, NotFound, Refused
+from banking_server.bank.models import TABLES, Account, Transfer, new_id
+from banking_server.bank.rules import Argument, NotFound, Refused, TransferDetails
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, has_status
-from banking_server.bank.transfers.codes import confirmation_code, view_secret
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
+    AccountNeeded,
     OverThreshold,
     Preparation,
     Prepared,
-    ToAccountMissing,
 )
-from banking_server.bank.transfers.records import Parties, add_pending, view_transfer
+from banking_server.bank.transfers.records import (
+    Parties,
+    add_pending,
+    confirmation_code,
+    view_secret,
+    view_transfer,
+)
+
+
+class Wish(NamedTuple):
+    """What the customer asks for: major units as they came from the wire, a day as `YYYY-MM-DD`.
+
+    None or today's date means immediately. An account that is None has to be chosen.
+    """
+
+    amount: Decimal
+    scheduled_date: str | None
+    memo: str | None
+    from_account_id: str | None
+    to_account_id: str | None = None
+
+
+async def find_needed_account(bank: Bank, call: Call, wish: Wish) -> AccountNeeded | None:
+    """Return the account that the customer has to choose next. Nothing is audited.
+
+    None if both are given, or if `prepare_transfer` would refuse the wish in any case.
+    """
+    outcome = await bank.read(lambda tx: _checked(bank, tx, call, wish))
+    return outcome if isinstance(outcome, AccountNeeded) else None
 
 
 async def prepare_transfer(
-    bank: Bank,
-    call: Call,
-    *,
-    from_account_id: str | None,
-    to_account_id: str | None,
-    amount: Decimal,
-    scheduled_date: str | None,
-    memo: str | None,
-    expired_transfer_id: str | None = None,
+    bank: Bank, call: Call, wish: Wish, *, expired_transfer_id: str | None = None
 ) -> Preparation:
     """Make a pending transfer and reserve its funds, or return the identical one that is pending.
 
-    An amount that nobody can pay is refused first; then the lock is looked at, before everything
-    else. `amount` is in major units as it came from the wire; `scheduled_date` is `YYYY-MM-DD`;
-    None or today's date means immediately.
-    `expired_transfer_id` is a transfer that this one replaces; with the same details it is replaced
-    once, so that a repeated call makes no second transfer, whatever became of the first.
+    An amount that nobody can pay is refused first; then the lock is checked, before everything
+    else. `expired_transfer_id` is a transfer that this one replaces; with the same details it is
+    replaced once, so that a repeated call makes no second transfer, whatever became of the first.
     """
 
     def rule(tx: Transaction) -> Preparation:
-        details = rules.check_details(
-            bank.rules,
-            amount=amount,
-            scheduled_date=scheduled_date,
-            memo=memo,
-            today=call.at.astimezone(UTC).date(),
-        )
-        if isinstance(details, Refused) and details.field is Argument.AMOUNT:
-            return details
-        if from_account_id is None:
-            is_missing = Refused(Argument.FROM_ACCOUNT_ID, "is missing.")
-            return details if isinstance(details, Refused) else is_missing
-        can_pay = rules.check_from_account
-        from_account = find_account(tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, can_pay)
-        if isinstance(from_account, NotFound):
-            return from_account
-        if rules.is_debit_blocked(from_account):
-            return AccountLocked(view_account(tx, from_account, call.at))
-        if isinstance(details, Refused):
-            return details
-        if to_account_id is None:
-            view = view_account(tx, from_account, call.at)
-            return can_pay(from_account) or ToAccountMissing(view)
-        fits = partial(rules.check_parties, from_account)
-        to_account = find_account(tx, call, Argument.TO_ACCOUNT_ID, to_account_id, fits)
-        if isinstance(to_account, NotFound):
-            return to_account
-        refused = fits(to_account)
-        if refused:
-            return refused
+        checked = _checked(bank, tx, call, wish)
+        if not isinstance(checked, tuple):
+            return checked
+        from_account, to_account, details = checked
 
         # Look for it before checking funds; else its own reservation would count against it.
         wanted = _Details(from_account.account_id, to_account.account_id, *details)
@@ -128,6 +119,43 @@ async def prepare_transfer(
     return await write_and_audit(bank, call, rule)
 
 
+def _checked(
+    bank: Bank, tx: Transaction, call: Call, wish: Wish
+) -> tuple[Account, Account, TransferDetails] | AccountLocked | AccountNeeded | NotFound | Refused:
+    """Return the two accounts and the details, or the first thing that stops the transfer."""
+    details = rules.check_details(
+        bank.rules,
+        amount=wish.amount,
+        scheduled_date=wish.scheduled_date,
+        memo=wish.memo,
+        today=call.at.astimezone(UTC).date(),
+    )
+    if isinstance(details, Refused) and details.field is Argument.AMOUNT:
+        return details
+    can_pay = rules.check_from_account
+    if wish.from_account_id is None:
+        if isinstance(details, Refused):
+            return details
+        return AccountNeeded(Argument.FROM_ACCOUNT_ID, accounts_that_pass(tx, call, can_pay))
+    field = Argument.FROM_ACCOUNT_ID
+    from_account = find_account(tx, call, field, wish.from_account_id, can_pay)
+    if isinstance(from_account, NotFound):
+        return from_account
+    if rules.is_debit_blocked(from_account):
+        return AccountLocked(view_account(tx, from_account, call.at))
+    if isinstance(details, Refused):
+        return details
+    fits = partial(rules.check_parties, from_account)
+    if wish.to_account_id is None:
+        refused = can_pay(from_account)
+        payable = accounts_that_pass(tx, call, fits)
+        return refused or AccountNeeded(Argument.TO_ACCOUNT_ID, payable)
+    to_account = find_account(tx, call, Argument.TO_ACCOUNT_ID, wish.to_account_id, fits)
+    if isinstance(to_account, NotFound):
+        return to_account
+    return fits(to_account) or (from_account, to_account, details)
+
+
 class _Details(NamedTuple):
     """What two transfers have in common if they are the same one, asked for twice."""
 
@@ -153,4 +181,4 @@ _PENDING = Statement(
     ),
     lambda transfer_id, *details: (transfer_id, _Details(*details)),
 )
-"""All that wait to be confirmed; there are never more than `max_pending_transfers`."""
+"""All pending ones; there are never more than `max_pending_transfers`."""

@@ -1,5 +1,9 @@
-"""The transfer as a record: read, shown to its customer, moved on, posted to the ledger."""
+"""Transfers as they are stored and shown: finding, changing, looking, and what confirms one.
 
+A code confirms a transfer, and a secret confirms it from a view.
+"""
+
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +11,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, write_and_audit
+from banking_server.bank.audit import Call, read_and_audit, write_and_audit
 from banking_server.bank.compliance import add_report
 from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import TABLES, Account, Transfer, TransferStatus
@@ -18,11 +22,13 @@ from banking_server.bank.rules import (
     Rules,
     compliance_rule,
     excerpt,
+    may_be_asked_to_confirm,
     status_at,
+    waits_for_manager,
 )
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import Transaction, records, unchecked
-from banking_server.bank.transfers.outcomes import TransferView
+from banking_server.bank.transaction import Transaction, has_status, records, unchecked
+from banking_server.bank.transfers.outcomes import Seen, TransferView
 
 _Outcome = TypeVar("_Outcome", bound=Outcome)
 
@@ -121,8 +127,8 @@ def post(
 ) -> None:
     """Move the money, and mark the transfer posted at `now`.
 
-    A posting that meets the compliance rule is reported with it: that is the bank's duty, whoever
-    follows a chain or does not.
+    A posting that meets the compliance rule is reported at once: the bank's duty does not depend
+    on a client that follows the chain.
     """
     posted_at = add_posting(
         tx,
@@ -139,3 +145,125 @@ def post(
     rule = compliance_rule(rules, amount_minor=transfer.amount_minor, to_account=parties.to_account)
     if rule is not None:
         add_report(tx, transfer, rule, now)
+
+
+def confirmation_code(code_key: bytes, transfer_id: str) -> str:
+    """Return the transfer's six-digit code, derived as HOTP (RFC 4226) does."""
+    digest = hmac.digest(code_key, transfer_id.encode(), "sha256")
+    offset = digest[-1] & 0x0F
+    number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFF_FFFF
+    return f"{number % 1_000_000:06d}"
+
+
+def is_code(bank: Bank, transfer: Transfer, given: str) -> bool:
+    """Whether a caller gave the transfer's code under one of the keys; it may be any text."""
+    codes = [confirmation_code(key, transfer.transfer_id) for key in bank.code_keys]
+    return _is_one_of(codes, given)
+
+
+def view_secret(bank: Bank, transfer: Transfer) -> str | None:
+    """Return what confirms the transfer from a view that shows it to its customer, 256 bits.
+
+    It is bound to the customer, the transfer, its expiry, and to how often the transfer was to be
+    confirmed and was not: it is good for one attempt, whatever comes of that. There is none where
+    only the bank's desk gives out what confirms.
+    """
+    return None if bank.rules.codes == "desk" else _secret(bank.code_key, transfer)
+
+
+def is_view_secret(bank: Bank, transfer: Transfer, given: str) -> bool:
+    """Whether a caller gave the transfer's secret under one of the keys; it may be any text.
+
+    Where no secret is given out, no text is right.
+    """
+    is_right = _is_one_of([_secret(key, transfer) for key in bank.code_keys], given)
+    return bank.rules.codes != "desk" and is_right
+
+
+def _secret(code_key: bytes, transfer: Transfer) -> str:
+    bound_to = (
+        "view",
+        transfer.customer_id,
+        transfer.transfer_id,
+        transfer.expires_at.isoformat(),
+        str(transfer.declines),
+    )
+    return hmac.digest(code_key, "\n".join(bound_to).encode(), "sha256").hex()
+
+
+def _is_one_of(expected: list[str], given: str) -> bool:
+    # As bytes: compare_digest refuses non-ASCII text, and callers send any text.
+    text = given.encode(errors="surrogatepass")
+    is_equal = [hmac.compare_digest(each.encode(), text) for each in expected]
+    return any(is_equal)
+
+
+async def look_at_transfer(bank: Bank, call: Call, transfer_id: str) -> Seen | NotFound:
+    """Return the customer's transfer, and change nothing."""
+
+    def look(tx: Transaction) -> Seen | NotFound:
+        seen = _look(tx, call.customer_id, transfer_id, call.at)
+        if seen is None:
+            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
+        view, is_confirmable = seen
+        secret = view_secret(bank, view) if is_confirmable else None
+        return Seen(view, secret)
+
+    return await read_and_audit(bank, call, look)
+
+
+async def find_confirmable(
+    bank: Bank, customer_id: str, transfer_id: str, now: datetime
+) -> TransferView | None:
+    """Return the customer's transfer if they may be asked to confirm it. Not audited."""
+    seen = await bank.read(lambda tx: _look(tx, customer_id, transfer_id, now))
+    return seen[0] if seen is not None and seen[1] else None
+
+
+def _look(
+    tx: Transaction, customer_id: str, transfer_id: str, now: datetime
+) -> tuple[TransferView, bool] | None:
+    """Return the customer's transfer, and whether they may be asked to confirm it."""
+    transfer = find_owned(tx, Transfer, transfer_id, customer_id)
+    if transfer is None:
+        return None
+    parties = read_parties(tx, transfer)
+    is_confirmable = may_be_asked_to_confirm(transfer, parties.from_account, now)
+    return view_transfer(transfer, parties, now), is_confirmable
+
+
+@dataclass(frozen=True)
+class PendingCode:
+    """The code of a pending transfer, as the bank's desk gives it out."""
+
+    transfer: TransferView
+    code: str
+    needs_manager: bool
+    """A manager has to approve the transfer before the code is good for anything."""
+
+
+_transfers = TABLES[Transfer].c
+_waiting = (has_status(Transfer, "pending"), _transfers.expires_at > sa.bindparam("now"))
+_WAITING = records(Transfer, *_waiting, order_by=[_transfers.created_at, _transfers.transfer_id])
+
+
+async def list_codes(
+    bank: Bank, code_key: bytes, now: datetime, customer_id: str | None = None
+) -> list[PendingCode]:
+    """Return the codes that are good at `now`, of one customer or of all, oldest first.
+
+    `code_key` is the key that the servers of this bank derive codes from. Not audited.
+    """
+
+    def look(tx: Transaction) -> list[PendingCode]:
+        return [
+            PendingCode(
+                view_transfer(transfer, read_parties(tx, transfer), now),
+                confirmation_code(code_key, transfer.transfer_id),
+                waits_for_manager(transfer),
+            )
+            for transfer in tx.all(_WAITING, now=now)
+            if customer_id in (None, transfer.customer_id)
+        ]
+
+    return await bank.read(look)

@@ -18,9 +18,12 @@ from banking_server.bank.rules import (
     TooMany,
     Yes,
 )
-from banking_server.bank.transfers import look
-from banking_server.bank.transfers.cancel import cancel_transfer
-from banking_server.bank.transfers.confirm import confirm_transfer, decline_transfer
+from banking_server.bank.transfers import records
+from banking_server.bank.transfers.confirm import (
+    cancel_transfer,
+    confirm_transfer,
+    decline_transfer,
+)
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
@@ -68,7 +71,7 @@ class NotAsked:
 async def find_confirmable(transferId: str) -> TransferView | None:
     """Return the transfer if the customer may be asked to confirm it."""
     bank, call = current_call()
-    return await look.find_confirmable(bank, call.customer_id, transferId, call.at)
+    return await records.find_confirmable(bank, call.customer_id, transferId, call.at)
 
 
 Confirmable = Annotated[TransferView | None, Resolve(find_confirmable)]

@@ -1,30 +1,20 @@
 """The tool that prepares a transfer: it asks for missing accounts, then calls the bank."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC
-from decimal import Decimal
 from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
-from banking_server.bank import accounts as bank_accounts
-from banking_server.bank.accounts import AccountView
-from banking_server.bank.rules import (
-    NotFound,
-    Refused,
-    TooMany,
-    check_details,
-)
+from banking_server.bank.rules import Argument, NotFound, Refused, TooMany
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
+    AccountNeeded,
     OverThreshold,
     Prepared,
-    ToAccountMissing,
 )
-from banking_server.bank.transfers.prepare import prepare_transfer
+from banking_server.bank.transfers.prepare import Wish, find_needed_account, prepare_transfer
 from banking_server.tools.accounts import account_out
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
@@ -49,42 +39,11 @@ from banking_server.tools.transfers.words import (
 )
 from banking_server.tools.views import TRANSFER, accepts_views, with_view_data
 
-
-@dataclass(frozen=True)
-class MissingAccount:
-    """An argument that the customer has to choose, with the possible accounts."""
-
-    field: str
-    question: str
-    accounts: Sequence[AccountView]
+_QUESTIONS: Final = {Argument.FROM_ACCOUNT_ID: FROM_QUESTION, Argument.TO_ACCOUNT_ID: TO_QUESTION}
 
 
-async def find_missing(
-    from_id: str | None, amount: Decimal, scheduled_date: str | None, memo: str | None
-) -> MissingAccount | None:
-    """Return which account has to be chosen next: the one to take from, or the one to send to.
-
-    None if the transfer is impossible for another reason, which the bank will name.
-    """
-    bank, call = current_call()
-    details = check_details(
-        bank.rules,
-        amount=amount,
-        scheduled_date=scheduled_date,
-        memo=memo,
-        today=call.at.astimezone(UTC).date(),
-    )
-    if isinstance(details, Refused):
-        return None
-    if from_id is None:
-        accounts = await bank_accounts.debit_accounts(bank, call.customer_id, call.at)
-        return MissingAccount("fromAccountId", FROM_QUESTION, accounts)
-    payable = await bank_accounts.payable_accounts(bank, call.customer_id, from_id, call.at)
-    return None if payable is None else MissingAccount("toAccountId", TO_QUESTION, payable)
-
-
-# `find_missing` decides about which account to ask. A resolver of the SDK runs before the tool, and
-# can ask only one question. So each of the two accounts has a resolver that calls `find_missing`.
+# The bank says which account is needed. A resolver of the SDK runs before the tool and can ask one
+# question, so each of the two accounts has its own.
 
 
 async def ask_from_account(
@@ -93,7 +52,7 @@ async def ask_from_account(
     """Ask which account to take the money from, unless it is given or no question is needed."""
     if fromAccountId is not None:
         return fromAccountId
-    return _question(await find_missing(None, amount, scheduledDate, memo))
+    return await _question(Wish(amount, scheduledDate, memo, None))
 
 
 async def ask_to_account(
@@ -107,19 +66,20 @@ async def ask_to_account(
     from_id = _chosen(chosen_from)
     if toAccountId is not None or not isinstance(from_id, str):
         return toAccountId
-    return _question(await find_missing(from_id, amount, scheduledDate, memo))
+    return await _question(Wish(amount, scheduledDate, memo, from_id))
 
 
-def _question(missing: MissingAccount | None) -> Elicit[Pick] | None:
-    if missing is None or not missing.accounts:
+async def _question(wish: Wish) -> Elicit[Pick] | None:
+    needed = await find_needed_account(*current_call(), wish)
+    if needed is None or not needed.accounts:
         return None
     options = [
         Option(
             account.account_id, f"{account.account_name} ({account.account_id}), {account.currency}"
         )
-        for account in missing.accounts
+        for account in needed.accounts
     ]
-    return Elicit(missing.question, picker(missing.field, options))
+    return Elicit(_QUESTIONS[needed.field], picker(to_camel(needed.field), options))
 
 
 def _chosen(answer: Any) -> Any:
@@ -131,7 +91,7 @@ def _chosen(answer: Any) -> Any:
 _NOT_ASKED: Final[Any] = None
 
 # The pattern is for clients, which check it and can tell a model. The bank says more of a wrong
-# date. It stands beside its type, since some clients' validators warn otherwise.
+# date. The pattern is beside its type, because some clients' validators warn otherwise.
 _Day = Annotated[str, Field(json_schema_extra={"pattern": r"^\d{4}-\d{2}-\d{2}$"})]
 
 
@@ -200,43 +160,28 @@ async def prepare_money_transfer(
             "No transfer was prepared, because no account was chosen.",
             TransferOut(status="declined"),
         )
-    if from_id is None:
-        missing = await find_missing(None, amount, scheduledDate, memo)
-        if missing is not None:
-            return _account_needed(missing, ctx)
-    outcome = await prepare_transfer(
-        bank,
-        call,
-        from_account_id=from_id,
-        to_account_id=to_id,
-        amount=amount,
-        scheduled_date=scheduledDate,
-        memo=memo,
-        expired_transfer_id=expiredTransferId,
-    )
+    wish = Wish(amount, scheduledDate, memo, from_id, to_id)
+    outcome = await prepare_transfer(bank, call, wish, expired_transfer_id=expiredTransferId)
     match outcome:
         case AccountLocked():
             return locked(outcome)
         case Prepared() | OverThreshold():
             return _prepared(outcome, ctx)
-        case ToAccountMissing():
-            missing = await find_missing(from_id, amount, scheduledDate, memo)
-            if missing is None:
-                return refuse("refused", "toAccountId", "toAccountId: is missing.")
-            return _account_needed(missing, ctx)
+        case AccountNeeded():
+            return _account_needed(outcome, ctx)
         case Refused() | NotFound() | TooMany():
             return refusal_of(outcome)
 
 
-def _account_needed(missing: MissingAccount, ctx: Context[Any, Any]) -> CallToolResult:
+def _account_needed(needed: AccountNeeded, ctx: Context[Any, Any]) -> CallToolResult:
     """Return the result that lists the possible accounts for a missing argument."""
-    field, accounts = missing.field, missing.accounts
+    field, accounts = to_camel(needed.field), needed.accounts
     if not accounts:
         return refuse("refused", field, f"{field}: the customer has no account for this.")
     lines = [f"- {account.account_name}: {account.account_id}" for account in accounts]
     has_view = shows_view(ctx)
     offered = result(
-        "\n".join([f"{missing.question} Call again with {field}:", *lines]),
+        "\n".join([f"{_QUESTIONS[needed.field]} Call again with {field}:", *lines]),
         TransferOut(
             status="account_needed",
             field=field,

@@ -6,7 +6,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from banking_server.bank.rules import ViewSecret
-from banking_server.bank.transfers import look
+from banking_server.bank.transfers import records
 from banking_server.bank.transfers.confirm import confirm_transfer
 from banking_server.bank.transfers.outcomes import Seen
 from banking_server.tools.calling import current_call
@@ -50,7 +50,7 @@ async def confirm_in_view(
 async def look_at_transfer(transferId: TransferId) -> Annotated[CallToolResult, TransferOut]:
     """Get the status of a transfer, for the view that shows it to the customer."""
     bank, call = current_call()
-    outcome = await look.look_at_transfer(bank, call, transferId)
+    outcome = await records.look_at_transfer(bank, call, transferId)
     if not isinstance(outcome, Seen):
         return refusal_of(outcome)
     transfer = outcome.transfer

@@ -6,8 +6,8 @@ host passes to it. It calls the bank's tools through the host, with the customer
 
 **The customer's click.** A view confirms a transfer with a secret. The secret is only in the
 `_meta` of the result that the view shows, under `DATA`: in no text, structured content, log, audit
-event or table. It is made of the bank's key (`bank/transfers/codes.py`), bound to the transfer, its
-customer and its expiry, and compared in constant time. It is valid until the transfer is made,
+event or table. It is made of the bank's key (`transfers/records.py`), bound to the transfer,
+its customer and its expiry, and compared in constant time. It is valid until the transfer is made,
 expires, or is declined. A wrong secret is not counted: there are 2^256 of them. The tool that needs
 it, `confirm_in_view`, is for views only: a host must not offer it to its model. If a view has a
 secret, neither a form nor a code can confirm the transfer.

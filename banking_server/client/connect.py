@@ -1,0 +1,177 @@
+"""Connecting to any MCP server, as a client that follows chains."""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.session import ElicitationFnT
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.types import CONNECTION_CLOSED, Implementation
+
+from banking_server import __version__
+from banking_server.client.plain import LINE
+from banking_server.client.server_log import ServerLog
+from banking_server.client.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
+from tool_chaining import CLIENT_EXTENSION
+from tool_chaining.errors import ForPeople
+from tool_chaining.text import one_line
+from tool_chaining_proxy.hosting.answers import assigned
+from tool_chaining_proxy.hosting.call_timer import CallTimer
+from tool_chaining_proxy.hosting.server_errors import http_failure, server_ended
+from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
+from tool_chaining_proxy.hosting.urls import checked_url
+
+_TIMEOUT = httpx2.Timeout(30, read=300)
+
+
+def this_server(database: Path) -> StdioServerParameters:
+    """Return how to start this server over stdio, for the demo's first customer, on `database`."""
+    # The SDK passes hardly any environment on to the child. The way to this package must reach
+    # it; the settings of the person who started this must not.
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "banking_server", "--database", str(database), "--customer", "CUST001"],
+        env={"PYTHONPATH": path},
+    )
+
+
+class ConnectionFailed(ForPeople):
+    """There is no connection to the server; the message is one line for people."""
+
+
+class Failures:
+    """Remembers what the SDK's errors do not say: a refusal over HTTP, or what a server wrote."""
+
+    def __init__(self, advice: str, errors: ServerLog | None) -> None:
+        """`advice`: what to do where the server wants another token, or one at all."""
+        self.last: str | None = None
+        self._advice = advice
+        self._errors = errors
+
+    def more_of(self, error: BaseException) -> str | None:
+        """Say why a request failed, if that is known better than the error says."""
+        if self.last is not None:
+            return f"the server answered {self.last}"
+        closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        if closed and self._errors is not None:
+            return server_ended(self._errors.last_line())
+        return None
+
+    def dropped(self, *, possible: bool) -> str | None:
+        """Say which wrong directive the server dropped last; None if it logged none.
+
+        Call this only after the connection has ended. Over HTTP the log cannot be read; say so if
+        it is `possible` that the server dropped one.
+        """
+        if self._errors is not None:
+            message = self._errors.dropped()
+            return message and f"the server logged: {message}"
+        unknown = "over HTTP, only the server's log says whether it dropped a wrong directive"
+        return unknown if possible else None
+
+    def reason(self, error: BaseException) -> str:
+        """Say why a connection failed, in a few words."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, FileNotFoundError):
+            return "there is no such command; write the server's command after `--`"
+        words = error.message if isinstance(error, MCPError) else http_failure(error)
+        return self.more_of(error) or one_line(words or type(error).__name__, LINE)
+
+    async def note(self, response: httpx2.Response) -> None:
+        """Note whether a response is a refusal; an event hook of the HTTP client."""
+        if response.status_code < 400:
+            self.last = None
+            return
+        challenge = response.headers.get("www-authenticate", "")
+        reason = re.search(r'error_description="([^"]*)"', challenge)
+        words = f": {reason[1]}" if reason else ""
+        advice = f". {self._advice}" if self._advice and response.status_code == 401 else ""
+        answer = one_line(f"HTTP {response.status_code} {response.reason_phrase}{words}", LINE)
+        self.last = f"{answer}{advice}"
+
+
+@asynccontextmanager
+async def connected(
+    server: str | StdioServerParameters,
+    *,
+    token: str | None = None,
+    token_advice: str = "",
+    insecure: bool = False,
+    elicitation: ElicitationFnT | None = None,
+    progressed: ProgressFnT | None = None,
+    timeouts: Timeouts = DEFAULT,
+) -> AsyncIterator[tuple[Client, Failures]]:
+    """Connect to a server by its URL, or by the command that starts it, and declare the extension.
+
+    `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
+    was given. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
+    the server's questions; without it, the server cannot ask any. `progressed` is
+    told of the progress of calls. Raises ConnectionFailed, but only while connecting: a connection
+    that breaks later fails the call that it breaks in, and the client goes on.
+    """
+    failure: Exception | None = None
+    async with AsyncExitStack() as stack:
+        if isinstance(server, str):
+            failures = Failures(token_advice, None)
+            name = _checked(server, has_token=token is not None, insecure=insecure)
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            http = ResilientHttpClient(
+                headers=headers, timeout=_TIMEOUT, event_hooks={"response": [failures.note]}
+            )
+            transport = streamable_http_client(
+                server,
+                http_client=await stack.enter_async_context(http),
+                max_sse_event_size=MESSAGE_BYTES,
+            )
+        else:
+            is_own = server.args[:2] == ["-m", "banking_server"]
+            name = "banking-server" if is_own else server.command
+            errors = ServerLog()
+            stack.callback(errors.close)
+            failures = Failures(token_advice, errors)
+            # What is no UTF-8 is no message, and is to end nothing.
+            readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
+            transport = assigned(stdio_client(server.model_copy(update=readable), errors.stream))
+        timer = CallTimer()
+        client = TimeoutClient(
+            transport,
+            elicitation_callback=elicitation and answered_in_own_time(timer, elicitation),
+            extensions=[CLIENT_EXTENSION],
+            client_info=Implementation(name="banking-server call", version=__version__),
+        )
+        client.timer, client.progressed = timer, progressed
+        try:
+            # Not anyio's: its scopes could not end before what the client enters in them.
+            async with asyncio.timeout(timeouts.connect) as waiting:
+                await stack.enter_async_context(client)
+        except Exception as error:
+            late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
+            reason = late or failures.reason(error)
+            # A proxy has reported the same about the server behind it.
+            talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "
+            raise ConnectionFailed(f"{talk}{reason}") from error
+        try:
+            yield client, failures
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        # As it is: what the client has entered would put it into groups.
+        raise failure
+
+
+def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
+    """Return a URL as it may be shown. Raises ConnectionFailed if no token may go there."""
+    try:
+        return checked_url(url, has_secret=has_token, insecure=insecure)
+    except ValueError as error:
+        raise ConnectionFailed(str(error)) from None

@@ -1,0 +1,157 @@
+"""Shows a person at a terminal what happens in a chain: each call, its reason, its result."""
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from rich.console import Console
+
+from banking_server.client.plain import LINE, NAME, SHOWN
+from banking_server.client.printing import compact, say
+from banking_server.client.questions import TerminalQuestions
+from banking_server.client.status_line import StatusLine
+from tool_chaining import (
+    META_KEY,
+    ChainResult,
+    ConsentPolicy,
+    FollowUpStatus,
+    NobodyToAsk,
+    Outcome,
+    Proposal,
+    Step,
+)
+from tool_chaining.content import Json, content_of, for_user, in_text, member
+from tool_chaining.text import cut, one_line
+
+NOBODY_ASKED: Final = (
+    "Nobody could be asked, because this is not a terminal. --trust-hints makes the calls that the "
+    "server marks as read-only, or as neither destructive nor open to the world, and --consent all "
+    "makes every call."
+)
+
+
+class Narrator(ConsentPolicy):
+    """Shows a chain as it happens: each call, why it is made, and what it returned for the user.
+
+    Pass it as the follower's `consent` and `told` as its `on_step`. A tool that a server with
+    trusted hints annotates as harmless is called, and any other only if the person at the terminal
+    says yes. Without `questions` nobody is asked. Instead of asking, `follows` can be "all" or
+    "none". `waiting` shows which call is waited for.
+    """
+
+    def __init__(
+        self,
+        out: Console,
+        *,
+        questions: TerminalQuestions | None,
+        follows: Literal["ask", "all", "none"] = "ask",
+        trust_hints: bool = False,
+        waiting: StatusLine | None = None,
+    ) -> None:
+        self.trusts_hints = trust_hints
+        self._waiting = waiting or StatusLine(io.StringIO())
+        self._out = out
+        self._questions = questions if follows == "ask" else None
+        self._follows = follows
+        self._nobody_asked = False
+        self._last: Step | None = None
+
+    def begin(self, tool: str, arguments: Mapping[str, Any], why: str = "you asked for it") -> None:
+        """Show the first call."""
+        self._announce(1, tool, arguments, why)
+
+    def show_step(self, step: Step) -> None:
+        """Show the result of a step; an `on_step` of the chain."""
+        self._waiting.remove()
+        self._last = step
+        if self._questions is not None:
+            self._questions.names.add_result("", step.result)
+        for line in shown_to_user(step.result):
+            self._out.print()
+            say(self._out, line, indent=3)
+        if step.is_error:
+            say(self._out, "(The tool reports this as an error.)", indent=3, style="red")
+
+    def propose(self, proposal: Proposal) -> None:
+        """Show a follow-up call, its directive and what the server says of it."""
+        directive = member(member(self._last and self._last.result, "_meta"), META_KEY)
+        previous, rule = one_line(proposal.previous_tool, NAME), proposal.rule
+        why = f"{previous} said so: _meta.{META_KEY} = {cut(compact(directive), LINE)}"
+        if rule is not None:
+            why = f"your rule {rule.number} says so, after {previous}"
+        self._out.print()
+        self._announce(proposal.level, proposal.tool.name, proposal.arguments, why)
+        if proposal.title is not None:
+            # As JSON, so that no line break of the server's can forge a line of ours.
+            whose = "your rule" if rule is not None else "the server"
+            say(self._out, f"{whose} says: {cut(compact(proposal.title), SHOWN)}", indent=3)
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Show a follow-up call, and return whether it may be made; this can ask the person.
+
+        Raises NobodyToAsk.
+        """
+        self.propose(proposal)
+        harmless = self.trusts_hints and proposal.tool.harmless and proposal.rule is None
+        if self._follows == "all" or (harmless and self._follows == "ask"):
+            return True
+        return await self._agrees(proposal, again=False)
+
+    async def forbids(self, proposal: Proposal) -> bool:
+        """Show a call that the user's rule makes unasked; `--consent none` forbids it too."""
+        self.propose(proposal)
+        return self._follows == "none"
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Do the same for a call in doubt: only the person can agree, whatever `follows` says."""
+        self.propose(proposal)
+        return await self._agrees(proposal, again=True)
+
+    async def _agrees(self, proposal: Proposal, *, again: bool) -> bool:
+        trusted, ask = self.trusts_hints, self._questions
+        if ask is not None and await ask.consents(
+            proposal.tool, proposal.arguments, trust_hints=trusted, again=again
+        ):
+            return True
+        say(self._out, "not called: nobody agreed", indent=3)
+        if self._follows == "ask" and ask is None:
+            self._nobody_asked = not again
+            raise NobodyToAsk
+        return False
+
+    def end(self, result: ChainResult) -> None:
+        """Show how the chain ended."""
+        self._out.print()
+        calls = f"{len(result.steps)} call{'' if len(result.steps) == 1 else 's'}"
+        good = result.outcome is Outcome.COMPLETED
+        if good and result.steps[-1].is_error:
+            good, words = False, f"Stopped after {calls}: the tool reported an error."
+        else:
+            words = f"Chain {result.outcome} after {calls}: {result.detail}."
+        style = "bold" if good else "bold red"
+        say(self._out, cut(one_line(words), SHOWN), style=style)
+        if self._nobody_asked:
+            say(self._out, NOBODY_ASKED)
+        for follow_up in result.follow_ups:
+            if follow_up.status is FollowUpStatus.UNKNOWN:
+                tool = one_line(follow_up.tool, NAME)
+                say(self._out, f"Whether {tool} took effect is not known.", style="red")
+
+    def _announce(self, level: int, tool: str, arguments: Mapping[str, Any], why: str) -> None:
+        say(self._out, f"{level}. {one_line(tool, NAME)}", style="bold cyan")
+        say(self._out, f"with     {cut(compact(arguments), SHOWN)}", indent=3)
+        say(self._out, f"because  {one_line(why)}", indent=3)
+        self._waiting.show(f"Waiting for {tool}")
+
+
+def shown_to_user(result: Json) -> list[str]:
+    """Return the texts of a result that are meant for the user, in order.
+
+    Content for another audience is left out. If a result has no content at all, its structured
+    content is shown instead.
+    """
+    items, structured = content_of(result), result.get("structuredContent")
+    if not items and structured is not None:
+        return [json.dumps(structured, ensure_ascii=False, indent=2)]
+    return [in_text(item) for item in items if for_user(item)]

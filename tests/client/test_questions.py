@@ -1,0 +1,122 @@
+"""How a person at a terminal is asked, and how their answers are read."""
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import anyio
+import pytest
+from mcp.client.context import ClientRequestContext
+from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
+
+from banking_server.client.printing import console
+from banking_server.client.questions import TerminalQuestions, what_it_may_do
+from tool_chaining import Tool
+
+pytestmark = [pytest.mark.quick, pytest.mark.anyio]
+
+COLOUR = {"type": "string", "title": "Colour", "enum": ["red", "blue"], "description": "Of it all."}
+MANY = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}, {"const": "b"}]}}
+FORM = {
+    "type": "object",
+    "properties": {
+        "colour": COLOUR,
+        "pieces": {"type": "integer", "minimum": 1},
+        "wrapped": {"type": "boolean", "default": False},
+    },
+    "required": ["colour", "pieces"],
+}
+RED = {"colour": "red", "pieces": 1, "wrapped": False}
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """A terminal as standard input; types what a person types."""
+    theirs, ours = os.openpty()
+    with os.fdopen(ours, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield lambda keys: os.write(theirs, keys.encode()) and None
+    os.close(theirs)
+
+
+class Shown(io.StringIO):
+    """What is shown; a person types when they are asked, and not before."""
+
+    def __init__(self, terminal: Callable[[str], None], keys: str) -> None:
+        super().__init__()
+        self._terminal = terminal
+        self._keys = keys
+
+    def flush(self) -> None:
+        if self.getvalue().endswith((": ", "] ")) and self._keys:
+            keys, self._keys = self._keys, ""
+            self._terminal(keys)
+
+
+def form(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "keys", "answer", "told"),
+    [
+        (FORM, "2\n3\ny\n", {"colour": "blue", "pieces": 3, "wrapped": True}, "Of it all."),
+        (FORM, "red\n1\n\n", RED, "means false"),
+        (FORM, "1\n0\n1\nn\n", RED, "not fit"),
+        (FORM, "3\nred\nx\n1\nperhaps\nno\n", RED, "Please answer with a number from 1 to 2."),
+        (FORM, "\n", "decline", "an empty line declines"),
+        (FORM, "1\n\x04", "cancel", "What shall it be?"),
+        (form(many=MANY), "2, 1\n", {"many": ["b", "a"]}, "with commas"),
+        # A form without a field is a question all the same.
+        (form(), "y\n", {}, "[y/N]"),
+    ],
+)
+async def test_a_form_is_asked_field_by_field(
+    terminal: Callable[[str], None], schema: Any, keys: str, answer: Any, told: str
+) -> None:
+    shown = Shown(terminal, keys)
+    params = ElicitRequestFormParams(message="What shall it be?", requested_schema=schema)
+    with anyio.fail_after(30):
+        result = await TerminalQuestions(console(shown))(cast(ClientRequestContext, None), params)
+    assert (result.content if result.action == "accept" else result.action) == answer
+    assert told in shown.getvalue()
+
+
+async def test_a_question_that_leads_to_a_url_is_declined() -> None:
+    shown = io.StringIO()
+    questions = TerminalQuestions(console(shown))
+    params = ElicitRequestURLParams(message="Go.\n", url="https://a.example", elicitation_id="1")
+    result = await questions(cast(ClientRequestContext, None), params)
+    assert result.action == "decline"
+    assert 'asks you to open a web page: "Go.\\n". This program declined.' in shown.getvalue()
+
+
+@pytest.mark.parametrize(("keys", "consents"), [("YES\n", True), ("n\n", False), ("\x04", False)])
+async def test_consent_takes_a_yes(
+    terminal: Callable[[str], None], keys: str, consents: bool
+) -> None:
+    # What was typed before the question answers nothing.
+    terminal("y\n" if not consents else "n\n")
+    oak = {"doors": [{"doorId": "door_1", "doorName": "Oak door"}]}
+    with anyio.fail_after(30):
+        shown = Shown(terminal, keys)
+        questions = TerminalQuestions(console(shown))
+        questions.names.add_result("", {"content": [], "structuredContent": oak})
+        burn, arguments = Tool("burn", {}), {"doorId": "door_1"}
+        asked = questions.consents(burn, arguments, trust_hints=True, again=True)
+        assert await asked is consents
+    assert shown.getvalue().endswith(
+        "\n   An earlier call of this tool may have taken effect already.\n"
+        "   door: Oak door (door_1)\n"
+        'The tool "burn" may change or destroy something. Call it? [y/N] '
+    )
+
+
+def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed() -> None:
+    """What its hints mean is in `tests/cli/test_hostile.py`."""
+    tool = Tool("x", {"annotations": {"readOnlyHint": True}})
+    assert what_it_may_do(tool, '"x"', trust_hints=True) == 'The tool "x" only reads'
+    assert what_it_may_do(tool, '"x"', trust_hints=False) == (
+        'According to its server, the tool "x" only reads'
+    )

@@ -1,0 +1,39 @@
+"""The line that says what is waited for: when it is there, what it says, and that it goes away."""
+
+import os
+import select
+
+import pytest
+
+from banking_server.client.status_line import StatusLine
+
+from ..kit.command import PATIENCE
+
+
+@pytest.mark.anyio
+async def test_what_is_waited_for_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "60")
+    theirs, ours = os.openpty()
+
+    def comes(text: str) -> bool:
+        """Wait until a text is written from now on."""
+        shown = ""
+        while text not in shown:
+            assert select.select([theirs], [], [], PATIENCE)[0], f"no {text!r} in {shown!r}"
+            shown += os.read(theirs, 65536).decode()
+        return True
+
+    with os.fdopen(ours, "w", encoding="utf-8") as stream:
+        waiting = StatusLine(stream)
+        waiting.show("Waiting for pack")
+        assert comes("Waiting for pack")
+        await waiting.progressed(3, 10, "Pack\x1b[31ming\nnow")
+        assert comes(": 3 of 10, Pack\\x1b[31ming now")
+        await waiting.progressed(4, None, None)
+        assert comes("pack: 4\x1b")
+        waiting.add("x" * 100)
+        assert comes("xxx\u2026")
+        waiting.remove()
+        assert comes("\x1b[2K")
+    os.close(theirs)
