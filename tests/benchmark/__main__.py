@@ -207,7 +207,7 @@ async def client(bench: Bench) -> Fell:
     costs += [await bench.count([*words, str(CHAINS), way, *there]) for way in ("two", "chain")]
     two, chained = ((each - costs[0]) / CHAINS / 1e3 for each in costs[1:])
     what = "chain followed, 1,000 instructions of the client"
-    yield counted(what, "two calls", two, chained, 1.6, 1.1)
+    yield counted(what, "two calls", two, chained, 1.1)
 
 
 async def starts(bench: Bench) -> Fell:
