@@ -148,7 +148,7 @@ async def test_what_is_missing_too_much_or_another_is_named(
 async def test_entries_of_the_future_are_named(path: Path) -> None:
     found = await faults_of(path, NOW - DAY)
     assert found
-    assert all("which is still to come" in each for each in found)
+    assert all("which is in the future" in each for each in found)
 
 
 @pytest.mark.only_on("postgresql")
