@@ -29,6 +29,7 @@ from tool_chaining import (
 )
 from tool_chaining.result import Outcome
 from tool_chaining.tools import read_list
+from tool_chaining_proxy.hosting.refused import note_status, telling_refusals
 
 
 def agrees(context: Mapping[str, Any], tool: str) -> bool:
@@ -67,6 +68,28 @@ class Policy(ConsentPolicy):
         return agrees(self.context, name)
 
 
+async def _note_request(request: httpx2.Request) -> None:
+    if b'"tools/call"' in request.content:
+        note_status(None)
+
+
+async def _note_response(response: httpx2.Response) -> None:
+    if b'"tools/call"' in response.request.content:
+        note_status(response.status_code)
+
+
+NOTING: dict[str, list[Any]] = {"request": [_note_request], "response": [_note_response]}
+
+
+class Caller(Client):
+    """The SDK's client, whose errors do not show the HTTP status of a refusal."""
+
+    async def call_tool(self, *given: Any, **options: Any) -> Any:
+        """Make a call. Raises CallRefused if the server refused it over HTTP."""
+        with telling_refusals():
+            return await super().call_tool(*given, **options)
+
+
 async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str, Any]:
     """Make the first calls, follow their chains, and return what the host hands on of the last."""
 
@@ -79,8 +102,8 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
     chain: ChainResult | None = None
     try:
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=30) as http,
-            Client(
+            httpx2.AsyncClient(headers=headers, timeout=30, event_hooks=NOTING) as http,
+            Caller(
                 streamable_http_client(url, http_client=http),
                 mode="legacy" if legacy else "auto",
                 extensions=[CLIENT_EXTENSION],

@@ -61,6 +61,8 @@ class SmallClient:
     limit = 5
     refusals = (-32020, -32021, -32022)
     """The codes of errors that say that the server refused a request before it acted."""
+    unauthorized = (401, 403)
+    """The HTTP statuses that say so."""
 
     def __init__(self, url, era, context):
         self.url, self.era, self.context = url, era, context
@@ -164,7 +166,8 @@ class SmallClient:
             if "event-stream" not in response.headers.get("content-type", ""):
                 body = response.read()
                 if response.status >= 400 and "json" not in response.headers["content-type"]:
-                    raise Lost(response.status)
+                    refused = response.status in self.unauthorized
+                    raise (Refused if refused else Lost)(response.status)
                 self.idle = connection
                 return json.loads(body) if body else None
             with contextlib.closing(connection):
@@ -201,10 +204,17 @@ class SmallClient:
             self.on_question(result)
             answers = dict.fromkeys(result["inputRequests"], self.context["elicitation"])
             again = {**params, "inputResponses": answers, "requestState": result["requestState"]}
-            result = self.request("tools/call", again, meta)
+            result = self.answered(again, meta)
         if not self.complete(result):
             raise (Task if "task" in result else NoResult)("this is no complete result")
         return result
+
+    def answered(self, again, meta):
+        """Send the user's answer. The server has begun, whatever it refuses now."""
+        try:
+            return self.request("tools/call", again, meta)
+        except Refused as refused:
+            raise NoResult(*refused.args) from refused
 
     def complete(self, result):
         if self.era == LEGACY:

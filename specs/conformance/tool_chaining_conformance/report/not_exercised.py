@@ -57,6 +57,18 @@ def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[Not
     return tuple(found)
 
 
+def in_brief(rows: Iterable[NotExercised]) -> str:
+    """Return the sentences of rows as text, each once."""
+    left_out = "what was not chosen"
+    return ", ".join(
+        dict.fromkeys(
+            left_out if row.reason == NOT_CHOSEN else one.id
+            for row in rows
+            for one in row.check.requirements
+        )
+    )
+
+
 def by_reason(rows: Iterable[NotExercised]) -> dict[str, str]:
     """Return for each reason the sentences that were not exercised because of it, as text."""
     reasons: dict[str, list[NotExercised]] = {}
