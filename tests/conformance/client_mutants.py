@@ -791,6 +791,17 @@ class KeepsWordsOfADeclinedStep(SmallClient):
         return self.outcome != "declined"
 
 
+class AddsStepsBesideDirectives(SmallClient):
+    def read(self, result):
+        rule = "addedStep" in self.context and not self.started
+        return None if rule else super().read(result)
+
+
+class MakesAddedStepsUnasked(SmallClient):
+    def may_follow(self, name, tool):
+        return "addedStep" in self.context or super().may_follow(name, tool)
+
+
 class AsksOnce(SmallClient):
     agreed = False
 

@@ -28,6 +28,7 @@ from tool_chaining import (
     Step,
 )
 from tool_chaining.result import Outcome
+from tool_chaining.rules import Rule, Rules
 from tool_chaining.tools import read_list
 from tool_chaining_proxy.hosting.refused import note_status, telling_refusals
 
@@ -115,6 +116,7 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
                 consent=Policy(context),
                 call_timeout=context.get("timeoutSeconds", 30),
                 on_step=told.append,
+                rules=rules_of(context),
             )
             calls = [(context["tool"], context["arguments"])]
             calls += [(call["tool"], call["arguments"]) for call in context.get("furtherCalls", ())]
@@ -135,6 +137,14 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
         detail = f"the connection broke: {error}"
         chain = ChainResult("", Outcome.FAILED, detail, tuple(told))
     return {"outcome": "declined", "content": []} if chain is None else handed_on(chain)
+
+
+def rules_of(context: Mapping[str, Any]) -> Rules | None:
+    """Return the user's rule of this context, if it has one."""
+    step = context.get("addedStep")
+    if step is None:
+        return None
+    return Rules((Rule(1, step["after"], step["tool"], arguments=step["arguments"]),))
 
 
 async def may_begin(follower: Follower, context: Mapping[str, Any]) -> bool:

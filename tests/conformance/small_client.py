@@ -262,6 +262,13 @@ class SmallClient:
             return None
         return self.read_directive(meta["nextTool"])
 
+    def added(self, tool, result):
+        """Return the step that the user's rule adds, or None."""
+        step = self.context.get("addedStep")
+        if step is None or step["after"] != tool:
+            return None
+        return step["tool"], step.get("arguments", {})
+
     def read_directive(self, value):
         if not isinstance(value, dict):
             raise Malformed
@@ -407,6 +414,7 @@ class SmallClient:
                 directive = self.read(result)
             except Malformed:
                 return results, "malformed_directive"
+            directive = directive or self.added(tool, result)
             if directive is None:
                 return results, "completed"
             outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)

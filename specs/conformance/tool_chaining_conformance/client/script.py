@@ -102,6 +102,12 @@ class ScriptCall(Strict):
     arguments: Json = Field(default_factory=dict)
 
 
+class AddedStep(ScriptCall):
+    """A step that a rule of the user adds after each result of a tool."""
+
+    after: Name
+
+
 def _optional(*names: str) -> ConfigDict:
     """Make members optional in the schema, since `ClientScript` fills them in."""
 
@@ -184,6 +190,8 @@ class CaseContext(Strict):
     """How long the client waits for the result of a call."""
     further_calls: tuple[ScriptCall, ...] | None = Field(default=None, alias="furtherCalls")
     """Calls that are made after the first chain, in the same conversation. Each begins a chain."""
+    added_step: AddedStep | None = Field(default=None, alias="addedStep")
+    """The user's rule: after each result of the tool `after`, this call is the next step."""
     at_once: Literal[True] | None = Field(default=None, alias="atOnce")
     """All chains are begun at once."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tool_chaining_conformance.report.judgement import Judgement, Status, eras_of, grouped
-from tool_chaining_conformance.report.not_exercised import by_reason, in_brief
+from tool_chaining_conformance.report.not_exercised import by_reason
 from tool_chaining_conformance.report.plain import message_line, on_one_line
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.report.verdict import Verdict
@@ -39,9 +39,11 @@ def print_summary(report: Report, console: Console) -> None:
     page.line(counts(report.results))
     # If nothing could be examined at all, the verdict says why for all checks.
     rows = [each for each in report.not_exercised if report.run.spoken or not each.untestable]
-    if rows and report.conclusion.verdict is Verdict.CONFORMANT:
-        page.line(f"not exercised, or not everywhere: {in_brief(rows)}; report.json says why")
-    elif gaps := by_reason(rows):
+    gaps = by_reason(rows)
+    if gaps and report.conclusion.verdict is Verdict.CONFORMANT:
+        sentences = ", ".join(dict.fromkeys(", ".join(gaps.values()).split(", ")))
+        page.line(f"not exercised, or not everywhere: {sentences}; report.json says why")
+    elif gaps:
         page.line("not exercised:")
         for reason, sentences in gaps.items():
             page.line(f"  {reason}: {sentences}")

@@ -310,11 +310,7 @@ class _FollowUp:
         name = json.dumps(self.tool, ensure_ascii=False)[1:-1]
         # A long name is cut (TC-C-53), wherever the client cuts it.
         named = name[:NAME] in text or self.tool[:NAME] in text
-        return named and self.is_numbered_in(text)
-
-    def is_numbered_in(self, text: str) -> bool:
-        """Return whether a text has the call's number."""
-        return re.search(rf"(?<!\d){self.number}(?!\d)", text) is not None
+        return named and re.search(rf"(?<!\d){self.number}(?!\d)", text) is not None
 
 
 def _lists_calls(case_run: CaseRun) -> bool:
@@ -336,47 +332,31 @@ def _ambiguous_status(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) 
     Texts of other cases are compared too, since no chain has every status. Names of tools and
     numbers are removed first. In `followUps`, what a call returned may stand after its status.
     """
-    calls = _follow_ups(case_run)
     runs = [run for run in case_run.others.values() if run.log.operations and _lists_calls(run)]
     for status in STATUSES[:2]:
-        its = [call for call in calls if call.status == status]
-        others = [call for call in calls if call.status != status]
-        told = {
-            plain
-            for text, plain in _client_texts(case_run, texts_of)
-            if any(call.is_numbered_in(text) for call in its)
-            or not any(call.is_named_in(text) for call in others)
-        }
-        elsewhere = {
-            plain
-            for run in runs
-            if not any(call.status == status for call in _follow_ups(run))
-            for _, plain in _client_texts(run, texts_of)
-        }
-        if (
-            its
-            and told
-            and all(any(each.startswith(plain) for each in elsewhere) for plain in told)
-        ):
+        if not any(status == call.status for call in _follow_ups(case_run)):
+            continue
+        elsewhere: set[str] = set()
+        for run in runs:
+            if not any(status == call.status for call in _follow_ups(run)):
+                elsewhere |= _client_texts(run, texts_of)
+        told = _client_texts(case_run, texts_of)
+        if all(any(each.startswith(text) for each in elsewhere) for text in told):
             return status
     return None
 
 
-def _client_texts(
-    case_run: CaseRun, texts_of: Callable[[Json], list[str]]
-) -> list[tuple[str, str]]:
-    """Return each text that the client added to those of the server, also without names and
-    numbers."""
+def _client_texts(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> set[str]:
+    """Return the texts that the client added to those of the server, without names and numbers."""
     items = [item for result in _results(case_run) for item in result.get("content", [])]
     from_server = [item.get("text") for item in items]
-    names = sorted({call.tool for call in _follow_ups(case_run)}, key=len, reverse=True)
-    added: list[tuple[str, str]] = []
+    names = {call.tool for call in _follow_ups(case_run)}
+    added = set[str]()
     for text in texts_of(case_run.end.printed or {"content": []}):
         if text not in from_server:
-            plain = text
-            for name in names:
-                plain = plain.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
-            added.append((text, re.sub(r"\d+", "…", plain)))
+            for name in sorted(names, key=len, reverse=True):
+                text = text.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
+            added.add(re.sub(r"\d+", "…", text))
     return added
 
 
