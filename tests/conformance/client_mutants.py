@@ -559,6 +559,12 @@ class TellsWhyArgumentsAreInvalid(SmallClient):
         return {**item, "text": f"{item['text']} Invalid: {json.dumps(follow_up['arguments'])}."}
 
 
+class TellsWhatIsMalformed(SmallClient):
+    def merged(self, results):
+        told = [self.for_model(json.dumps(result.get("_meta"))) for result in results]
+        return super().merged(results) + told * (self.outcome == "malformed_directive")
+
+
 class ReplacesFollowUps(SmallClient):
     def structured(self, results):
         structured = dict(results[0].get("structuredContent") or {}) if results else {}
