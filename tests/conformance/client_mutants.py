@@ -627,6 +627,17 @@ class EndsADoubtByAnotherResult(SmallClient):
         self.record.doubts[:] = [each for each in self.record.doubts if each[0] != tool]
 
 
+class EndsADoubtByAnError(SmallClient):
+    def on_result(self, tool, arguments, result, is_first):
+        self.clear(tool, arguments)
+        super().on_result(tool, arguments, result, is_first)
+
+
+class TrustsHalfAList(SmallClient):
+    def trusts_list(self):
+        return True
+
+
 class DoubtsAfterAYes(SmallClient):
     def begin(self, tool, arguments):
         kept = list(self.record.doubts)

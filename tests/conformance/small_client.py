@@ -223,8 +223,13 @@ class SmallClient:
 
     def list_tools(self):
         tools, cursor = [], None
+        self.read_to_the_end = True
         while True:
-            result = self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            try:
+                result = self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            except NoResult:
+                result = {"tools": []}
+                self.read_to_the_end = False
             tools += result["tools"]
             cursor = result.get("nextCursor")
             if cursor is None:
@@ -331,7 +336,12 @@ class SmallClient:
 
     def hints(self, tool, name, value):
         """Whether a hint that is trusted has this value."""
-        return self.trusts_hints() and (tool.get("annotations") or {}).get(name) is value
+        trusted = self.trusts_hints() and self.trusts_list()
+        return trusted and (tool.get("annotations") or {}).get(name) is value
+
+    def trusts_list(self):
+        """Whether the last list was read to its end."""
+        return self.read_to_the_end
 
     def trusts_hints(self):
         """Whether the user said that the server's hints are trusted."""

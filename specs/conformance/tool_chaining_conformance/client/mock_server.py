@@ -44,6 +44,7 @@ SERVER_INFO: Final = {"name": "tool-chaining-mock", "version": __version__}
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Protocol revisions in which a connection begins with `initialize`."""
 INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
 ENDPOINT: Final = "/mcp"
@@ -278,6 +279,8 @@ class MockServer(ThreadingMixIn, TCPServer):
                 return self._call(message, params, exchange)
             case "tools/list":
                 result = self._page(params.get("cursor"), answered)
+                if self._case.last_page_fails and answered and "nextCursor" not in result:
+                    return {"error": {"code": INTERNAL_ERROR, "message": "This page is lost"}}
             case "server/discover" | "initialize":
                 result = self._greeting(method, params)
             case "ping":

@@ -214,6 +214,8 @@ class Case(Strict):
     first_call: ScriptCall
     """Absent: the first call of the script."""
     elicitation: Json | None = None
+    last_page_fails: bool = False
+    """The last page of `tools/list` gets an error after the first call."""
     result_meta: Mapping[str, Json] = Field(default_factory=dict)
     directive: Any = None
     """The directive in the result of the carrier; the calls and answers are filled in."""

@@ -353,11 +353,13 @@ class Exercise:
     def _follow(self, began: Planned, step: Step, first: ToolCall) -> None:
         """Follow the chain as far as the scenario allows, but make no call twice.
 
-        On 2026-07-28 a client that did not declare the extension makes the calls of `follow: true`:
-        servers repeat directives for such clients. On 2025-11-25 it would need another connection.
+        On 2026-07-28 a client that did not declare the extension makes the calls, unless one is
+        repeatable: servers repeat directives for such clients. On 2025-11-25 it would need another
+        connection.
         """
         chain_id = new_id()
-        declares = {} if step.follow is True and self._era is Era.MODERN else ORDINARY
+        repeatable = any(each.repeatable for each in step.follow_ups)
+        declares = ORDINARY if repeatable or self._era is Era.LEGACY else {}
         allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow_ups
         calls, messages = [first], list(first.final.messages)
         for follow_up in allowed:
