@@ -406,15 +406,28 @@ class FollowsWithAnotherToken(SmallClient):
 
 
 class SendsAgainWhatWasLost(SmallClient):
-    what = "pay"
+    what, case = "pay", None
 
     def call(self, name, arguments, meta):
         try:
             return super().call(name, arguments, meta)
         except Lost:
-            if name != self.what:
+            if name != self.what or self.case not in (None, self.context["case"]):
                 raise
             return super().call(name, arguments, meta)
+
+
+class SendsAgainAfterAQuestion(SmallClient):
+    def answered(self, again, meta):
+        try:
+            return super().answered(again, meta)
+        except NoResult:
+            return super().answered(again, meta)
+
+
+class BelievesARefusalAfterAQuestion(SmallClient):
+    def answered(self, again, meta):
+        return self.request("tools/call", again, meta)
 
 
 class _SendsAgainAfterAnError(SmallClient):
@@ -430,7 +443,7 @@ class _SendsAgainAfterAnError(SmallClient):
         try:
             return super().call(name, arguments, meta)
         except NoResult as failure:
-            if name != "pay" or isinstance(failure, Lost) or self.last != self.code:
+            if "pay" not in name or isinstance(failure, Lost) or self.last != self.code:
                 raise
             return super().call(name, arguments, meta)
 
@@ -512,6 +525,11 @@ class FollowsHalfAPair(SmallClient):
         )
 
 
+class TellsMadeInStructuredContent(SmallClient):
+    def told_in_structured(self, follow_ups):
+        return super().told_in_structured([{**each, "status": "made"} for each in follow_ups])
+
+
 class NamesNoFollowUp(SmallClient):
     def in_words(self, follow_up):
         return {
@@ -525,6 +543,26 @@ class TellsArguments(SmallClient):
     def in_words(self, follow_up):
         item = super().in_words(follow_up)
         return {**item, "text": f"{item['text']} With {json.dumps(follow_up['arguments'])}."}
+
+
+class TellsNamesOfArguments(SmallClient):
+    def in_words(self, follow_up):
+        item = super().in_words(follow_up)
+        return {**item, "text": f"{item['text']} With {', '.join(follow_up['arguments'])}."}
+
+
+class TellsWhyArgumentsAreInvalid(SmallClient):
+    def in_words(self, follow_up):
+        item = super().in_words(follow_up)
+        if self.outcome != "invalid_arguments":
+            return item
+        return {**item, "text": f"{item['text']} Invalid: {json.dumps(follow_up['arguments'])}."}
+
+
+class TellsWhatIsMalformed(SmallClient):
+    def merged(self, results):
+        told = [self.for_model(json.dumps(result.get("_meta"))) for result in results]
+        return super().merged(results) + told * (self.outcome == "malformed_directive")
 
 
 class ReplacesFollowUps(SmallClient):
@@ -572,6 +610,12 @@ class ForgetsLostFirstCalls(SmallClient):
             super().on_no_result(tool, arguments, error)
 
 
+class ForgetsErrorsOfFirstCalls(SmallClient):
+    def on_no_result(self, tool, arguments, error):
+        if isinstance(error, Lost) or (tool, self.same(arguments)) != self.first:
+            super().on_no_result(tool, arguments, error)
+
+
 class ForgetsCancelledCalls(SmallClient):
     def on_no_result(self, tool, arguments, error):
         if not self.cancelled:
@@ -581,6 +625,17 @@ class ForgetsCancelledCalls(SmallClient):
 class EndsADoubtByAnotherResult(SmallClient):
     def clear(self, tool, arguments):
         self.record.doubts[:] = [each for each in self.record.doubts if each[0] != tool]
+
+
+class EndsADoubtByAnError(SmallClient):
+    def on_result(self, tool, arguments, result, is_first):
+        self.clear(tool, arguments)
+        super().on_result(tool, arguments, result, is_first)
+
+
+class TrustsHalfAList(SmallClient):
+    def trusts_list(self):
+        return True
 
 
 class DoubtsAfterAYes(SmallClient):
@@ -638,12 +693,18 @@ class TakesATrueValueForAHint(SmallClient):
         return super().hints(tool, name, value) or (value and bool(given) and self.trusts_hints())
 
 
-class TakesNullForFalse(SmallClient):
+class TakesNothingForFalse(SmallClient):
     def hints(self, tool, name, value):
-        hints = {
-            k: v if v is not None else False for k, v in (tool.get("annotations") or {}).items()
-        }
+        hints = {k: v or False for k, v in (tool.get("annotations") or {}).items()}
         return super().hints({"annotations": hints}, name, value)
+
+
+class ReadsHintsInText(SmallClient):
+    def hints(self, tool, name, value):
+        given = (tool.get("annotations") or {}).get(name)
+        return super().hints(tool, name, value) or (
+            given == json.dumps(value) and self.trusts_hints()
+        )
 
 
 class SuggestsRefusedCalls(SmallClient):
@@ -747,6 +808,17 @@ class KeepsWordsOfADeclinedStep(SmallClient):
         return self.outcome != "declined"
 
 
+class AddsStepsBesideDirectives(SmallClient):
+    def read(self, result):
+        rule = "addedStep" in self.context and not self.started
+        return None if rule else super().read(result)
+
+
+class MakesAddedStepsUnasked(SmallClient):
+    def may_follow(self, name, tool):
+        return "addedStep" in self.context or super().may_follow(name, tool)
+
+
 class AsksOnce(SmallClient):
     agreed = False
 
@@ -813,7 +885,6 @@ wrong("takes-true-for-a-version", is_version=lambda self, v: isinstance(v, int) 
 wrong("is-error-of-the-first", IsErrorOfTheLast, looked_at=0)
 wrong("follows-nothing", read=lambda self, result: None)
 wrong("no-limit", limit=1000)
-wrong("limit-of-seven", limit=7)
 wrong("limit-of-four", limit=4)
 wrong("compares-arguments-as-text", same=lambda self, arguments: json.dumps(arguments))
 wrong("calls-hidden-tools", hidden=lambda self, tool: False)
@@ -830,6 +901,8 @@ wrong("never-ends-a-doubt", clear=lambda self, tool, arguments: None)
 wrong("forgets-what-was-not-delivered", not_delivered=lambda self, results: None)
 wrong("doubts-errors-of-idempotent-tools", may_be_repeated=lambda self, name: False)
 wrong("takes-a-missing-capability-for-unknown", refusals=(-32020, -32022))
+wrong("takes-refused-headers-for-unknown", refusals=(-32021, -32022))
+wrong("takes-status-403-for-unknown", unauthorized=(401,))
 wrong("holds-nothing", is_held=lambda self, tool: False)
 wrong("takes-the-last-of-two", disagrees=lambda self, tool, tools: False)
 wrong("takes-every-name-twice-for-unknown", disagrees=twice)
@@ -844,12 +917,13 @@ wrong("forgets-lost-streams", ForgetsLostAnswers, how=str)
 wrong("forgets-after-a-time-limit", ForgetsLostAnswers, how=TimeoutError)
 wrong("believes-untrusted-hints", trusts_hints=lambda self: True)
 wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
+wrong("believes-untrusted-read-only-hints", SendsAgainWhatWasLost, what="look-up")
+wrong("believes-idempotent-words", SendsAgainWhatWasLost, case="idempotent-text")
 wrong("takes-idempotent-for-harmless", consents=hinted("idempotentHint", True))
 wrong("takes-a-closed-world-for-harmless", consents=hinted("openWorldHint", False))
 wrong("takes-what-only-adds-for-harmless", consents=hinted("destructiveHint", False))
 wrong("one-chain-id-a-session", chain_id=lambda self: vars(self).setdefault("id", uuid.uuid4().hex))
 wrong("believes-status-400", TakesAFailedCallForNotMade, case="status-400")
-wrong("believes-status-404", TakesAFailedCallForNotMade, case="status-404")
 wrong("reads-the-words-of-the-guide", ReadsText, phrase=r'call the tool "(\w+)" .*: ({.*})')
 wrong("reads-a-prefixed-key", FollowsALongerName, key=ID)
 wrong("reads-input-as-arguments", ReadsAnotherAlias, alias="input", member="arguments")
@@ -875,12 +949,7 @@ after(
         {**item, "text": item["text"][:10_000]} if "text" in item else item for item in items
     ],
 )
-for _kind in ("image", "audio", "resource", "resource_link"):
-    after(
-        f"drops-{_kind.replace('_', '-')}",
-        "merged",
-        lambda self, items, kind=_kind: [item for item in items if item["type"] != kind],
-    )
+after("drops-image", "merged", lambda self, items: [i for i in items if i["type"] != "image"])
 for _what, _outcome in (
     ("being-declined", "declined"),
     ("a-malformed-directive", "malformed_directive"),

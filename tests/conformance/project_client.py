@@ -29,7 +29,9 @@ from tool_chaining import (
     Step,
 )
 from tool_chaining.result import Outcome
+from tool_chaining.rules import Rule, Rules
 from tool_chaining.tools import read_list
+from tool_chaining_proxy.hosting.refused import note_status, telling_refusals
 
 
 def agrees(context: Mapping[str, Any], tool: str) -> bool:
@@ -68,6 +70,28 @@ class Policy(ConsentPolicy):
         return agrees(self.context, name)
 
 
+async def _note_request(request: httpx2.Request) -> None:
+    if b'"tools/call"' in request.content:
+        note_status(None)
+
+
+async def _note_response(response: httpx2.Response) -> None:
+    if b'"tools/call"' in response.request.content:
+        note_status(response.status_code)
+
+
+NOTING: dict[str, list[Any]] = {"request": [_note_request], "response": [_note_response]}
+
+
+class Caller(Client):
+    """The SDK's client, whose errors do not show the HTTP status of a refusal."""
+
+    async def call_tool(self, *given: Any, **options: Any) -> Any:
+        """Make a call. Raises CallRefused if the server refused it over HTTP."""
+        with telling_refusals():
+            return await super().call_tool(*given, **options)
+
+
 async def follow(
     url: str,
     context: Mapping[str, Any],
@@ -86,8 +110,8 @@ async def follow(
     chain: ChainResult | None = None
     try:
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=30) as http,
-            Client(
+            httpx2.AsyncClient(headers=headers, timeout=30, event_hooks=NOTING) as http,
+            Caller(
                 streamable_http_client(url, http_client=http),
                 mode="legacy" if legacy else "auto",
                 extensions=[extension],
@@ -99,6 +123,7 @@ async def follow(
                 consent=Policy(context),
                 call_timeout=context.get("timeoutSeconds", 30),
                 on_step=told.append,
+                rules=rules_of(context),
             )
             calls = [(context["tool"], context["arguments"])]
             calls += [(call["tool"], call["arguments"]) for call in context.get("furtherCalls", ())]
@@ -119,6 +144,14 @@ async def follow(
         detail = f"the connection broke: {error}"
         chain = ChainResult("", Outcome.FAILED, detail, tuple(told))
     return {"outcome": "declined", "content": []} if chain is None else handed_on(chain)
+
+
+def rules_of(context: Mapping[str, Any]) -> Rules | None:
+    """Return the user's rule of this context, if it has one."""
+    step = context.get("addedStep")
+    if step is None:
+        return None
+    return Rules((Rule(1, step["after"], step["tool"], arguments=step["arguments"]),))
 
 
 async def may_begin(follower: Follower, context: Mapping[str, Any]) -> bool:

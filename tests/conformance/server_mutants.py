@@ -83,6 +83,18 @@ class WordsUnmarked(SmallServer):
         return {key: value for key, value in super().in_words(directive).items() if key != "_meta"}
 
 
+class WordsUnmarkedOnLaterCalls(WordsUnmarked):
+    def in_words(self, directive):
+        first = directive["tool"] == "ask_manager"
+        return SmallServer.in_words(self, directive) if first else super().in_words(directive)
+
+
+class ArgumentsThatAreWrongNowAndThen(SmallServer):
+    def directive(self, name, arguments):
+        order = arguments["order"] if self.calls % 8 else 8
+        return super().directive(name, {"order": order})
+
+
 class DirectiveOnInterimResult(SmallServer):
     def interim(self, request):
         return {**super().interim(request), "_meta": {"nextTool": self.colour_directive()}}
@@ -312,6 +324,44 @@ refuses_provenance(
 )
 
 
+refuses_provenance(
+    "rejects-unlisted-previous-tool",
+    member(
+        lambda shown: (
+            isinstance(name := shown.get("previousTool"), str)
+            and name not in [tool["name"] for tool in SmallServer.tools]
+        )
+    ),
+)
+
+
+class RepeatsOldResults(SmallServer):
+    def __init__(self):
+        super().__init__()
+        self.known = {}
+
+    def key(self, request):
+        shown = request.provenance if isinstance(request.provenance, dict) else {}
+        return json.dumps([shown.get("chainId"), shown.get("level")]) if shown else None
+
+    def call(self, request):
+        key = self.key(request)
+        if key is None:
+            return super().call(request)
+        if key not in self.known:
+            self.known[key] = super().call(request)
+        return self.known[key]
+
+
+class RefusesAChainItKnows(RepeatsOldResults):
+    def call(self, request):
+        key = self.key(request)
+        if key is not None and key in self.known:
+            raise Refusal(-32602, "This call of the chain was made")
+        self.known[key] = True
+        return SmallServer.call(self, request)
+
+
 class MalformedProvenanceOpensDoors(SmallServer):
     def lets_in(self, request):
         return isinstance(request.provenance, list) or super().lets_in(request)
@@ -321,6 +371,11 @@ class FollowedDirectiveStays(SmallProxy):
     def merged(self, first, last):
         directive = self.rename_directive(first["_meta"]["nextTool"])
         return {**super().merged(first, last), "_meta": {"nextTool": directive}}
+
+
+class UnmarksWordsOfAFollowedDirective(SmallProxy):
+    def without_words(self, content):
+        return [{key: part for key, part in item.items() if key != "_meta"} for item in content]
 
 
 class WordsOfFollowedDirectiveStay(SmallProxy):
@@ -355,6 +410,14 @@ class _Numbered(SmallServer):
 
     def change(self, result, arguments, shown, follows):
         """What a mutant does with the provenance that was shown; a call may follow by it."""
+
+
+class RemembersNumbersByProvenance(_Numbered):
+    def change(self, result, arguments, shown, follows):
+        known = vars(self).setdefault("known", {})
+        if follows:
+            number = known.setdefault(shown["chainId"] + str(shown["level"]), arguments["order"])
+            arguments["order"] = number
 
 
 class ProvenanceChangesOneArgument(_Numbered):

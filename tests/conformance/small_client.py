@@ -61,6 +61,8 @@ class SmallClient:
     limit = 5
     refusals = (-32020, -32021, -32022)
     """The codes of errors that say that the server refused a request before it acted."""
+    unauthorized = (401, 403)
+    """The HTTP statuses that say so."""
 
     def __init__(self, url, era, context):
         self.url, self.era, self.context = url, era, context
@@ -164,7 +166,8 @@ class SmallClient:
             if "event-stream" not in response.headers.get("content-type", ""):
                 body = response.read()
                 if response.status >= 400 and "json" not in response.headers["content-type"]:
-                    raise Lost(response.status)
+                    refused = response.status in self.unauthorized
+                    raise (Refused if refused else Lost)(response.status)
                 self.idle = connection
                 return json.loads(body) if body else None
             with contextlib.closing(connection):
@@ -201,10 +204,17 @@ class SmallClient:
             self.on_question(result)
             answers = dict.fromkeys(result["inputRequests"], self.context["elicitation"])
             again = {**params, "inputResponses": answers, "requestState": result["requestState"]}
-            result = self.request("tools/call", again, meta)
+            result = self.answered(again, meta)
         if not self.complete(result):
             raise (Task if "task" in result else NoResult)("this is no complete result")
         return result
+
+    def answered(self, again, meta):
+        """Send the user's answer. The server has begun, whatever it refuses now."""
+        try:
+            return self.request("tools/call", again, meta)
+        except Refused as refused:
+            raise NoResult(*refused.args) from refused
 
     def complete(self, result):
         if self.era == LEGACY:
@@ -213,8 +223,13 @@ class SmallClient:
 
     def list_tools(self):
         tools, cursor = [], None
+        self.read_to_the_end = True
         while True:
-            result = self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            try:
+                result = self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            except NoResult:
+                result = {"tools": []}
+                self.read_to_the_end = False
             tools += result["tools"]
             cursor = result.get("nextCursor")
             if cursor is None:
@@ -251,6 +266,13 @@ class SmallClient:
         if "nextTool" not in meta:
             return None
         return self.read_directive(meta["nextTool"])
+
+    def added(self, tool, result):
+        """Return the step that the user's rule adds, or None."""
+        step = self.context.get("addedStep")
+        if step is None or step["after"] != tool:
+            return None
+        return step["tool"], step.get("arguments", {})
 
     def read_directive(self, value):
         if not isinstance(value, dict):
@@ -314,7 +336,12 @@ class SmallClient:
 
     def hints(self, tool, name, value):
         """Whether a hint that is trusted has this value."""
-        return self.trusts_hints() and (tool.get("annotations") or {}).get(name) is value
+        trusted = self.trusts_hints() and self.trusts_list()
+        return trusted and (tool.get("annotations") or {}).get(name) is value
+
+    def trusts_list(self):
+        """Whether the last list was read to its end."""
+        return self.read_to_the_end
 
     def trusts_hints(self):
         """Whether the user said that the server's hints are trusted."""
@@ -397,6 +424,7 @@ class SmallClient:
                 directive = self.read(result)
             except Malformed:
                 return results, "malformed_directive"
+            directive = directive or self.added(tool, result)
             if directive is None:
                 return results, "completed"
             outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)

@@ -12,7 +12,7 @@ from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.target.era import Era
 
-from .small_client import Lost, NoResult, SmallClient
+from .small_client import Lost, NoResult, Refused, SmallClient
 from .support import UNTESTABLE, examine_client, statuses
 
 
@@ -79,8 +79,8 @@ class RepeatsWhenAllowed(SmallClient):
             return super().call(name, arguments, meta)
         except Lost:
             raise
-        except NoResult:
-            if self.context["consent"] != "grant":
+        except NoResult as error:
+            if not isinstance(error, Refused) and self.context["consent"] != "grant":
                 raise
             return super().call(name, arguments, meta)
 

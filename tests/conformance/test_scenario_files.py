@@ -45,15 +45,15 @@ def complaint(text: str, folder: Path) -> str:
             "steps.0.elicitation.0: there is no member 'value'; there are action, content",
         ),
         ("", "is empty; it must be a mapping, whose members are name, description, "),
-        (
-            ONE_STEP + "    wait_seconds: 61",
-            "steps.0.wait_seconds: must be less than or equal to 60",
-        ),
+        (ONE_STEP + "    wait_seconds: 61", "must be less than or equal to 60"),
+        (ONE_STEP + "    elicitation: {a: b}", "line 8: steps.0.elicitation: must be a list"),
+        (ONE_STEP + "    capture: [a]", "line 8: steps.0.capture: must be a mapping"),
+        (ONE_STEP + "    follow: [{repeatable: 7}]", "follow.0.repeatable: must be true or false"),
         (
             ONE_STEP + "    follow: {repeatable: true}",
             "steps.0.follow: must be true, or a list of entries such as [{repeatable: true}, {}]",
         ),
-        ("name: one\ndescription: One.", "steps: is missing"),
+        ("name: one\ndescription: One.", "line 1: steps is missing"),
         (ONE_STEP + "    capture: {x: {text: '('}}", "not a regular expression"),
     ],
 )

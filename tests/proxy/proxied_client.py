@@ -20,7 +20,7 @@ from mcp.types import ElicitResult
 from tool_chaining_proxy.consent import MakePolicy, consent_of
 from tool_chaining_proxy.options import Address, ProxyOptions
 
-from ..conformance.project_client import agrees
+from ..conformance.project_client import agrees, rules_of
 from .wire import CHAINING, OLD, proxy_in_memory
 
 CONSENT = re.compile(r'After ".* further call\..* Call ("(?:[^"\\]|\\.)+") with {.*\?')
@@ -55,6 +55,7 @@ class Host:
             server=Address(url, f"Bearer {token}" if token else None),
             consent=self.consent,
             time_limit=self.context.get("timeoutSeconds"),
+            rules=rules_of(self.context),
         )
 
     async def on_question(self, _: Any, asked: Any) -> ElicitResult:

@@ -22,7 +22,7 @@ from tool_chaining_conformance.requirements import Side, checks_of
 from tool_chaining_conformance.specification import read_text, read_yaml
 from tool_chaining_conformance.target.era import Era
 
-REPLACE = "Replace `follow` and `User` by your client"
+REPLACE = "Replace `follow`, `User` and `Caller` by your client"
 FILL_IN = "Write your arguments into it, and remove the # before expect, repeatable and follow"
 
 app = typer.Typer(

@@ -1,6 +1,7 @@
 """Files in YAML: scenarios, client scripts and expected failures, read into strict models."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -114,9 +115,41 @@ def load(path: Path, model: type[M]) -> M:
     try:
         return model.model_validate(_read(path))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        mistake = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
-        if first["type"] == "missing":
-            mistake = "is missing"
-        raise ScenarioError(f"{path}: {place}{': ' * bool(place)}{mistake}") from error
+        # A value of several types has an error for each. The one with the longest place says most.
+        worst = max(error.errors(include_url=False), key=lambda each: len(each["loc"]))
+        kind, _, fault = worst["type"].rpartition("_")
+        message = worst["msg"].removeprefix("Value error, ").replace("True", "true")
+        mistake = re.sub("^(Input|String|Tuple) should", "must", message)
+        if fault in ("type", "parsing") and kind in _WORDS:
+            mistake = f"must be {_WORDS[kind]}"
+        elif worst["type"] == "missing":
+            mistake = f"{worst['loc'][-1]} is missing"
+        line, place = _found(path, worst["loc"])
+        raise ScenarioError(f"{path}: line {line}: {place}{': ' * bool(place)}{mistake}") from error
+
+
+_WORDS: Final = {
+    "tuple": "a list",
+    "list": "a list",
+    "dict": "a mapping",
+    "string": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""The types of YAML by those of pydantic."""
+
+
+def _found(path: Path, place: Sequence[int | str]) -> tuple[int, str]:
+    """Return the line of a member in a file, and its place, as far as the file has it."""
+    node, parts = yaml.compose(path.read_text("utf-8"), _Loader), list[str]()
+    for part in place:
+        inner: dict[object, yaml.Node] = {}
+        if isinstance(node, yaml.MappingNode):
+            inner = {key.value: value for key, value in node.value}
+        elif isinstance(node, yaml.SequenceNode):
+            inner = dict(enumerate(node.value))
+        if part in inner:
+            node = inner[part]
+            parts.append(str(part))
+    return (1 if node is None else node.start_mark.line + 1), ".".join(parts)

@@ -62,7 +62,14 @@ async function connect({ protocolVersion, context }: Run, url: string) {
   }
   const mode = protocolVersion === '2026-07-28' ? { pin: protocolVersion } : 'legacy';
   const client = new Client(info, { capabilities, versionNegotiation: { mode } });
-  client.setRequestHandler('elicitation/create', answer);
+  // After a question the server has begun, whatever it refuses then. The error of the SDK does not show it (TC-C-39).
+  let asked = false;
+  client.setRequestHandler('elicitation/create', () => ((asked = true), answer()));
+  const callTool = client.callTool.bind(client);
+  client.callTool = async (...given) => {
+    asked = false;
+    return callTool(...given).catch((error: unknown) => Promise.reject(asked ? new Error(String(error)) : error));
+  };
   await client.connect(new StreamableHTTPClientTransport(where, { requestInit: { headers } }));
   return { client, close: () => client.close() };
 }

@@ -44,6 +44,7 @@ SERVER_INFO: Final = {"name": "tool-chaining-mock", "version": __version__}
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Protocol revisions in which a connection begins with `initialize`."""
 INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
 ENDPOINT: Final = "/mcp"
@@ -57,6 +58,8 @@ QUIET_SECONDS: Final = 1
 """Seconds without a request after which a call waits no longer for others to run beside it."""
 REFUSALS: Final = (-32020, -32021, -32022)
 """The codes of JSON-RPC errors that say that the server refused a call before it acted."""
+UNAUTHORIZED: Final = (401, 403)
+"""The HTTP statuses that say so."""
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
 LINE_BYTES: Final = 1_000
@@ -81,7 +84,10 @@ class Operation:
     result: Json | None = None
     """Its complete result, if it has one."""
     refused: bool = False
-    """Whether the answer says that the server refused it before it acted."""
+    """Whether the answer says that the server refused it before it acted. If an earlier request of
+    it was answered with a question, the server has begun."""
+    times: int = 1
+    """1, and how often a request of it was sent again after it was answered and not refused."""
     at_once: int = 1
     """How many calls of the tool ran when it arrived, itself included."""
 
@@ -273,6 +279,8 @@ class MockServer(ThreadingMixIn, TCPServer):
                 return self._call(message, params, exchange)
             case "tools/list":
                 result = self._page(params.get("cursor"), answered)
+                if self._case.last_page_fails and answered and "nextCursor" not in result:
+                    return {"error": {"code": INTERNAL_ERROR, "message": "This page is lost"}}
             case "server/discover" | "initialize":
                 result = self._greeting(method, params)
             case "ping":
@@ -322,6 +330,7 @@ class MockServer(ThreadingMixIn, TCPServer):
 
     def _call(self, message: WireMessage, params: Json, exchange: "_Exchange") -> Json | None:
         operation, index = self._operation(message, params, exchange.headers.get("authorization"))
+        begun = index > 0
         answer = next((answer for answer in self._answers if _fits(answer, operation)), None)
         if answer is None:
             operation.answered = True
@@ -341,11 +350,12 @@ class MockServer(ThreadingMixIn, TCPServer):
         if asked.broken is not None:
             if asked.broken == "silence":
                 self._is_given_up(exchange, SILENCE_SECONDS)
+            operation.refused = asked.broken in UNAUTHORIZED and not begun
             exchange.break_off(asked.broken)
         if asked.broken is not None or (asked.held and self._is_cancelled(exchange)):
             return None
         if asked.error is not None:
-            operation.refused = asked.error.get("code") in REFUSALS
+            operation.refused = asked.error.get("code") in REFUSALS and not begun
             return {"error": asked.error}
         operation.result = result = _numbered(cast(Json, asked.result), operation.number)
         if asked.meta_text is None:
@@ -394,8 +404,13 @@ class MockServer(ThreadingMixIn, TCPServer):
             if len(state) == 2 and all(part.isdecimal() for part in state):
                 number, index = int(state[0]), int(state[1])
                 if 1 <= number <= len(operations):
+                    operations[number - 1].times += operations[number - 1].answered
                     return operations[number - 1], index
             tool = str(params.get("name"))
+            if operations and operations[-1].refused and operations[-1].is_of(tool, arguments):
+                # A call that was refused may be sent again. It stays one call.
+                operations[-1].refused = operations[-1].answered = False
+                return operations[-1], 0
             # If the first call arrives twice, the client sent the request again: no script has a
             # directive from the first call to itself.
             alone = len(operations) == 1 and not self._case.context.at_once

@@ -60,7 +60,7 @@ class Elicit(Strict):
     meta: Json | None = Field(default=None, alias="_meta")
 
 
-Broken = Literal["stream", "silence", 400, 404, 500]
+Broken = Literal["stream", "silence", 400, 401, 403, 404, 500]
 
 
 class Round(Strict):
@@ -100,6 +100,12 @@ class ScriptCall(Strict):
 
     tool: Name
     arguments: Json = Field(default_factory=dict)
+
+
+class AddedStep(ScriptCall):
+    """A step that a rule of the user adds after each result of a tool."""
+
+    after: Name
 
 
 def _optional(*names: str) -> ConfigDict:
@@ -184,6 +190,8 @@ class CaseContext(Strict):
     """How long the client waits for the result of a call."""
     further_calls: tuple[ScriptCall, ...] | None = Field(default=None, alias="furtherCalls")
     """Calls that are made after the first chain, in the same conversation. Each begins a chain."""
+    added_step: AddedStep | None = Field(default=None, alias="addedStep")
+    """The user's rule: after each result of the tool `after`, this call is the next step."""
     at_once: Literal[True] | None = Field(default=None, alias="atOnce")
     """All chains are begun at once."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
@@ -206,6 +214,8 @@ class Case(Strict):
     first_call: ScriptCall
     """Absent: the first call of the script."""
     elicitation: Json | None = None
+    last_page_fails: bool = False
+    """The last page of `tools/list` gets an error after the first call."""
     result_meta: Mapping[str, Json] = Field(default_factory=dict)
     directive: Any = None
     """The directive in the result of the carrier; the calls and answers are filled in."""

@@ -58,33 +58,16 @@ def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[Not
 
 
 def by_reason(rows: Iterable[NotExercised]) -> dict[str, str]:
-    """Return for each reason the sentences that were not exercised because of it, as text."""
-    reasons: dict[str, list[NotExercised]] = {}
+    """Return for each reason the sentences that were not exercised because of it, as text.
+
+    The user left out what was not chosen, and it may be nearly all. So only its number is given.
+    """
+    reasons: dict[str, dict[str, None]] = {}
     for row in rows:
         mark = "not testable: " if row.untestable else ""
-        reasons.setdefault(f"{mark}{row.reason}", []).append(row)
-    return {reason: _sentences(rows) for reason, rows in reasons.items()}
-
-
-def _sentences(rows: Sequence[NotExercised]) -> str:
-    """Return the sentences of rows with one reason, with their places and revisions."""
-    if rows[0].reason == NOT_CHOSEN:
-        # The user left them out, and they may be nearly all. So only their number is given.
-        count = len({one.id for row in rows for one in row.check.requirements})
-        return f"{count} {'sentence' if count == 1 else 'sentences'}"
-    every = checks_of(rows[0].check.side)
-    whole = [
-        era
-        for era in Era
-        if sum(era in row.eras and not row.places for row in rows)
-        == sum(era in check.eras for check in every)
-    ]
-    words = [f"everything on {era}" for era in whole]
-    groups: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row.places or not set(row.eras) <= set(whole):
-            at = f" at {', '.join(f'`{place}`' for place in row.places)}" if row.places else ""
-            on = "" if row.eras == row.check.eras else f" on {', '.join(row.eras)}"
-            groups.setdefault(at + on, {}).update((one.id, None) for one in row.check.requirements)
-    words += [f"{', '.join(sentences)}{where}" for where, sentences in groups.items()]
-    return "; ".join(words)
+        named = reasons.setdefault(f"{mark}{row.reason}", {})
+        named.update((one.id, None) for one in row.check.requirements)
+    return {
+        reason: f"sentences: {len(named)}" if reason == NOT_CHOSEN else ", ".join(named)
+        for reason, named in reasons.items()
+    }

@@ -11,6 +11,7 @@ from tool_chaining_conformance.report.judgement import Judgement, Status, eras_o
 from tool_chaining_conformance.report.not_exercised import by_reason
 from tool_chaining_conformance.report.plain import message_line, on_one_line
 from tool_chaining_conformance.report.report import Report
+from tool_chaining_conformance.report.verdict import Verdict
 from tool_chaining_conformance.text import printable
 from tool_chaining_conformance.values import at_pointer
 
@@ -37,10 +38,12 @@ def print_summary(report: Report, console: Console) -> None:
         page.violation(failures)
     page.line(counts(report.results))
     # If nothing could be examined at all, the verdict says why for all checks.
-    gaps = by_reason(
-        each for each in report.not_exercised if report.run.spoken or not each.untestable
-    )
-    if gaps:
+    rows = [each for each in report.not_exercised if report.run.spoken or not each.untestable]
+    gaps = by_reason(rows)
+    if gaps and report.conclusion.verdict is Verdict.CONFORMANT:
+        sentences = ", ".join(dict.fromkeys(", ".join(gaps.values()).split(", ")))
+        page.line(f"not exercised, or not everywhere: {sentences}; report.json says why")
+    elif gaps:
         page.line("not exercised:")
         for reason, sentences in gaps.items():
             page.line(f"  {reason}: {sentences}")

@@ -29,7 +29,7 @@ STEP: Final = """\
 {mark}  call: {call}
 {mark}  arguments: {arguments}
   #   expect: {{nextTool: THE_TOOL_OF_THE_DIRECTIVE}}
-  #   repeatable: true  # if the same call may be made about thirty times
+  #   repeatable: true  # if the same call may be made about forty times
   #   follow: true      # if the tool of the directive may be called, and those after it
 """
 

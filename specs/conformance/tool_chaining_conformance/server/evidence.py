@@ -1,6 +1,6 @@
 """Evidence: what a server did, as input of the checks. Only the checks judge it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -105,6 +105,8 @@ class PassedOn(Evidence):
     directive: SeenDirective | None
     content: Sequence[Json]
     structured: Json
+    listed: Mapping[str, Json]
+    """The tools of the intermediary, by their names."""
 
     unseen = NotApplicable(
         "no step has `followed: true`, which is for an intermediary that follows directives"

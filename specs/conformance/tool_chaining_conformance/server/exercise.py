@@ -1,9 +1,8 @@
 """Plays one scenario in one era, and reports what the server did. It judges nothing."""
 
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json
@@ -35,6 +34,7 @@ from tool_chaining_conformance.server.reading import (
     content_of,
     directive_of,
     ending,
+    has_next_step,
     is_refused,
     key_of,
     structured_content_of,
@@ -49,9 +49,10 @@ from tool_chaining_conformance.server.variants import (
     Absent,
     Variant,
     claims_of,
+    new_id,
     provenance,
     variants_of,
-    variants_of_malformed_provenance,
+    variants_of_provenance,
 )
 from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.connection import ORDINARY, Listing, Profile, Reply, ToolCall
@@ -87,10 +88,14 @@ class Planned:
     """The arguments of a step may contain `${name}`."""
     elicits: bool
     """Whether the client declares elicitation; one client makes all calls of a chain."""
+    declares: Mapping[str, Any] = field(default_factory=lambda: ORDINARY)
+    """The settings of the extension that the client declares."""
 
-    def calling(self, declares: Mapping[str, Any] = ORDINARY, *, second: bool = False) -> Calling:
-        """Return the caller, as a client that declares these settings of the extension."""
-        profile = Profile(declares, elicitation=self.elicits)
+    def calling(
+        self, declares: Mapping[str, Any] | None = None, *, second: bool = False
+    ) -> Calling:
+        """Return the caller, if given as a client that declares other settings."""
+        profile = Profile(self.declares if declares is None else declares, self.elicits)
         return Calling(profile, self.caller, second)
 
 
@@ -118,6 +123,12 @@ class Exercise:
         self._tools: dict[str, Json] = {}
         """The tools of the first list."""
         self._made: list[Made] = []
+        self._chain = new_id()
+        """The chainId with which calls are repeated: the server sees it with several calls."""
+        self._looked_at: set[str] = set()
+        """The results that were reported, each with its step and the kind of client."""
+        self._listings: dict[str, Listing] = {}
+        """The lists of tools that were read, each with its place and the kind of client."""
         self._noticed: set[tuple[str, bool]] = set()
         """The methods other than `tools/call` that were answered, and whether with a directive."""
 
@@ -173,9 +184,15 @@ class Exercise:
         if step.refused:
             self._claim_a_chain(planned, call)
         elif step.repeatable:
-            self._repeat(planned, call, variants_of(self._era, step.call))
+            self._repeat(planned, call, variants_of(self._era, self._provenances(step.call)))
         if step.follow is not None:
-            self._follow(step, call)
+            self._follow(planned, step, call)
+
+    def _provenances(self, tool: str) -> list[Variant]:
+        """Return every provenance with which a call of a tool is repeated."""
+        called = [made.call.tool for made in reversed(self._made)]
+        others = [each for each in dict.fromkeys([*called, *self._tools]) if each != tool]
+        return variants_of_provenance(self._chain, tool, others)
 
     def _make_planned(
         self, planned: Planned, claimed: Json | None = None
@@ -224,28 +241,33 @@ class Exercise:
                 reason = f"the call has no complete result: {ending(call)}"
                 self._observe(Missing(step.id, _removes(step), reason, call.final.messages))
             return
-        if not (as_expected or seen or words_of(items, seen) or "nextStep" in structured):
+        if not (as_expected or seen or words_of(items, seen) or has_next_step(structured)):
             return
         for kind in _removes(step):
-            self._observe(kind(step.id, call.final.messages, seen, items, structured))
+            evidence = kind(step.id, call.final.messages, seen, items, structured, self._tools)
+            self._observe(evidence)
 
-    def _look_at(
-        self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
-    ) -> None:
-        """Report the directives of one call."""
+    def _look_at(self, call: ToolCall, step: str, calling: Calling) -> None:
+        """Report the directives of one call, unless the same result was reported before."""
+        ordinary = calling.profile.declares == ORDINARY
+        results = [[list(each.faults), each.result] for each in call.replies]
+        shown = identity([step, ordinary, results])
+        if shown in self._looked_at:
+            return
+        self._looked_at.add(shown)
         for reply in call.replies:
             if reply.kind == "interim":
                 self._observe(InterimResult(step, reply.messages, written_directive(reply)))
         seen = directive_of(call.final)
         if seen is None:
             return
-        listing = self._listed(calling, seen.tool)
+        listing = self._listed(step, calling, seen.tool)
         result = ResultWithDirective(
             step=step,
             messages=call.final.messages,
             directive=seen,
             content=content_of(call.final),
-            declared=declared,
+            declared=bool(calling.profile.declares),
             structured=structured_content_of(call.final),
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
@@ -254,12 +276,19 @@ class Exercise:
         if self._scenario is not None and self._scenario.intermediary:
             self._observe(DirectiveOfIntermediary(step, result.messages, result))
 
-    def _listed(self, calling: Calling, tool: str | None) -> Listing:
-        """Read the list of tools again, as this caller, up to a tool that was just named."""
+    def _listed(self, place: str, calling: Calling, tool: str | None) -> Listing:
+        """Read the list of tools, as this caller, up to a tool that was named at this place.
+
+        It is read once for each tool that the results of a place name to one kind of client.
+        """
         if tool is None:
             return Listing({}, ())
-        connection = self._connections.to(calling)
-        return self._noted(connection.list_tools(until=tool, profile=calling.profile))
+        key = identity([place, calling.profile.capabilities(), tool])
+        if key not in self._listings:
+            connection = self._connections.to(calling)
+            listing = connection.list_tools(until=tool, profile=calling.profile)
+            self._listings[key] = self._noted(listing)
+        return self._listings[key]
 
     def _noted(self, listing: Listing) -> Listing:
         for page in listing.replies:
@@ -295,8 +324,7 @@ class Exercise:
             self._remember(planned, calling, call, None)
             if isinstance(part, Step):
                 self._pass_on(part, call, as_expected=not is_refused(call))
-                if not variant.declares:
-                    self._look_at(call, planned.place, calling, declared=False)
+            self._look_at(call, planned.place, calling)
             return call
 
         Repeating(planned.place, self._era, first, make, self._observe).all(variants)
@@ -322,9 +350,16 @@ class Exercise:
 
     # Following a chain
 
-    def _follow(self, step: Step, first: ToolCall) -> None:
-        """Follow the chain as far as the scenario allows, but make no call twice."""
-        chain_id = str(uuid.uuid4())
+    def _follow(self, began: Planned, step: Step, first: ToolCall) -> None:
+        """Follow the chain as far as the scenario allows, but make no call twice.
+
+        On 2026-07-28 a client that did not declare the extension makes the calls, unless one is
+        repeatable: servers repeat directives for such clients. On 2025-11-25 it would need another
+        connection.
+        """
+        chain_id = new_id()
+        repeatable = any(each.repeatable for each in step.follow_ups)
+        declares = ORDINARY if repeatable or self._era is Era.LEGACY else {}
         allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow_ups
         calls, messages = [first], list(first.final.messages)
         for follow_up in allowed:
@@ -333,10 +368,10 @@ class Exercise:
                 break
             place = f"{step.id}, call {len(calls) + 1}"
             planned = Planned(
-                place, follow_up, step.caller, seen.tool, seen.arguments, step.elicits
+                place, follow_up, step.caller, seen.tool, seen.arguments, step.elicits, declares
             )
             made = [key_of(call.tool, call.arguments) for call in calls]
-            listed = self._listed(planned.calling(), seen.tool).tools
+            listed = self._listed(place, planned.calling(), seen.tool).tools
             if seen.key in made or seen.tool not in listed:
                 break
             claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
@@ -351,6 +386,13 @@ class Exercise:
             if fault is not None:
                 self._observe(Missing(place, [FollowedChain], fault, messages))
                 return
+        if step.repeatable and len(calls) > 1:
+            # The server has seen this provenance with another call, and may repeat its result.
+            known = provenance(chain_id, 2, first.tool)
+            plain = self._make(began, began.calling(), Absent.ABSENT)
+            self._repeat(
+                began, plain, [_chained("with the provenance of the call after it", known)]
+            )
         last = directive_of(calls[-1].final)
         if last is None or last.key is not None:
             self._observe(FollowedChain(step.id, messages, calls))
@@ -366,11 +408,15 @@ class Exercise:
             reason = f"without provenance the call ends in {ending(first)}"
             self._observe(Missing(planned.place, OF_PROVENANCE, reason, first.final.messages))
             return
-        malformed = variants_of_malformed_provenance(planned.tool)
-        chained = Variant(
-            RepeatedWithProvenance, "with the provenance of its chain", ORDINARY, claimed
-        )
-        self._repeat(planned, first, [chained, *malformed])
+        chained = _chained("with the provenance of its chain", claimed)
+        variants = variants_of(self._era, [chained, *self._provenances(planned.tool)])
+        # On 2025-11-25 another declaration needs another connection, which may have another state.
+        same = [each for each in variants if each.declares == ORDINARY]
+        self._repeat(planned, first, same if self._era is Era.LEGACY else variants)
+
+
+def _chained(what: str, claimed: Json) -> Variant:
+    return Variant(RepeatedWithProvenance, what, ORDINARY, claimed)
 
 
 def _removes(step: Step) -> list[type[PassedOn]]:

@@ -114,12 +114,26 @@ def structured_content_of(reply: Reply) -> Json:
     return within(reply.result, "structuredContent")
 
 
-# The words: a content item that repeats the directive for a model.
+# The words: a content item that repeats the directive for a model, and a member `nextStep`.
+
+NEXT_STEP: Final = "nextStep"
+"""The member of structured content that repeats the next step."""
 
 
 def is_marked(item: Json) -> bool:
     """Return whether a content item has the mark of the words."""
     return within(item, "_meta", IDENTIFIER).get("describes") == META_KEY
+
+
+def has_next_step(structured: Json) -> bool:
+    """Return whether the member `nextStep` is words: beside a directive, an object with a tool."""
+    return isinstance(within(structured, NEXT_STEP).get("tool"), str)
+
+
+def without_next_step(structured: Json) -> Json:
+    """Return structured content without the words."""
+    words = has_next_step(structured)
+    return {name: part for name, part in structured.items() if not (words and name == NEXT_STEP)}
 
 
 def objects_in(text: str) -> Iterator[Any]:
@@ -152,13 +166,22 @@ def names_call(value: Json, seen: SeenDirective | None) -> bool:
     A content item for the user only is not looked at. Without arguments, to name the tool is not to
     ask for the call, and no text is searched for that.
     """
-    if seen is None or seen.tool is None or not seen.arguments or _audience(value) == ["user"]:
+    if seen is None or seen.tool is None or not seen.arguments or is_for_user(value):
         return False
-    tool = re.compile(rf"(?<!\w){re.escape(seen.tool)}(?!\w)")
     return any(
-        tool.search(text) and any(same(found, seen.arguments) for found in objects_in(text))
+        names(text, seen.tool) and any(same(found, seen.arguments) for found in objects_in(text))
         for text in texts_in(value)
     )
+
+
+def names(text: str, tool: str) -> bool:
+    """Return whether a text has the name of a tool as a whole word."""
+    return re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text) is not None
+
+
+def is_for_user(item: Json) -> bool:
+    """Return whether a content item is for the user alone."""
+    return _audience(item) == ["user"]
 
 
 def _audience(item: Json) -> object:
@@ -192,10 +215,10 @@ def members_of(call: ToolCall) -> dict[Member, str]:
     words = words_of(items, seen)
     members: dict[Member, str] = {
         ("refusal", ""): str(refusal(call)),
-        ("words", ""): str(bool(words) or (seen is not None and "nextStep" in structured)),
+        ("words", ""): str(bool(words) or (seen is not None and has_next_step(structured))),
     }
     if seen is not None:
-        structured = {name: each for name, each in structured.items() if name != "nextStep"}
+        structured = without_next_step(structured)
         members["tool", ""] = f"malformed: {identity(seen.value)}"
         if seen.key is not None:
             members["tool", ""] = seen.key[0]

@@ -68,6 +68,16 @@ class CallGroup:
         return None
 
 
+def _differing(plain: CallGroup, varied: CallGroup, variant: Variant) -> frozenset[Member]:
+    """Return the members in which all varied calls differ from all plain calls.
+
+    That a member varies by itself in one group does not hide that it does not in the other.
+    """
+    parts = variant.kind.compared
+    found = plain.differing(varied, parts)
+    return found | varied.differing(plain, parts) if len(varied.calls) > 1 else found
+
+
 class Repeating:
     """One call that is repeated; its evidence is passed to `observe`."""
 
@@ -115,14 +125,14 @@ class Repeating:
         plain, reference = PLAIN, self._elsewhere if elsewhere else self._plain
         if variant.kind is RepeatedWithMalformedSettings and self._undeclared is not None:
             plain, reference = UNDECLARED, CallGroup(self._undeclared)
-        varied = CallGroup(self._make(variant, False))
-        differs = reference.differing(varied, variant.kind.compared)
+        varied = CallGroup(*(self._make(variant, False) for _ in range(1 + variant.twice)))
+        differs = _differing(reference, varied, variant)
         for which in CONFIRMING if differs else "":
             if which == "P":
                 reference.add(self._make(plain, elsewhere))
             else:
                 varied.add(self._make(variant, False))
-            differs = reference.differing(varied, variant.kind.compared)
+            differs = _differing(reference, varied, variant)
             if not differs:
                 break
         if variant is UNDECLARED:

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json
@@ -40,6 +41,8 @@ class Variant:
     declares: Mapping[str, Any]
     """The settings that the client declares, by the member of its capabilities."""
     provenance: Any = Absent.ABSENT
+    twice: bool = False
+    """Whether it is made twice at once: a server that knows the chain may repeat its old result."""
 
 
 PLAIN: Final = Variant(Repetition, "unchanged", ORDINARY)
@@ -52,8 +55,8 @@ _MALFORMED_SETTINGS: Final[Sequence[Json]] = tuple(
 )
 
 
-def variants_of(era: Era, tool: str) -> list[Variant]:
-    """Return every way to repeat a call of `tool` that a repeatable step allows."""
+def variants_of(era: Era, provenances: Sequence[Variant]) -> list[Variant]:
+    """Return every way to repeat a call that `repeatable: true` allows."""
     unknown = {"version": 1, "since": "a later version", "options": {"level": 2}}
     malformed = _MALFORMED_SETTINGS
     in_experimental: list[Variant] = []
@@ -74,23 +77,40 @@ def variants_of(era: Era, tool: str) -> list[Variant]:
         _declaring(RepeatedWithUnknownSettings, {"extensions": unknown}),
         *(_declaring(RepeatedWithMalformedSettings, {"extensions": each}) for each in malformed),
         *in_experimental,
-        _with({"chainId": _new_id(), "level": 1}),
-        *(_with(provenance(_new_id(), level, tool)) for level in _HIGHER_LEVELS),
-        _with({**provenance(_new_id(), 2, tool), "since": "a later version"}),
-        *variants_of_malformed_provenance(tool),
+        *provenances,
     ]
 
 
-_HIGHER_LEVELS: Final = (2, 6, 1000)
-"""The second call of a chain, and calls beyond any limit of a server."""
+def variants_of_provenance(chain: str, tool: str, others: Sequence[str]) -> list[Variant]:
+    """Return every provenance with which a call of `tool` is repeated.
+
+    All have the chainId `chain`. The server has seen it with other calls, and then with this one.
+    `others` are other tools of the server.
+    """
+    known = provenance(chain, 2, tool)
+    again = {**known, "since": "a later version"}
+    what = f"twice with provenance {quote(again)}, whose chainId and level were used before"
+    return [
+        _with({"chainId": chain, "level": 1}),
+        _with(known),
+        *map(_with, map(partial(provenance, chain), _HIGHER_LEVELS, [UNLISTED, *others])),
+        Variant(RepeatedWithProvenance, what, ORDINARY, again, twice=True),
+        *variants_of_malformed_provenance(chain, tool),
+    ]
+
+
+_HIGHER_LEVELS: Final = (2, 6, 1000, 3)
+"""Calls of a chain, also beyond any limit of a server."""
+
+UNLISTED: Final = "a_tool_that_no_server_has"
+"""A `previousTool` that is in no list."""
 
 _CHAIN_ID_LENGTH: Final = 128
 """Characters of a chainId at most."""
 
 
-def variants_of_malformed_provenance(tool: str) -> list[Variant]:
+def variants_of_malformed_provenance(chain: str, tool: str) -> list[Variant]:
     """Return every way to repeat a call of `tool` with malformed provenance."""
-    chain = _new_id()
     shapes: list[Any] = [
         None,
         "no object",
@@ -123,12 +143,13 @@ def claims_of(tool: str, chain: Json | None) -> list[Variant]:
         known, level, previous = chain["chainId"], chain["level"], chain["previousTool"]
         claims = [
             ("with the provenance of the follow-up call that succeeded", chain),
-            ("with its previousTool and another chainId", provenance(_new_id(), level, previous)),
+            ("with its previousTool and another chainId", provenance(new_id(), level, previous)),
             ("with its chainId, one call later", provenance(known, level + 1, tool)),
             ("with its chainId, as the first call", {"chainId": known, "level": 1}),
         ]
-    claims.append(("with provenance that is made up", provenance(_new_id(), 2, tool)))
-    claims += [(each.what, each.provenance) for each in variants_of_malformed_provenance(tool)]
+    claims.append(("with provenance that is made up", provenance(new_id(), 2, tool)))
+    malformed = variants_of_malformed_provenance(new_id(), tool)
+    claims += [(each.what, each.provenance) for each in malformed]
     return [Variant(Refusal, what, ORDINARY, shape) for what, shape in claims]
 
 
@@ -137,7 +158,8 @@ def provenance(chain_id: str, level: int, previous_tool: str) -> Json:
     return {"chainId": chain_id, "level": level, "previousTool": previous_tool}
 
 
-def _new_id() -> str:
+def new_id() -> str:
+    """Return a chainId that was never used."""
     return str(uuid.uuid4())
 
 

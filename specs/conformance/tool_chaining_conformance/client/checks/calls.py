@@ -76,9 +76,11 @@ def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
         if call.tool == check.tool
         and (check.arguments is None or same(check.arguments, call.arguments))
     ]
-    holds = len(meant) <= allowed
+    holds = sum(call.times for call in meant) <= allowed
     calls = f"at most {allowed} calls" if allowed else "no call"
-    finding = Finding(holds, expected=f"{calls} of {check.tool}{where}", seen=name_calls(log))
+    again = [f"; call {call.number} was sent again" for call in meant if call.times > 1]
+    expected, seen = f"{calls} of {check.tool}{where}", name_calls(log) + "".join(again)
+    finding = Finding(holds, expected, seen)
     return if_proven(case_run, holds, finding)
 
 

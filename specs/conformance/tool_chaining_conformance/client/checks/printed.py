@@ -113,7 +113,7 @@ def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
 @_of_whole
 def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The printed `isError` is true if a result has it, or a follow-up call had no result."""
-    lost = any(each.statuses[-1] == "unknown" for each in _follow_ups(case_run))
+    lost = any(each.status == "unknown" for each in _follow_ups(case_run))
     wanted = lost or any(result.get("isError") is True for result in _results(case_run))
     return Finding(
         bool(printed["isError"]) is wanted,
@@ -134,13 +134,16 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
     texts = within(seen).get("followUps") if own else []
     unnamed = _unnamed(case_run, texts if isinstance(texts, list) else [])
     taken = bool(own) and "followUps" in first
+    lists = own and seen is not None and _lists_calls(case_run)
+    ambiguous = _ambiguous_status(case_run, _told_in_structured) if lists else None
     return Finding(
-        seen is None or (same(kept, wanted) and not unnamed and not taken),
+        seen is None or (same(kept, wanted) and not unnamed and not taken and ambiguous is None),
         expected="no structuredContent"
         + (", since the server uses the name followUps itself" if taken else "")
         + ("" if taken else f", or {quote(wanted)}")
         + (", with a member followUps that names each follow-up call" if own and not taken else ""),
-        seen=f"structuredContent {quote(seen)}",
+        seen=f"structuredContent {quote(seen)}"
+        + (f"; no text of followUps is for {ambiguous} alone" if ambiguous else ""),
     )
 
 
@@ -237,15 +240,21 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
         return NotApplicable("the client does not print followUps")
     wanted = _follow_ups(case_run)
     unnamed = _unnamed(case_run, _texts(printed))
-    ambiguous = _ambiguous_status(case_run) if _lists_calls(case_run) else None
+    ambiguous = _ambiguous_status(case_run, _texts) if _lists_calls(case_run) else None
     return Finding(
         _lists_calls(case_run) and not unnamed and ambiguous is None,
-        expected="; ".join(f"{call.tool}: {' or '.join(call.statuses)}" for call in wanted)
+        expected="; ".join(f"{call.tool}: {call.status}" for call in wanted)
         + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
         seen=f"followUps {quote(printed['followUps'])}"
         + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
         + (f"; no text is for {ambiguous} alone" if ambiguous else ""),
     )
+
+
+def _told_in_structured(printed: Json) -> list[str]:
+    """Return the texts of the printed `structuredContent.followUps`."""
+    told = within(printed, "structuredContent").get("followUps")
+    return [text for text in told if isinstance(text, str)] if isinstance(told, list) else []
 
 
 def _texts(printed: Json) -> list[str]:
@@ -270,6 +279,10 @@ NAME: Final = 100
 """The first characters of a longer name that a text must have: clients cut at 128 or before."""
 
 
+STATUSES: Final = ("not_made", "unknown", "made")
+"""A call that is sent again is one call, with the highest status of its requests."""
+
+
 @dataclass(frozen=True)
 class _FollowUp:
     """A call that a directive asked for."""
@@ -277,8 +290,8 @@ class _FollowUp:
     number: int
     """The number of the call in the chain."""
     tool: str
-    statuses: tuple[str, ...]
-    """The statuses that the client may report for it."""
+    status: str
+    """The status that the client must report for it: one of `STATUSES`."""
     to_be_named: bool = True
     """Whether a text must name its tool. It must if the client found it in the list (TC-C-33)."""
 
@@ -301,44 +314,45 @@ class _FollowUp:
 
 
 def _lists_calls(case_run: CaseRun) -> bool:
-    """Return whether the printed `followUps` lists each follow-up call with a correct status."""
+    """Return whether the printed `followUps` lists each follow-up call with its status."""
     wanted, named = _follow_ups(case_run), (case_run.end.printed or {}).get("followUps")
     if not isinstance(named, list) or len(named) != len(wanted):
         return False
     return all(
         isinstance(each, dict)
         and each.get("tool", None if call.to_be_named else call.tool) == call.tool
-        and each.get("status") in call.statuses
+        and each.get("status") == call.status
         for each, call in zip(named, wanted, strict=True)
     )
 
 
-def _ambiguous_status(case_run: CaseRun) -> str | None:
+def _ambiguous_status(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> str | None:
     """Return a status whose text for the model is also the text for another status, or None.
 
     Texts of other cases are compared too, since no chain has every status. Names of tools and
-    numbers are removed first.
+    numbers are removed first. In `followUps`, what a call returned may stand after its status.
     """
     runs = [run for run in case_run.others.values() if run.log.operations and _lists_calls(run)]
-    for status in ("unknown", "not_made"):
-        if not any(status in call.statuses for call in _follow_ups(case_run)):
+    for status in STATUSES[:2]:
+        if not any(status == call.status for call in _follow_ups(case_run)):
             continue
         elsewhere: set[str] = set()
         for run in runs:
-            if not any(status in call.statuses for call in _follow_ups(run)):
-                elsewhere |= _client_texts(run)
-        if _client_texts(case_run) <= elsewhere:
+            if not any(status == call.status for call in _follow_ups(run)):
+                elsewhere |= _client_texts(run, texts_of)
+        told = _client_texts(case_run, texts_of)
+        if all(any(each.startswith(text) for each in elsewhere) for text in told):
             return status
     return None
 
 
-def _client_texts(case_run: CaseRun) -> set[str]:
+def _client_texts(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> set[str]:
     """Return the texts that the client added to those of the server, without names and numbers."""
     items = [item for result in _results(case_run) for item in result.get("content", [])]
     from_server = [item.get("text") for item in items]
     names = {call.tool for call in _follow_ups(case_run)}
     added = set[str]()
-    for text in _texts(case_run.end.printed or {"content": []}):
+    for text in texts_of(case_run.end.printed or {"content": []}):
         if text not in from_server:
             for name in sorted(names, key=len, reverse=True):
                 text = text.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
@@ -357,21 +371,20 @@ def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
 
 
 def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
-    """Return each follow-up call, with the statuses that the client may report for it."""
+    """Return each follow-up call, with its status."""
     calls = case_run.log.operations
     named: list[_FollowUp] = []
     for before, call in itertools.pairwise(calls):
         again = call.tool == before.tool and same(call.arguments, before.arguments)
-        # A call that is sent again is one call. Its status is that of either answer.
-        statuses = named.pop().statuses if again and named else ()
         status = "not_made" if call.refused else "unknown" if call.result is None else "made"
-        statuses = tuple(dict.fromkeys((*statuses, status)))
-        named.append(_FollowUp(len(named) + 2, call.tool, statuses))
+        if again and named:
+            status = max(named.pop().status, status, key=STATUSES.index)
+        named.append(_FollowUp(len(named) + 2, call.tool, status))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
     if ended and isinstance(directive, dict):
         looked_up = case_run.case.expect.outcome not in ("unknown_tool", "limit_reached")
-        named.append(_FollowUp(len(named) + 2, directive["tool"], ("not_made",), looked_up))
+        named.append(_FollowUp(len(named) + 2, directive["tool"], "not_made", looked_up))
     return named
 
 

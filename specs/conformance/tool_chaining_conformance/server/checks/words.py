@@ -1,24 +1,28 @@
 """Checks of the text that describes a directive, and of the other content."""
 
-from typing import Any, Final
+import re
+from typing import Any
 
-from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.names import IDENTIFIER, META_KEY
 from tool_chaining_conformance.report.judgement import Finding
+from tool_chaining_conformance.server.bounded import CannotTell, first_fault
 from tool_chaining_conformance.server.checks.registry import check
 from tool_chaining_conformance.server.evidence import PassedOn, ResultWithDirective, Withheld
 from tool_chaining_conformance.server.reading import (
+    NEXT_STEP,
     SeenDirective,
+    has_next_step,
+    is_for_user,
     is_marked,
+    names,
     names_call,
     objects_in,
+    without_next_step,
     words_of,
 )
 from tool_chaining_conformance.text import is_blank
-from tool_chaining_conformance.values import quote, same
-
-NEXT_STEP: Final = "nextStep"
-"""The member of structured content that repeats the next step."""
+from tool_chaining_conformance.values import quote, same, texts_in
 
 
 @check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
@@ -46,7 +50,7 @@ def repeats_step_in_its_place(result: ResultWithDirective) -> Finding | None:
     seen = result.directive
     if seen.key is None:
         return None
-    structured = {name: part for name, part in result.structured.items() if name != NEXT_STEP}
+    structured = without_next_step(result.structured)
     unmarked = [item for item in result.content if not is_marked(item)]
     repeating = [
         *(quote(item) for item in unmarked if _repeats(item, seen)),
@@ -110,5 +114,39 @@ def _left(result: PassedOn) -> list[str]:
     return [
         *(["the directive"] if result.directive is not None else []),
         *(["its words"] if words_of(result.content, result.directive) else []),
-        *([NEXT_STEP] if NEXT_STEP in result.structured else []),
+        *(f"unmarked words: {quote(item)}" for item in result.content if _asks(item, result)),
+        *([NEXT_STEP] if has_next_step(result.structured) else []),
     ]
+
+
+def _asks(item: Json, result: PassedOn) -> bool:
+    """Return whether an unmarked text names a tool of the list, and arguments that the tool takes.
+
+    The directive was removed. So any call counts, also by the name that the server behind this one
+    gives the tool: the name in the list may have a prefix.
+    """
+    if is_marked(item) or is_for_user(item):
+        return False
+    return any(
+        any(names(text, each) for each in _names_of(tool))
+        and any(_takes(schema, found) for found in objects_in(text))
+        for text in texts_in(item)
+        for tool, listed in result.listed.items()
+        if (schema := within(listed, "inputSchema"))
+    )
+
+
+def _names_of(tool: str) -> list[str]:
+    """Return the name of a tool, and that without a prefix if it is still of several words."""
+    _, *rest = re.split(r"[^A-Za-z0-9]+", tool, maxsplit=1)
+    return [tool, *(each for each in rest if re.search(r"[^A-Za-z0-9]", each))]
+
+
+def _takes(schema: Json, arguments: Json) -> bool:
+    """Return whether a schema declares every one of some arguments, and they are valid."""
+    if not arguments or not arguments.keys() <= within(schema, "properties").keys():
+        return False
+    try:
+        return first_fault(schema, arguments) is None
+    except CannotTell:
+        return False
