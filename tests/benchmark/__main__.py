@@ -49,8 +49,8 @@ from .load import (
 SUITE = [sys.executable, "-m", "tool_chaining_conformance"]
 
 CALLS, ENTRIES = 100_000, 10_000_000
-COUNTED, CHAINS = 1_600, 60
-"""Calls, and chains, whose instructions are counted."""
+COUNTED, CHAINS, PASSED, WARM = 1_600, 60, 200, 60
+"""Calls, chains, and calls over stdio, whose instructions are counted; calls before the last."""
 
 PURE = {
     "PYTHONPATH": os.getcwd(),
@@ -109,12 +109,20 @@ class Bench:
         return port
 
     async def count(
-        self, words: Sequence[str], ask: bytes = b"", says: str = "", **variables: str
+        self,
+        words: Sequence[str],
+        ask: bytes = b"",
+        says: str = "",
+        *,
+        times: int = 1,
+        alone: bool = False,
+        **variables: str,
     ) -> float:
         """Return the instructions of a command: see `Counter.count`."""
         if self.counter is None:
             raise RuntimeError(MISSING)
-        counting = partial(self.counter.count, words, environment(**PURE, **variables), ask, says)
+        env = environment(**PURE, **variables)
+        counting = partial(self.counter.count, words, env, ask, says, times=times, alone=alone)
         return await asyncio.to_thread(counting)
 
     async def rounds(self, other: Measurement, ours: Measurement) -> Rounds:
@@ -208,6 +216,23 @@ async def client(bench: Bench) -> Fell:
     two, chained = ((each - costs[0]) / CHAINS / 1e3 for each in costs[1:])
     what = "chain followed, 1,000 instructions of the client"
     yield counted(what, "two calls", two, chained, 1.1)
+
+
+async def passing(bench: Bench) -> Fell:
+    """What the proxy's own process needs for a call that no chain follows."""
+
+    async def thousands(*words: str) -> float:
+        few, many = [
+            await bench.count(words, call(bare.TOOL, {}), bare.SAYS, times=times, alone=True)
+            for times in (WARM, WARM + PASSED)
+        ]
+        return (many - few) / PASSED / 1e3
+
+    nothing = [sys.executable, "-m", bare.__name__]
+    other = await thousands(*nothing)
+    ours = await thousands(sys.executable, "-m", "tool_chaining_proxy", "--", *nothing)
+    what = "plain call, 1,000 instructions of the proxy's process"
+    yield counted(what, "bare, stdio", other, ours, 1.52)
 
 
 async def starts(bench: Bench) -> Fell:
@@ -345,7 +370,7 @@ async def proxy(bench: Bench) -> Fell:
         yield line(f"balance by proxy, {over}, p50 in ms", "direct", rounds, "less", was)
 
 
-COUNTS = (calls, client, starts)
+COUNTS = (calls, client, passing, starts)
 ROWS = {each.__name__: each for each in (*COUNTS, http, chain, stdio, memory, at_scale, proxy)}
 
 

@@ -27,16 +27,24 @@ class Counter:
     name: str
 
     def count(
-        self, words: Sequence[str], environment: dict[str, str], ask: bytes = b"", says: str = ""
+        self,
+        words: Sequence[str],
+        environment: dict[str, str],
+        ask: bytes = b"",
+        says: str = "",
+        *,
+        times: int = 1,
+        alone: bool = False,
     ) -> float:
         """Return the instructions of a command, from its start to its end.
 
-        A server over stdio is sent one line, `ask`, and its input ends when it has answered with
-        what `says` says. Raises AssertionError if it answers otherwise, or if the command fails.
+        A server over stdio is sent one line, `ask`, so many `times`, and its input ends when it has
+        answered with what `says` says. `alone` leaves out what the command starts. Raises
+        AssertionError if it answers otherwise, or if the command fails.
         """
         with TemporaryDirectory(prefix="instructions-") as folder:
             process = subprocess.Popen(
-                [*self._before(folder), *words],
+                [*self._before(folder, alone=alone), *words],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -44,7 +52,7 @@ class Counter:
                 env={**environment, "PYTHONHASHSEED": "0"},
             )
             answer = b""
-            if ask:
+            for _ in range(times if ask else 0):
                 os.write(process.stdin.fileno(), ask + b"\n")
                 answer = process.stdout.readline()
             process.communicate(timeout=10 * PATIENCE)
@@ -52,10 +60,22 @@ class Counter:
             assert says in answer.decode(), answer
             return sum(self._counted(each) for each in Path(folder).iterdir())
 
-    def _before(self, folder: str) -> list[str]:
+    def _before(self, folder: str, *, alone: bool) -> list[str]:
         if self.name == "perf":
-            return ["perf", "stat", "-x,", "-e", "instructions:u", "-o", f"{folder}/perf", "--"]
-        kind = ["--tool=cachegrind", "--cache-sim=no", "--trace-children=yes"]
+            kind = ["--no-inherit"] if alone else []
+            return [
+                "perf",
+                "stat",
+                "-x,",
+                "-e",
+                "instructions:u",
+                "-o",
+                f"{folder}/perf",
+                *kind,
+                "--",
+            ]
+        children = "no" if alone else "yes"
+        kind = ["--tool=cachegrind", "--cache-sim=no", f"--trace-children={children}"]
         return ["valgrind", *kind, f"--cachegrind-out-file={folder}/%p"]
 
     def _counted(self, file: Path) -> float:

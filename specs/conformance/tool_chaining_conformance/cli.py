@@ -28,7 +28,7 @@ FILL_IN = "Write your arguments into it, and remove the # before expect, repeata
 app = typer.Typer(
     help="Check that a server or client conforms to tool chaining.",
     no_args_is_help=True,
-    add_completion=False,
+    epilog=f"Example: {SUITE} server --scenario orders.yaml -- python orders.py",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -93,7 +93,7 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(epilog=f"Example: {SUITE} server --scenario orders.yaml -- python orders.py")
 @with_run_options
 def server(
     command: Command = None,
@@ -116,7 +116,9 @@ def server(
     raise typer.Exit(judge_server(url, command or (), header or (), scenario or (), options))
 
 
-@app.command("scenario")
+@app.command(
+    "scenario", epilog=f"Example: {SUITE} scenario --output orders.yaml -- python orders.py"
+)
 def first_scenario(
     command: Command = None,
     url: Url = None,
@@ -132,7 +134,7 @@ def first_scenario(
     _write(text, output, f"{FILL_IN}, then run: {then}")
 
 
-@app.command()
+@app.command(epilog=f"Example: {SUITE} program --output my_client.py")
 def program(output: Output = None) -> None:
     """Write a Python program for your client under test."""
     _check_new(output)
@@ -153,7 +155,7 @@ def _write(text: str, output: Path | None, what_next: str) -> None:
         typer.echo(f"Wrote {output}. {what_next}", err=True)
 
 
-@app.command()
+@app.command(epilog=f"Example: {SUITE} client --one-process -- python my_client.py")
 @with_run_options
 def client(
     command: Command = None,
@@ -182,7 +184,7 @@ def client(
     raise typer.Exit(judge_client(command, scenario or (), options, one_process=one_process))
 
 
-@app.command()
+@app.command(epilog=f"Example: {SUITE} report Ours=ours.json Theirs=theirs.json --output both.html")
 def report(
     files: Annotated[
         list[str],
@@ -197,7 +199,7 @@ def report(
     compare(files, output)
 
 
-@app.command("list")
+@app.command("list", epilog=f"Example: {SUITE} list client")
 def list_checks(
     side: Annotated[
         Side | None, typer.Argument(help="List only the checks of servers, or of clients.")

@@ -26,7 +26,11 @@ class RunOptions:
 
     spec_version: Annotated[
         list[Era] | None,
-        typer.Option("--spec-version", help="Test only this protocol revision. Default: both."),
+        typer.Option(
+            "--spec-version",
+            metavar="REVISION",
+            help="Test only this protocol revision. Default: both.",
+        ),
     ] = None
     check: Annotated[
         list[str] | None,
@@ -34,7 +38,11 @@ class RunOptions:
     ] = None
     timeout: Annotated[
         float,
-        typer.Option(min=0.1, help="Seconds that one reply, or one run of a client, may take."),
+        typer.Option(
+            min=0.1,
+            metavar="SECONDS",
+            help="Seconds that one reply, or one run of a client, may take.",
+        ),
     ] = 30.0
     skip: Annotated[
         list[str] | None,

@@ -19,7 +19,7 @@ from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 if TYPE_CHECKING:
     from tool_chaining_proxy.options import Server
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def _version(wanted: bool) -> None:
@@ -29,7 +29,10 @@ def _version(wanted: bool) -> None:
 
 
 # Options after COMMAND belong to COMMAND, also without `--` before it: some hosts leave `--` out.
-@app.command(context_settings={"allow_interspersed_args": False})
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=f"Example: {NAME} --trust-hints -- banking-server --customer CUST001",
+)
 def proxy(
     command: Annotated[
         list[str] | None,
@@ -44,9 +47,12 @@ def proxy(
     http: Annotated[
         bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
     ] = False,
-    host: Annotated[str | None, typer.Option(help="HTTP address. Default: 127.0.0.1.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="HTTP address. Default: 127.0.0.1.")
+    ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="HTTP port. Default: 9000.")
+        int | None,
+        typer.Option(min=0, max=65535, metavar="PORT", help="HTTP port. Default: 9000."),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
@@ -90,7 +96,9 @@ def proxy(
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Calls in one chain, the first one included. Default: 5."),
+        typer.Option(
+            min=1, metavar="NUMBER", help="Calls in one chain, the first one included. Default: 5."
+        ),
     ] = None,
     timeout: Annotated[
         float | None,

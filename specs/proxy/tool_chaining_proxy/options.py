@@ -1,5 +1,6 @@
 """The options of the proxy."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,8 @@ from tool_chaining_proxy.hosting.urls import without_user
 START_TIMEOUT: Final = 60.0
 """Seconds that a server may take to start and answer, if no timeout was chosen."""
 
+_STARTS_OTHERS: Final = re.compile(r"(python[\d.]*|node|npx|uvx|bunx)(\.exe|\.cmd)?\Z")
+
 
 @dataclass(frozen=True)
 class Command:
@@ -23,8 +26,12 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The server's name in messages for people."""
-        return Path(self.argv[0]).name
+        """The server's name in messages for people: not that of a program that only starts it."""
+        started_by, *arguments = self.argv
+        plain = [one for one in arguments if not one.startswith("-")]
+        if plain and _STARTS_OTHERS.match(Path(started_by).name) and "-c" not in arguments:
+            return plain[0] if plain[0].startswith("@") else Path(plain[0]).name
+        return Path(started_by).name
 
 
 @dataclass(frozen=True)
