@@ -63,6 +63,8 @@ class SmallClient:
     """The codes of errors that say that the server refused a request before it acted."""
     unauthorized = (401, 403)
     """The HTTP statuses that say so."""
+    read_to_the_end = True
+    """Whether every page of the last list could be read."""
 
     def __init__(self, url, era, context):
         self.url, self.era, self.context = url, era, context
