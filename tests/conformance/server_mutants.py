@@ -378,6 +378,14 @@ class UnmarksWordsOfAFollowedDirective(SmallProxy):
         return [{key: part for key, part in item.items() if key != "_meta"} for item in content]
 
 
+class KeepsAFollowedStepAsData(SmallProxy):
+    def merged(self, first, last):
+        return {
+            **super().merged(first, last),
+            "structuredContent": {"next": first["_meta"]["nextTool"]},
+        }
+
+
 class WordsOfFollowedDirectiveStay(SmallProxy):
     def merged(self, first, last):
         content = [*first["content"], *last["content"]]

@@ -1,6 +1,7 @@
 """Checks of the text that describes a directive, and of the other content."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from tool_chaining_conformance.message import Json, within
@@ -111,11 +112,13 @@ def _withheld(result: PassedOn, why: str) -> Finding:
 
 def _left(result: PassedOn) -> list[str]:
     """Return the names of the parts of a directive that a result still has."""
+    structured = without_next_step(result.structured)
     return [
         *(["the directive"] if result.directive is not None else []),
         *(["its words"] if words_of(result.content, result.directive) else []),
         *(f"unmarked words: {quote(item)}" for item in result.content if _asks(item, result)),
         *([NEXT_STEP] if has_next_step(result.structured) else []),
+        *(["structuredContent with a call"] if _has_a_call(structured, result) else []),
     ]
 
 
@@ -127,13 +130,38 @@ def _asks(item: Json, result: PassedOn) -> bool:
     """
     if is_marked(item) or is_for_user(item):
         return False
-    return any(
+    return _has_a_call(item, result) or any(
         any(names(text, each) for each in _names_of(tool))
         and any(_takes(schema, found) for found in objects_in(text))
         for text in texts_in(item)
-        for tool, listed in result.listed.items()
-        if (schema := within(listed, "inputSchema"))
+        for tool, schema in _schemas(result)
     )
+
+
+def _has_a_call(value: Any, result: PassedOn) -> bool:
+    """Return whether some object in a JSON value, or in a text of it, is a call of a listed tool.
+
+    It has the tool's name and arguments that the tool takes as members.
+    """
+    if isinstance(value, str):
+        return any(_has_a_call(found, result) for found in objects_in(value))
+    if not isinstance(value, dict | list):
+        return False
+    parts = list(value.values()) if isinstance(value, dict) else value
+    objects = [part for part in parts if isinstance(part, dict)]
+    return any(_has_a_call(part, result) for part in parts) or any(
+        any(name in parts for name in _names_of(tool))
+        and any(_takes(schema, one) for one in objects)
+        for tool, schema in _schemas(result)
+        if isinstance(value, dict)
+    )
+
+
+def _schemas(result: PassedOn) -> Iterator[tuple[str, Json]]:
+    """Give each tool of the list that has a schema, with it."""
+    for tool, listed in result.listed.items():
+        if schema := within(listed, "inputSchema"):
+            yield tool, schema
 
 
 def _names_of(tool: str) -> list[str]:
