@@ -70,7 +70,7 @@ ELSEWHERE = {
     "banking-server call multiplex_tools --arguments @plan.json": (
         "tests/multiplex/test_references.py"
     ),
-    "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
+    "python -m tests.benchmark --only passing --only proxy": "tests/benchmark/test_benchmark.py",
     (
         "pytest -p tool_chaining_conformance.pytest_plugin "
         '--chaining-server "python orders.py" --chaining-scenario orders.yaml'

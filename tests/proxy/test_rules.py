@@ -164,7 +164,7 @@ def test_output_schemas_are_left_out_while_there_are_rules(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        block("specs/proxy/README.md", "flights.toml", "toml"),
+        block("specs/proxy/rules.md", "flights.toml", "toml"),
         *(path.read_text("utf-8") for path in sorted(RULES_SHOWN.glob("*.toml"))),
     ],
 )
