@@ -104,16 +104,17 @@ async def two_calls(client: Client) -> None:
     assert not two.is_error, two
 
 
-async def follow(client: Client) -> None:
-    done = await Follower(client, consent=TrustHints()).call_tool(FIRST, MONEY)
+async def follow(follower: Follower) -> None:
+    done = await follower.call_tool(FIRST, MONEY)
     assert [step.tool for step in done.steps] == [FIRST, SECOND], done
 
 
 async def ask(calls: int, row: str, url: str, token: str) -> None:
-    ways = {"two": two_calls, "chain": follow}
     async with http_client(url, token, "auto") as client:
+        follower = Follower(client, consent=TrustHints())
+        ways = {"two": partial(two_calls, client), "chain": partial(follow, follower)}
         for way in (*ways.values(), *[ways[row]] * calls):
-            await way(client)
+            await way()
 
 
 if __name__ == "__main__":

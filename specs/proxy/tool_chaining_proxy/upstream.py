@@ -443,6 +443,9 @@ class Upstream:
             return error
         if body is not None and body.ended and error.code == CONNECTION_CLOSED:
             return self._lost("the stream ended without an answer")
+        kind = response.headers.get("content-type", "")
+        if not kind.startswith(("application/json", "text/event-stream")):
+            return MCPError(code=INTERNAL_ERROR, message=with_doubt(error.message))
         return error
 
     def _refused(self, response: httpx2.Response, error: MCPError) -> MCPError:

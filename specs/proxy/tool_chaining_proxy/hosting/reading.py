@@ -29,7 +29,7 @@ from mcp_types import (
 
 from tool_chaining.content import member
 from tool_chaining.directive import META_KEY
-from tool_chaining.text import quoted
+from tool_chaining.text import one_line, quoted
 
 UNREADABLE: Final = "The server answered with something that is not a result."
 
@@ -78,7 +78,7 @@ def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
         return error_line(own, getattr(message, "error", _NO_RESULT).message)
     error = instead_of(text, value=value, own=own)
     if alone and not error:
-        said = f"{UNREADABLE.rstrip('.')}: {quoted(text[:200])}" if text else UNREADABLE
+        said = f"{UNREADABLE.rstrip('.')}: {one_line(text)}" if text else UNREADABLE
         error = error_line(own, said)
     return error
 
