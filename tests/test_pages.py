@@ -127,13 +127,17 @@ def test_a_picture_is_the_same_in_the_dark(light: Path) -> None:
 
 
 def test_every_picture_is_shown_in_both_lights_and_told_in_words() -> None:
-    text = PAGES["README.md"].text
-    shown = re.findall(
-        r'<source media="\(prefers-color-scheme: dark\)" srcset="([\w./-]+)-dark\.(\w+)">\s*'
-        r'<img alt="[^"]{40,}" src="\1-light\.\2"',
-        text,
-    )
-    assert text.count("<picture>") == text.count("<img") == len(shown)
-    assert {f"{name}-{light}.{end}" for name, end in shown for light in ("dark", "light")} == {
-        path.relative_to(ROOT).as_posix() for path in PICTURES
-    }
+    found = set()
+    for name, page in PAGES.items():
+        shown = re.findall(
+            r'<source media="\(prefers-color-scheme: dark\)" srcset="([\w./-]+)-dark\.(\w+)">\s*'
+            r'<img alt="[^"]{40,}" src="\1-light\.\2"',
+            page.text,
+        )
+        assert page.text.count("<picture>") == page.text.count("<img") == len(shown), name
+        found |= {
+            (ROOT / name).parent / f"{picture}-{light}.{end}"
+            for picture, end in shown
+            for light in ("dark", "light")
+        }
+    assert found == set(PICTURES)

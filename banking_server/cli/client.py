@@ -391,10 +391,15 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
 
 
 def silence_libraries() -> None:
-    """Keep libraries from logging what the command itself reports."""
+    """Keep libraries from logging what the command itself reports, but for faults of a server."""
     import logging
 
+    from tool_chaining_proxy.hosting.operator import Warnings
+
     logging.getLogger().addHandler(logging.NullHandler())
+    faults = logging.getLogger("tool_chaining_proxy")
+    faults.addHandler(Warnings("banking-server"))
+    faults.propagate = False
 
 
 def chosen_server(

@@ -27,7 +27,7 @@ from tool_chaining.text import cut, one_line
 NOBODY_ASKED: Final = (
     "Nobody could be asked, because this is not a terminal. --trust-hints makes the calls that the "
     "server marks as read-only, or as neither destructive nor open to the world, and --consent all "
-    "makes every call."
+    "makes every call. A rule of yours with ask = false needs neither."
 )
 
 

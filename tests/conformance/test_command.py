@@ -184,7 +184,7 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
     assert (run.code, run.output, f"{path} --url {url}\n" in run.errors) == (0, "", True)
     assert [step.call for step in load_server_scenario(path).steps] == ["login"]
     # Without the marks, every tool is a step.
-    every = path.read_text().replace("\n  # - ", "\n  - ").replace("\n  #   ", "\n    ")
+    every = path.read_text().replace("\n#  ", "\n  ")
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}

@@ -250,7 +250,7 @@ async def test_a_server_that_is_not_followed_is_not_changed(revision: str, tmp_p
 
 
 def test_the_operator_learns_once_what_is_wrong_with_a_server(tmp_path: Path) -> None:
-    told = r"a result has _meta.nextTool, and the server does not advertise tool chaining"
+    told = "a directive was not followed, because the server does not advertise tool chaining"
     twice = r'the tool "pay\\n\\u2028" is listed twice, and is left out'
     pay = {"name": "pay\n\u2028", "inputSchema": {}}
     tools = [[pay, {**pay, "title": "Pay"}]]

@@ -255,7 +255,7 @@ def ended(*arguments: str) -> int:
             "Error: rule 2 can never match: rule 1 always matches before it.",
             1,
         ),
-        (GOOD + AGAIN, "Warning: a circle, which a chain leaves after its limit: search -> ", 0),
+        (GOOD + AGAIN, "Warning: a cycle, which a chain leaves after its limit: search -> ", 0),
     ],
 )
 def test_check_compares_the_rules_with_the_list_and_calls_no_tool(

@@ -1,6 +1,7 @@
 """`--rules FILE --check` and `--try`: what a file of rules would do, without calling a tool."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -35,7 +36,9 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
     for problem in errors:
         print(f"Error: {problem}{'' if problem.endswith(('?', '.')) else '.'}")
     if path := circle(rules, tools):
-        print(f"Warning: a circle, which a chain leaves after its limit: {' -> '.join(path)}.")
+        print(f"Warning: a cycle, which a chain leaves after its limit: {' -> '.join(path)}.")
+    if not errors:
+        print("The rules fit the server's tools.", file=sys.stderr)
     print(flowchart(rules))
     return 1 if errors else 0
 

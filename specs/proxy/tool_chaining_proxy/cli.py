@@ -4,16 +4,14 @@ import logging
 import os
 import shutil
 import sys
-from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tool_chaining.errors import ForPeople
-from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, __version__
-from tool_chaining_proxy.hosting.operator import write_line
+from tool_chaining_proxy.hosting.operator import Warnings
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
@@ -177,7 +175,7 @@ def proxy(
     )
     if read is not None and check:
         raise typer.Exit(anyio.run(checked, read, options))
-    logging.getLogger().addHandler(_Warnings())
+    logging.getLogger().addHandler(Warnings(NAME))
     logging.getLogger("mcp").propagate = False  # The client gets each error of the SDK, once.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     given: dict[str, Any] = {
@@ -199,25 +197,6 @@ def proxy(
         if sys.stdin.isatty():
             print(f"{NAME}: waiting for MCP messages on standard input.", file=sys.stderr)
         anyio.run(serve_stdio, options)
-
-
-class _Warnings(logging.Handler):
-    """Writes what is found wrong with the server, as one line, to standard error.
-
-    Each kind is written once, since the connection of each caller finds the same.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._written: deque[str] = deque(maxlen=1_000)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the message of a record."""
-        line = one_line(self.format(record))
-        kind = getattr(record, "kind", line)
-        if kind not in self._written:
-            self._written.append(kind)
-            write_line(f"{NAME}: {line}")
 
 
 def _server(

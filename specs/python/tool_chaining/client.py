@@ -350,7 +350,7 @@ class _Chain:
             self.completed = True
             raise _Ends(Outcome.COMPLETED, "")
         else:
-            host.tools.note(f"a result has _meta.{META_KEY}, and {host.why_not()}")
+            host.tools.note(f"a directive was not followed, because {host.why_not()}")
             raise _Ends(Outcome.DECLINED, host.why_not())
         level, not_made, by_rule = len(self.steps) + 1, FollowUpStatus.NOT_MADE, match is not None
         self.pending = FollowUp(

@@ -25,12 +25,12 @@ steps:
 
 STEP: Final = """\
   # {about}: {changes}, as far as the server says.
-{mark}- id: {id}
-{mark}  call: {call}
-{mark}  arguments: {arguments}
-  #   expect: {{nextTool: THE_TOOL_OF_THE_DIRECTIVE}}
-  #   repeatable: true  # if the same call may be made about forty times
-  #   follow: true      # if the tool of the directive may be called, and those after it
+{mark}  - id: {id}
+{mark}    call: {call}
+{mark}    arguments: {arguments}
+#    expect: {{nextTool: THE_TOOL_OF_THE_DIRECTIVE}}
+#    repeatable: true  # if the same call may be made about forty times
+#    follow: true      # if the tool of the directive may be called, and those after it
 """
 
 PLACEHOLDERS: Final[Json] = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
@@ -76,7 +76,7 @@ def _steps(tools: Sequence[Json]) -> Iterator[str]:
         yield STEP.format(
             about=_short(tool.get("title") or tool.get("description")).rstrip(".") or step_id,
             changes="reads only" if _reads_only(tool) else "may change something",
-            mark="  " if tool is first else "  # ",
+            mark="" if tool is first else "#",
             id=_yaml(step_id),
             call=_yaml(str(tool.get("name"))),
             arguments=_yaml(placeholders(tool)),

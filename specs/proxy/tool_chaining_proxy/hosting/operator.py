@@ -4,14 +4,17 @@ A write to a full pipe blocks, and would stop the protocol on the event loop. So
 """
 
 import atexit
+import logging
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 from functools import cache
 from queue import Full, Queue
 from threading import Thread
 from typing import Final
+
+from tool_chaining.text import one_line
 
 LINES: Final = 1_000
 """The most lines that wait to be written. Further ones are dropped, and counted."""
@@ -30,6 +33,27 @@ def write_line(line: str) -> None:
         _waiting.put_nowait(line if line.endswith("\n") else f"{line}\n")
     except Full:
         _dropped["lines"] += 1
+
+
+class Warnings(logging.Handler):
+    """Writes what is found wrong with a server, as one line, to standard error.
+
+    Each kind is written once: the connection of each caller finds the same.
+    """
+
+    def __init__(self, program: str) -> None:
+        """`program` is the name at the beginning of each line."""
+        super().__init__(logging.WARNING)
+        self._program = program
+        self._written: deque[str] = deque(maxlen=LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the message of a record."""
+        line = one_line(self.format(record))
+        kind = getattr(record, "kind", line)
+        if kind not in self._written:
+            self._written.append(kind)
+            write_line(f"{self._program}: {line}")
 
 
 def finish_writing() -> None:
