@@ -38,7 +38,7 @@ async def test_no_counted_row_has_fallen(nightly: bool, capsys: pytest.CaptureFi
     assert not fell, capsys.readouterr().out
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.anyio
 async def test_rows_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"--only={row}" for row in ("http", "chain", "stdio", "proxy")]

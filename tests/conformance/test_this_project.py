@@ -73,7 +73,7 @@ def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:
     assert run.statuses == {"SUCCESS", "SKIPPED"}
 
 
-@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.nightly)])
 def test_the_client(era: Era) -> None:
     def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         return ClientEnd(0, project_client.run_once(url, environment), "")
