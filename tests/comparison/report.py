@@ -135,11 +135,6 @@ class Line:
         self.wrong = sum(wrong for _, wrong in verdicts)
         self.refused = sum(bool(run["refused"]) for run in runs)
         self.told = sum(map(told_truly, runs))
-        ids = [
-            right for run, (right, _) in zip(runs, verdicts, strict=True) if _case(run).names_ids
-        ]
-        self.ids = f"{sum(ids)} of {len(ids)}"
-        self.names = f"{self.right - sum(ids)} of {self.runs - len(ids)}"
         self.costs = {name: statistics.median_low(map(of, runs)) for name, of in COSTS.items()}
 
     @property
@@ -161,11 +156,11 @@ def lines(runs: Sequence[Run]) -> list[Line]:
 
 def page(runs: Sequence[Run]) -> str:
     """Return the table in Markdown, how to read it, each wrong action, and the conditions."""
-    columns = ["task", "way", "right", "ids", "names", "wrong action", "refused", "told truly"]
+    columns = ["task", "way", "right", "wrong action", "refused", "told truly"]
     rows: list[list[object]] = [[*columns, *COSTS], ["---"] * (len(columns) + len(COSTS))]
     for one in lines(runs):
         told = one.told if one.way in WITH_AGENT else ""
-        counts = [one.share, one.ids, one.names, one.wrong, one.refused, told]
+        counts = [one.share, one.wrong, one.refused, told]
         rows.append([one.task, one.way, *counts, *(f"{cost:,}" for cost in one.costs.values())])
     wrong = [
         f"- {run['task']} {run['number']}, {run['way']}: {run['stored']['transfers']}"

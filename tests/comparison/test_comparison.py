@@ -71,7 +71,7 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> N
 
     write(file)
     said = (tmp_path / "runs.md").read_text(encoding="utf-8")
-    row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 1 of 1 | 0 of 0 | 0 | 0 | 1 |"
+    row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 0 | 1 |"
     assert row in said
     wrong = f"[['{TRANSFER.source}', '{TRANSFER.target}', 5600, None, 'pending']]"
     assert f"- {Task.TRANSFER} 1, {Way.INFERRED}: {wrong}\n" in said

@@ -179,21 +179,21 @@ class CaseContext(Strict):
     """What the user answers to questions about calls of these tools, in place of `consent`. A list
     has one answer for each question; the last one is also the answer to all later questions."""
     first_call_by: Literal["user", "model"] | None = Field(default=None, alias="firstCallBy")
-    """Who makes the first call. If it is the model, the host's policy for the model applies."""
+    """Who makes the first call: the model under the host's policy, the user without a question."""
     denied_tools: tuple[Name, ...] | None = Field(default=None, alias="deniedTools")
     """Tools that the host does not let its model call."""
     trust_hints: Literal[False] | None = Field(default=None, alias="trustHints")
-    """False: the user did not say that the hints of the server are trusted."""
+    """False: the user did not say that the server's hints are trusted. Absent: the user did."""
     bearer_token: Name | None = Field(default=None, alias="bearerToken")
     """The token of the `Authorization` header with which the client makes the first call."""
     timeout_seconds: Literal[2] | None = Field(default=None, alias="timeoutSeconds")
     """How long the client waits for the result of a call."""
     further_calls: tuple[ScriptCall, ...] | None = Field(default=None, alias="furtherCalls")
-    """Calls that are made after the first chain, in the same conversation. Each begins a chain."""
+    """Later calls in the conversation. Each begins a chain, and the last result is printed."""
     added_step: AddedStep | None = Field(default=None, alias="addedStep")
     """The user's rule: after each result of the tool `after`, this call is the next step."""
     at_once: Literal[True] | None = Field(default=None, alias="atOnce")
-    """All chains are begun at once."""
+    """The chains of the first call and of `furtherCalls` are begun at once."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
     """The user cancels the first chain: the context has a `cancelUrl`."""
 

@@ -19,7 +19,7 @@ HEAD: Final = """\
 name: {name}
 description: {description}
 #
-# If callers sign in, or one must be refused: specs/conformance/README.md, `Your server`.
+# If callers sign in, or one must be refused: specs/conformance/README.md, `Server scenarios`.
 steps:
 """
 
