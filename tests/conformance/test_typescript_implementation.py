@@ -75,8 +75,9 @@ def judged_client(project: Path, *options: str, sdk: str = "2") -> Ended:
 
 
 @needs_node
-def test_its_client(project: Path) -> None:
-    conformant(judged_client(project), list(Era))
+@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.nightly)])
+def test_its_client(project: Path, era: Era) -> None:
+    conformant(judged_client(project, "--spec-version", era), [era])
 
 
 @needs_node

@@ -17,7 +17,7 @@ import pytest
 from ..conformance.node_project import HOSTS, missing, node
 from ..kit.model import Reply, Script, scripted_model
 from ..kit.pages import PAGES, ROOT
-from .test_hosts import NO_FRAMEWORKS, PAGE, PYTHON, execute, in_node
+from .test_hosts import NO_FRAMEWORKS, PYTHON, execute, in_node
 
 RULES = ROOT / "specs" / "examples" / "rules"
 
@@ -156,7 +156,7 @@ def test_a_public_server_has_chains_by_rules(public: Public, tmp_path: Path) -> 
 
 @pytest.mark.quick
 def test_the_page_has_each_server_with_the_version_that_is_installed() -> None:
-    shown = re.findall(r"^\| \[`([^`]+)`\]\(\S+\) (\S+) \|", PAGES[PAGE].text, re.MULTILINE)
+    shown = re.findall(r"^\| \[`([^`]+)`\]\(\S+\) (\S+) \|", PAGES["specs/proxy/rules.md"].text, re.MULTILINE)
     packages = json.loads((ROOT / "tests/node/hosts/package.json").read_text("utf-8"))
     pins = (ROOT / ".ci" / "requirements-frameworks.txt").read_text("utf-8")
     installed = packages["dependencies"] | dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
