@@ -156,7 +156,8 @@ def test_a_public_server_has_chains_by_rules(public: Public, tmp_path: Path) -> 
 
 @pytest.mark.quick
 def test_the_page_has_each_server_with_the_version_that_is_installed() -> None:
-    shown = re.findall(r"^\| \[`([^`]+)`\]\(\S+\) (\S+) \|", PAGES["specs/proxy/rules.md"].text, re.MULTILINE)
+    page = PAGES["specs/proxy/rules.md"].text
+    shown = re.findall(r"^\| \[`([^`]+)`\]\(\S+\) (\S+) \|", page, re.MULTILINE)
     packages = json.loads((ROOT / "tests/node/hosts/package.json").read_text("utf-8"))
     pins = (ROOT / ".ci" / "requirements-frameworks.txt").read_text("utf-8")
     installed = packages["dependencies"] | dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
