@@ -656,18 +656,23 @@ class ForgetsTasks(SmallClient):
 
 class DeclinesWhatRuns(SmallClient):
     def begin(self, tool, arguments):
-        running = [name for _, name in self.record.running]
+        running = [name for _, name, _ in self.record.running]
         return "declined" if tool in running else super().begin(tool, arguments)
 
 
 class DeclinesWhatAnEqualChainRuns(SmallClient):
     def begin(self, tool, arguments):
-        return "declined" if self.is_held(tool) else super().begin(tool, arguments)
+        return "declined" if self.is_held(tool, arguments) else super().begin(tool, arguments)
 
 
 class HoldsWhatRuns(SmallClient):
-    def is_held(self, tool):
-        return tool in [name for _, name in self.record.running]
+    def is_held(self, tool, arguments):
+        return tool in [name for _, name, _ in self.record.running]
+
+
+class HoldsEqualCallsOnly(SmallClient):
+    def is_held(self, tool, arguments):
+        return (self.first, tool, self.same(arguments)) in self.record.running
 
 
 class LooksAtTheRecordBeforeItWaits(SmallClient):
@@ -903,7 +908,7 @@ wrong("doubts-errors-of-idempotent-tools", may_be_repeated=lambda self, name: Fa
 wrong("takes-a-missing-capability-for-unknown", refusals=(-32020, -32022))
 wrong("takes-refused-headers-for-unknown", refusals=(-32021, -32022))
 wrong("takes-status-403-for-unknown", unauthorized=(401,))
-wrong("holds-nothing", is_held=lambda self, tool: False)
+wrong("holds-nothing", is_held=lambda self, tool, arguments: False)
 wrong("takes-the-last-of-two", disagrees=lambda self, tool, tools: False)
 wrong("takes-every-name-twice-for-unknown", disagrees=twice)
 wrong("merges-foreign-results", leaves_as_it_is=lambda self: False)
