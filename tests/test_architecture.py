@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_383),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 9_088),
     "banking_server": (ROOT, 16_768),
-    "tests": (ROOT, 32_922),
+    "tests": (ROOT, 32_927),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 

@@ -899,6 +899,10 @@ wrong("follows-unadvertised-servers", trusts_server=lambda self: True)
 wrong("reads-experimental-everywhere", places=lambda self: ["extensions", "experimental"])
 wrong("reads-extensions-alone", places=lambda self: ["extensions"])
 wrong("reads-experimental-alone", places=lambda self: SmallClient.places(self)[-1:])
+wrong(
+    "believes-errors-about-the-request",
+    refusals=(*SmallClient.refusals, -32700, -32600, -32601),
+)
 wrong("believes-invalid-params", TakesAFailedCallForNotMade, case="invalid-params")
 wrong("forgets-when-the-connection-breaks", ForgetsOnFailure, when_lost=True)
 wrong("forgets-unknown-effects", in_doubt=lambda self, tool, arguments: [])
@@ -923,6 +927,7 @@ wrong("forgets-after-a-time-limit", ForgetsLostAnswers, how=TimeoutError)
 wrong("believes-untrusted-hints", trusts_hints=lambda self: True)
 wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
 wrong("believes-untrusted-read-only-hints", SendsAgainWhatWasLost, what="look-up")
+wrong("obeys-status-503", SendsAgainWhatWasLost, what="pay-abroad", case="status-503")
 wrong("believes-idempotent-words", SendsAgainWhatWasLost, case="idempotent-text")
 wrong("takes-idempotent-for-harmless", consents=hinted("idempotentHint", True))
 wrong("takes-a-closed-world-for-harmless", consents=hinted("openWorldHint", False))

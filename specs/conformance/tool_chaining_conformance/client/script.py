@@ -60,7 +60,7 @@ class Elicit(Strict):
     meta: Json | None = Field(default=None, alias="_meta")
 
 
-Broken = Literal["stream", "silence", 400, 401, 403, 404, 500]
+Broken = Literal["stream", "silence", 400, 401, 403, 404, 429, 500, 502, 503, 504]
 
 
 class Round(Strict):
