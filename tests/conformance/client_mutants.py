@@ -633,6 +633,19 @@ class EndsADoubtByAnError(SmallClient):
         super().on_result(tool, arguments, result, is_first)
 
 
+class IgnoresACancellationWhileItReads(SmallClient):
+    reads = False
+
+    def read_list(self):
+        self.reads = True
+        super().read_list()
+        self.reads = False
+
+    def cancel(self):
+        if not self.reads:
+            super().cancel()
+
+
 class TrustsHalfAList(SmallClient):
     def trusts_list(self):
         return True

@@ -430,8 +430,7 @@ class SmallClient:
             if directive is None:
                 return results, "completed"
             outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)
-            if outcome is None:
-                outcome = self.begin(*directive)
+            outcome = "cancelled" if self.cancelled else outcome or self.begin(*directive)
             if outcome is not None:
                 self.pending = directive
                 if outcome == "cancelled":
