@@ -845,6 +845,15 @@ class AsksOnce(SmallClient):
         return self.agreed
 
 
+class KeepsAYesForTheTool(SmallClient):
+    agreed = ()
+
+    def consents(self, tool):
+        yes = tool["name"] in self.agreed or super().consents(tool)
+        self.agreed += (tool["name"],) * yes
+        return yes
+
+
 class RemembersAYes(SmallClient):
     def in_doubt(self, tool, arguments):
         return []
