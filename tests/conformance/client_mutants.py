@@ -633,6 +633,19 @@ class EndsADoubtByAnError(SmallClient):
         super().on_result(tool, arguments, result, is_first)
 
 
+class IgnoresACancellationWhileItReads(SmallClient):
+    reads = False
+
+    def read_list(self):
+        self.reads = True
+        super().read_list()
+        self.reads = False
+
+    def cancel(self):
+        if not self.reads:
+            super().cancel()
+
+
 class TrustsHalfAList(SmallClient):
     def trusts_list(self):
         return True
@@ -656,18 +669,23 @@ class ForgetsTasks(SmallClient):
 
 class DeclinesWhatRuns(SmallClient):
     def begin(self, tool, arguments):
-        running = [name for _, name in self.record.running]
+        running = [name for _, name, _ in self.record.running]
         return "declined" if tool in running else super().begin(tool, arguments)
 
 
 class DeclinesWhatAnEqualChainRuns(SmallClient):
     def begin(self, tool, arguments):
-        return "declined" if self.is_held(tool) else super().begin(tool, arguments)
+        return "declined" if self.is_held(tool, arguments) else super().begin(tool, arguments)
 
 
 class HoldsWhatRuns(SmallClient):
-    def is_held(self, tool):
-        return tool in [name for _, name in self.record.running]
+    def is_held(self, tool, arguments):
+        return tool in [name for _, name, _ in self.record.running]
+
+
+class HoldsEqualCallsOnly(SmallClient):
+    def is_held(self, tool, arguments):
+        return (self.first, tool, self.same(arguments)) in self.record.running
 
 
 class LooksAtTheRecordBeforeItWaits(SmallClient):
@@ -827,6 +845,15 @@ class AsksOnce(SmallClient):
         return self.agreed
 
 
+class KeepsAYesForTheTool(SmallClient):
+    agreed = ()
+
+    def consents(self, tool):
+        yes = tool["name"] in self.agreed or super().consents(tool)
+        self.agreed += (tool["name"],) * yes
+        return yes
+
+
 class RemembersAYes(SmallClient):
     def in_doubt(self, tool, arguments):
         return []
@@ -894,6 +921,10 @@ wrong("follows-unadvertised-servers", trusts_server=lambda self: True)
 wrong("reads-experimental-everywhere", places=lambda self: ["extensions", "experimental"])
 wrong("reads-extensions-alone", places=lambda self: ["extensions"])
 wrong("reads-experimental-alone", places=lambda self: SmallClient.places(self)[-1:])
+wrong(
+    "believes-errors-about-the-request",
+    refusals=(*SmallClient.refusals, -32700, -32600, -32601),
+)
 wrong("believes-invalid-params", TakesAFailedCallForNotMade, case="invalid-params")
 wrong("forgets-when-the-connection-breaks", ForgetsOnFailure, when_lost=True)
 wrong("forgets-unknown-effects", in_doubt=lambda self, tool, arguments: [])
@@ -903,7 +934,7 @@ wrong("doubts-errors-of-idempotent-tools", may_be_repeated=lambda self, name: Fa
 wrong("takes-a-missing-capability-for-unknown", refusals=(-32020, -32022))
 wrong("takes-refused-headers-for-unknown", refusals=(-32021, -32022))
 wrong("takes-status-403-for-unknown", unauthorized=(401,))
-wrong("holds-nothing", is_held=lambda self, tool: False)
+wrong("holds-nothing", is_held=lambda self, tool, arguments: False)
 wrong("takes-the-last-of-two", disagrees=lambda self, tool, tools: False)
 wrong("takes-every-name-twice-for-unknown", disagrees=twice)
 wrong("merges-foreign-results", leaves_as_it_is=lambda self: False)
@@ -918,6 +949,7 @@ wrong("forgets-after-a-time-limit", ForgetsLostAnswers, how=TimeoutError)
 wrong("believes-untrusted-hints", trusts_hints=lambda self: True)
 wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
 wrong("believes-untrusted-read-only-hints", SendsAgainWhatWasLost, what="look-up")
+wrong("obeys-status-503", SendsAgainWhatWasLost, what="pay-abroad", case="status-503")
 wrong("believes-idempotent-words", SendsAgainWhatWasLost, case="idempotent-text")
 wrong("takes-idempotent-for-harmless", consents=hinted("idempotentHint", True))
 wrong("takes-a-closed-world-for-harmless", consents=hinted("openWorldHint", False))

@@ -53,7 +53,7 @@ class Record:
         """The tool and the arguments of each doubtful call, and the first call of the chains for
         which it is in doubt; None: for all."""
         self.running = []
-        """The first call and the tool of each follow-up call that runs."""
+        """The first call, the tool and the arguments of each follow-up call that runs."""
         self.changed = threading.Condition()
 
 
@@ -417,7 +417,7 @@ class SmallClient:
                     self.not_delivered(results)
                 return results, "cancelled" if self.cancelled else self.on_failure(results, error)
             finally:
-                self.ended(tool)
+                self.ended(tool, arguments)
             self.on_result(tool, arguments, result, previous is None)
             results.append(result)
             if "nextTool" in (result.get("_meta") or {}) and not self.trusts_server():
@@ -430,8 +430,7 @@ class SmallClient:
             if directive is None:
                 return results, "completed"
             outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)
-            if outcome is None:
-                outcome = self.begin(*directive)
+            outcome = "cancelled" if self.cancelled else outcome or self.begin(*directive)
             if outcome is not None:
                 self.pending = directive
                 if outcome == "cancelled":
@@ -444,22 +443,22 @@ class SmallClient:
     def begin(self, tool, arguments):
         """Wait for the turn of a follow-up call; return how the chain ends before it, or None."""
         with self.record.changed:
-            self.record.changed.wait_for(lambda: not self.is_held(tool))
+            self.record.changed.wait_for(lambda: not self.is_held(tool, arguments))
             in_doubt = self.in_doubt(tool, arguments)
             if in_doubt and not self.user_agrees({"name": tool}):
                 return "declined"
             for entry in in_doubt:
                 self.record.doubts.remove(entry)
-            self.record.running.append((self.first, tool))
+            self.record.running.append((self.first, tool, self.same(arguments)))
 
-    def is_held(self, tool):
-        return (self.first, tool) in self.record.running
+    def is_held(self, tool, arguments):
+        return (self.first, tool) in [each[:2] for each in self.record.running]
 
-    def ended(self, tool):
+    def ended(self, tool, arguments):
         """Let a follow-up call go on that was held for this one."""
         with self.record.changed:
-            if (self.first, tool) in self.record.running:
-                self.record.running.remove((self.first, tool))
+            if (call := (self.first, tool, self.same(arguments))) in self.record.running:
+                self.record.running.remove(call)
             self.record.changed.notify_all()
 
     def in_doubt(self, tool, arguments):

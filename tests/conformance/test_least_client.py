@@ -21,8 +21,7 @@ def test_the_useful_minimum_fails_no_check_of_a_must() -> None:
         assert {each.id for each in load_checks()[check].requirements} <= set(
             re.findall(r"TC-[CD]-\d\d", left_out[1])
         )
-    # It sends no provenance.
-    assert untested == {"tool-chaining-client-provenance-well-formed"}
+    assert untested == set()
 
 
 def test_the_guide_says_how_many_lines_it_has() -> None:

@@ -102,7 +102,8 @@ class CaseRun:
         """Return what the client does not obey in the context of the case, or None."""
         context, first = self.case.context, self.case.first_call.tool
         if context.cancel and not self.log.waits_for_cancel:
-            return NotApplicable("the client does not use the cancelUrl of the context")
+            unless = " or reads no list after the second call" * self.case.list_held
+            return NotApplicable(f"the client does not use the cancelUrl of the context{unless}")
         wanted = 1 + len(context.further_calls or ())
         begun = max((each.at_once for each in self.log.operations if each.tool == first), default=0)
         if context.at_once and begun < wanted:

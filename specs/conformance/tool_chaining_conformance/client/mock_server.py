@@ -52,6 +52,8 @@ CANCEL: Final = "/cancel"
 """The path where a GET of the client waits until the user cancels."""
 CANCEL_SECONDS: Final = 10
 """Seconds that a response is held back after the client was told that the user cancels."""
+LIST_SECONDS: Final = 3
+"""The same for a list: fewer seconds than HTTP clients usually wait for a response."""
 SILENCE_SECONDS: Final = 5
 """Seconds after which the response of a call that is not answered is broken off."""
 QUIET_SECONDS: Final = 1
@@ -278,6 +280,9 @@ class MockServer(ThreadingMixIn, TCPServer):
             case "tools/call":
                 return self._call(message, params, exchange)
             case "tools/list":
+                held = self._case.list_held and answered > 1 and not self._cancel.is_set()
+                if held and self._is_cancelled(exchange, LIST_SECONDS):
+                    return None
                 result = self._page(params.get("cursor"), answered)
                 if self._case.last_page_fails and answered and "nextCursor" not in result:
                     return {"error": {"code": INTERNAL_ERROR, "message": "This page is lost"}}
@@ -352,7 +357,8 @@ class MockServer(ThreadingMixIn, TCPServer):
                 self._is_given_up(exchange, SILENCE_SECONDS)
             operation.refused = asked.broken in UNAUTHORIZED and not begun
             exchange.break_off(asked.broken)
-        if asked.broken is not None or (asked.held and self._is_cancelled(exchange)):
+            return None
+        if asked.held and self._is_cancelled(exchange, CANCEL_SECONDS):
             return None
         if asked.error is not None:
             operation.refused = asked.error.get("code") in REFUSALS and not begun
@@ -374,8 +380,8 @@ class MockServer(ThreadingMixIn, TCPServer):
                 seen, since = len(self.log.requests), time.monotonic()
             time.sleep(0.005)
 
-    def _is_cancelled(self, exchange: "_Exchange") -> bool:
-        """Cancel as the user, hold the response, and return whether the client cancelled the call.
+    def _is_cancelled(self, exchange: "_Exchange", seconds: float) -> bool:
+        """Cancel as the user, hold the response for so long, and return whether it is given up.
 
         A client that does not request the `cancelUrl` gets its response at once.
         """
@@ -383,7 +389,7 @@ class MockServer(ThreadingMixIn, TCPServer):
             return False
         self.log.waits_for_cancel = True
         self._cancel.set()
-        return self._is_given_up(exchange, CANCEL_SECONDS)
+        return self._is_given_up(exchange, seconds)
 
     def _is_given_up(self, exchange: "_Exchange", seconds: float) -> bool:
         """Wait for so long, and return whether the client cancelled the call meanwhile."""

@@ -60,7 +60,7 @@ class Elicit(Strict):
     meta: Json | None = Field(default=None, alias="_meta")
 
 
-Broken = Literal["stream", "silence", 400, 401, 403, 404, 500]
+Broken = Literal["stream", "silence", 400, 401, 403, 404, 429, 500, 502, 503, 504]
 
 
 class Round(Strict):
@@ -216,6 +216,9 @@ class Case(Strict):
     elicitation: Json | None = None
     last_page_fails: bool = False
     """The last page of `tools/list` gets an error after the first call."""
+    list_held: bool = False
+    """The user cancels when `tools/list` is requested after the second call. For cases with
+    `cancel: true`."""
     result_meta: Mapping[str, Json] = Field(default_factory=dict)
     directive: Any = None
     """The directive in the result of the carrier; the calls and answers are filled in."""

@@ -105,7 +105,9 @@ def _found(
     warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
     if warned:
         unmet = "1 SHOULD is not" if len(warned) == 1 else f"{len(warned)} SHOULDs are not"
-        return Conclusion(Verdict.CONFORMANT, f"every MUST is met; {unmet}")
+        skipped = {each.check.level for each in judgements if each.status is Status.SKIPPED}
+        which = " that was exercised" * (Level.MUST in skipped)
+        return Conclusion(Verdict.CONFORMANT, f"every MUST{which} is met; {unmet}")
     return Conclusion(Verdict.CONFORMANT, "every check that applies passed")
 
 

@@ -9,7 +9,7 @@ from tool_chaining_conformance.client.mock_server import Operation
 from tool_chaining_conformance.client.script import ScriptCheck
 from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.names import IDENTIFIER
-from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable
 from tool_chaining_conformance.specification import schema_of
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
@@ -81,7 +81,7 @@ def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """All provenance meets the published schema, with the correct chain, level and tool."""
     carried = [call for call in case_run.log.operations if IDENTIFIER in call.meta]
     if not any(call.number > 1 for call in carried):
-        return Untestable("no follow-up call has provenance")
+        return NotApplicable("no follow-up call has provenance")
     fault = next(_faults(case_run, carried), None)
     expected, call = fault or (SHAPE, carried[-1])
     return Finding(
