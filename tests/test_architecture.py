@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_392),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 9_100),
     "banking_server": (ROOT, 16_773),
-    "tests": (ROOT, 32_951),
+    "tests": (ROOT, 32_957),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 

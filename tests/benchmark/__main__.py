@@ -251,9 +251,9 @@ async def starts(bench: Bench) -> Fell:
         ("proxy and bank, to the first answer", 2.57, through, "list_accounts"),
         ("tool-chaining-conformance --version", 0.105, [*SUITE, "--version"], ""),
         ("tool-chaining-conformance --help", 0.11, [*SUITE, "--help"], ""),
-        ("install cursor", 0.25, command("install", "cursor"), ""),
-        ("handoffs", 0.73, command("handoffs"), ""),
-        ("audit", 0.73, command("audit"), ""),
+        ("install cursor", 0.29, command("install", "cursor"), ""),
+        ("handoffs", 0.77, command("handoffs"), ""),
+        ("audit", 0.77, command("audit"), ""),
     ):
         ours = await millions(*words, ask=ask, says=LOCKED if ask else "")
         what = f"{what}, million instructions"

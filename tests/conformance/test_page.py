@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.target.era import Era
 
 from ..kit.browser import LACKING, running_browser
+from ..kit.pages import ROOT
 from ..views.contrast import too_faint
 from .node_project import TYPESCRIPT, missing
 from .support import SHOP, examine_client, serving, suite
@@ -266,8 +268,8 @@ def test_without_jinja_a_sentence_says_how_to_install_it(
 @pytest.mark.nightly
 @pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
 def test_the_page_of_this_repository_has_conformant_columns_only(tmp_path: Path) -> None:
-    from .__main__ import main  # It loads all that it judges.
-
-    assert main(tmp_path / "page.html") == 0
+    command = [sys.executable, "-m", "tests.conformance", str(tmp_path / "page.html")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert html.count("</span> conformant</p>") == 6

@@ -36,7 +36,7 @@ class Sabotage:
 
 SYNCED = "PRAGMA synchronous = FULL"
 UNIQUE = 'foreign_key="transfer.transfer_id", unique=True, sa_type=_TEXT'
-THEN = "\n    )\n\n\n_keep(\n    Posting"
+THEN = "\n    )\n\n\n_table(\n    Posting"
 POSTS_TWICE = (MODELS, UNIQUE + THEN, UNIQUE.replace(" unique=True,", "") + THEN)
 FRESH_RESERVE = (
     RECORDS,
