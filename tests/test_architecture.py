@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining": (ROOT / "specs" / "python", 3_495),
     "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_392),
-    "tool_chaining_conformance": (ROOT / "specs" / "conformance", 9_100),
+    "tool_chaining_conformance": (ROOT / "specs" / "conformance", 9_106),
     "banking_server": (ROOT, 16_773),
     "tests": (ROOT, 32_957),
 }

@@ -75,17 +75,16 @@ def _has_call(value: Any, seen: SeenDirective) -> bool:
 
     It has the tool and the arguments as members: without arguments, as `tool` and `arguments`.
     """
-    if isinstance(value, str):
-        return any(_has_call(found, seen) for found in objects_in(value))
-    if not isinstance(value, dict | list):
-        return False
-    parts = list(value.values()) if isinstance(value, dict) else value
-    calls = [part for part in parts if isinstance(part, dict) and same(part, seen.arguments)]
-    if isinstance(value, dict) and seen.arguments and seen.tool in parts and calls:
-        return True
-    if isinstance(value, dict) and not seen.arguments and value.get("arguments") == {}:
-        return bool(value.get("tool") == seen.tool)
-    return any(_has_call(part, seen) for part in parts)
+    if not seen.arguments:
+        return any(
+            each.get("tool") == seen.tool and each.get("arguments") == {}
+            for each in _objects_within(value)
+        )
+    return any(
+        seen.tool in members
+        and any(isinstance(one, dict) and same(one, seen.arguments) for one in members)
+        for members in (list(each.values()) for each in _objects_within(value))
+    )
 
 
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
@@ -143,18 +142,25 @@ def _has_a_call(value: Any, result: PassedOn) -> bool:
 
     It has the tool's name and arguments that the tool takes as members.
     """
-    if isinstance(value, str):
-        return any(_has_a_call(found, result) for found in objects_in(value))
-    if not isinstance(value, dict | list):
-        return False
-    parts = list(value.values()) if isinstance(value, dict) else value
-    objects = [part for part in parts if isinstance(part, dict)]
-    return any(_has_a_call(part, result) for part in parts) or any(
-        any(name in parts for name in _names_of(tool))
-        and any(_takes(schema, one) for one in objects)
-        for tool, schema in _schemas(result)
-        if isinstance(value, dict)
+    schemas = list(_schemas(result))
+    return any(
+        any(name in members for name in _names_of(tool))
+        and any(_takes(schema, one) for one in members if isinstance(one, dict))
+        for members in (list(each.values()) for each in _objects_within(value))
+        for tool, schema in schemas
     )
+
+
+def _objects_within(value: Any) -> Iterator[Json]:
+    """Give each object in a JSON value and in its texts, those in other objects too."""
+    if isinstance(value, str):
+        value = list(objects_in(value))
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _objects_within(part)
 
 
 def _schemas(result: PassedOn) -> Iterator[tuple[str, Json]]:
