@@ -58,7 +58,8 @@ SABOTAGES = {
                 SQLITE,
                 "await asyncio.shield(group)\n            if",
                 "while waiting.result is None and not group.done():\n"
-                "                await asyncio.sleep(0.001)\n            if",
+                "                await asyncio.sleep(0.001)\n"
+                "            waiting.committed()\n            if",
             ),
             (SQLITE, 'connection.execute("COMMIT")', 'wait(0.05); connection.execute("COMMIT")'),
             (SQLITE, "import asyncio\n", "import asyncio\nfrom time import sleep as wait\n"),
