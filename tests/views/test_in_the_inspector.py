@@ -119,7 +119,7 @@ def test_the_locked_account_hands_itself_off_and_a_transfer_is_confirmed(
     check(page, view, "handoff", pictures)
 
     press(view, "Be called back")
-    view.get_by_text("You are in the queue").wait_for()
+    view.get_by_text("Callback requested").wait_for()
     check(page, view, "queue")
     ((handoff_id, choice),) = sql(tmp_path / "bank.db", "SELECT handoff_id, choice FROM handoff")
     assert choice == "callback"

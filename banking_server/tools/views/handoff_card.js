@@ -1,9 +1,15 @@
 /* A handoff to an agent: its reason, its reference, and the two ways to be connected. While it is
    visible, it regularly looks whether an agent has taken the handoff. */
 
+/** For each way: its button, its drawing, and the title and the words after the choice. */
 const WAYS = {
-  realtime: ["Speak to an agent now", "talk", "An agent will speak with you as soon as one is free."],
-  callback: ["Be called back", "phone", "An agent will call you back."],
+  realtime: [
+    "Speak to an agent now",
+    "talk",
+    "You are in the queue",
+    "An agent will speak with you as soon as one is free.",
+  ],
+  callback: ["Be called back", "phone", "Callback requested", "An agent will call you back."],
 };
 
 /** Return a card of the handoff in a result. It updates itself. */
@@ -32,12 +38,12 @@ function handoffCard(result, heading = "h2") {
       const both = made("div", { class: "row" }, ...buttons);
       return [title("An agent can help you", "calm", "person"), shown, ask, both];
     }
-    const [, drawn, words] = WAYS[handoff.choice];
+    const [, drawn, chosen, words] = WAYS[handoff.choice];
     const other = handoff.choice === "realtime" ? "callback" : "realtime";
     const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
     const again = button("Check again", "plain", () => look(true));
     return [
-      title("You are in the queue", "calm", drawn),
+      title(chosen, "calm", drawn),
       shown,
       waits,
       made("div", { class: "row" }, again, notAtOnce(wayButton(other, "plain", " instead"))),
