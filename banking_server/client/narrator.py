@@ -30,6 +30,9 @@ NOBODY_ASKED: Final = (
     "makes every call. A rule of yours with ask = false needs neither."
 )
 
+_PARTICIPLES: Final = (Outcome.COMPLETED, Outcome.DECLINED, Outcome.FAILED, Outcome.CANCELLED)
+"""The outcomes that end a sentence; the others, such as `cycle`, are in the detail."""
+
 
 class Narrator(ConsentPolicy):
     """Shows a chain as it happens: each call, why it is made, and what it returned for the user.
@@ -128,7 +131,8 @@ class Narrator(ConsentPolicy):
         if good and result.steps[-1].is_error:
             good, words = False, f"Stopped after {calls}: the tool reported an error."
         else:
-            words = f"Chain {result.outcome} after {calls}: {result.detail}."
+            how = result.outcome if result.outcome in _PARTICIPLES else "stopped"
+            words = f"Chain {how} after {calls}: {result.detail}."
         style = "bold" if good else "bold red"
         say(self._out, cut(one_line(words), SHOWN), style=style)
         if self._nobody_asked:
