@@ -125,7 +125,7 @@ LOCKED = """
     def call(self, request):
         if request.params["name"] == "place_order":
             print("working on it", file=sys.stderr)
-            print("the database is locked, password=hunter2", file=sys.stderr, flush=True)
+            print("the database is locked", file=sys.stderr, flush=True)
             text = {"type": "text", "text": "We could not place the order."}
             return {"content": [text], "isError": True, "resultType": "complete"}
         return super().call(request)
@@ -142,7 +142,7 @@ note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError tr
   text of the result: We could not place the order.
   the server wrote to standard error:
   | working on it
-  | the database is locked, password=[redacted]
+  | the database is locked
 note: one, 2026-07-28, step slip: expected a directive, saw error -32602 "Unknown tool: plac_order"
   the list of tools has no 'plac_order'; did you mean place_order?
 """

@@ -20,7 +20,7 @@ from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.options import RunOptions
 from tool_chaining_conformance.report.json import report_json, write_json
 from tool_chaining_conformance.report.junit import write_junit
-from tool_chaining_conformance.report.redaction import Redaction, redacted_command
+from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.report.report import Report, shortened
 from tool_chaining_conformance.report.summary import print_summary
 from tool_chaining_conformance.server.draft import draft
@@ -45,7 +45,7 @@ def judge_server(
     chosen = options.chosen("server")
     options.make_folders()
     run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
-    at = {"url": _without_credentials(url)} if url else {"command": redacted_command(command)}
+    at = {"url": _without_credentials(url)} if url else {"command": list(command)}
     return _finish(Report.on(run, at, redaction, strict=options.strict), options)
 
 
@@ -62,7 +62,7 @@ def first_scenario(
         text = draft(target)
     except TargetFailure as failure:
         raise CannotStart(shortened(str(failure), redaction)) from None
-    at = ["--url", _without_credentials(url)] if url else ["--", *redacted_command(command)]
+    at = ["--url", _without_credentials(url)] if url else ["--", *command]
     return text, " ".join(at)
 
 
@@ -76,7 +76,7 @@ def judge_client(
     redaction = Redaction()
     options.make_folders()
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
-    program = f"{'--one-process ' * one_process}-- {shlex.join(redacted_command(command))}"
+    program = f"{'--one-process ' * one_process}-- {shlex.join(command)}"
     with programs as run_once:
         tell = _progress(options)
         run = run_client(
@@ -84,7 +84,7 @@ def judge_client(
             only=only,
             program=program,
         )
-    at = {"command": redacted_command(command)}
+    at = {"command": list(command)}
     return _finish(Report.on(run, at, redaction, strict=options.strict), options)
 
 

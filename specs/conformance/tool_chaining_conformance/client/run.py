@@ -20,7 +20,6 @@ from tool_chaining_conformance.client.programs import (
 from tool_chaining_conformance.client.script import Case, ClientScript, ScriptCheck
 from tool_chaining_conformance.message import CLIENT_INFO_KEY, Json, within
 from tool_chaining_conformance.report.judgement import Finding, Judge, Untestable
-from tool_chaining_conformance.report.redaction import redacted_line
 from tool_chaining_conformance.report.run import STOPPED, Run
 from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.target.child_process import last_errors
@@ -196,7 +195,7 @@ class _Examination:
         self._crash = words
         if words and self._crashes == CRASHES:
             name = name_of(case_run.script, case_run.case)
-            wrote = "\n".join(map(redacted_line, end.errors.strip().splitlines()))
+            wrote = end.errors.strip()
             self._progress(
                 f"the client ended in the same way in {CRASHES} runs, one after the other; to make "
                 f"the last one alone: {SUITE} client --scenario {name} --spec-version "

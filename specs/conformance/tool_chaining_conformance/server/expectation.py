@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from tool_chaining_conformance.report.redaction import Redaction, redacted_line
+from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.server.reading import (
     content_of,
     directive_of,
@@ -80,5 +80,5 @@ def explained(
     written = [line for line in redaction.text(errors).splitlines() if line.strip()]
     if written:
         lines.append("the server wrote to standard error:")
-        lines += [f"| {cut(redacted_line(line), TEXT)}" for line in written[-LINES:]]
+        lines += [f"| {cut(line, TEXT)}" for line in written[-LINES:]]
     return "\n  ".join(lines)

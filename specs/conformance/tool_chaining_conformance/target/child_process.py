@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Final, cast
 
 from tool_chaining_conformance.errors import CannotStart
-from tool_chaining_conformance.report.redaction import redacted_line
 
 STOP_SECONDS: Final = 1.0
 """Seconds that a program may take to end after its input has ended."""
@@ -30,11 +29,10 @@ QUEUED_LINES: Final = 8
 def last_errors(errors: str) -> str | None:
     """Return the last line of a program's standard error that has letters or digits, or None.
 
-    Values after the name of a secret are redacted. The line is not cut, since a later redaction
-    must find other secrets in it.
+    The line is not cut, since the redaction must still find a secret in it.
     """
     lines = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return redacted_line(lines[-1].strip(" |\t")) if lines else None
+    return lines[-1].strip(" |\t") if lines else None
 
 
 class _Tail:
