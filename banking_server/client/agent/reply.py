@@ -198,11 +198,11 @@ def _read_marked(
 
 
 def _as_code(names: Collection[str]) -> re.Pattern[str]:
-    """Return what stands before the name in a line that is a call as a programmer writes it."""
+    """Return what stands before a name in a call that is written as code, or as a tag."""
     known = "|".join(map(re.escape, names))
-    before = r"^[^\w\n]{0,9}(?:print\s?\(\s?)?(?:\w{1,40}\.){0,4}"
+    before = r"^[^\w\n]{0,9}(?:print\s?\(\s?|call:|\w{1,40}\s?=\s?)?(?:\w{1,40}\.){0,4}"
     after = r"""\s?\{|\(\s?(?:[){"']|\w{1,40}\s?=)"""
-    return re.compile(rf"{before}(?=(?:{known})(?:{after}))", re.MULTILINE)
+    return re.compile(rf"{before}(?=(?:{known})(?:{after}))|<(?=(?:{known})\s?/?>)", re.MULTILINE)
 
 
 def _check_end(text: str) -> None:
