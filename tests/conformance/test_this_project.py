@@ -43,6 +43,15 @@ def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
     assert run.report["spec_versions"] == eras
 
 
+def test_the_scenarios_exercise_the_four_escalations() -> None:
+    scenarios = [load_server_scenario(path) for path in (BANKING, EXPIRED)]
+    named = [step.expect.next_tool for scenario in scenarios for step in scenario.steps]
+    assert set(named) - {"none", ("request_agent_handoff", "none")} == {
+        *("request_agent_handoff", "request_manager_approval"),
+        *("prepare_money_transfer", "record_compliance_report"),
+    }
+
+
 def over_http(folder: Path, scenario: Path) -> Ended:
     """Judge a bank over HTTP that is started with the variables that the scenario names."""
     with bank_server(folder / "bank.db", **load_server_scenario(scenario).environment) as bank:
