@@ -226,19 +226,30 @@ class TakesMalformedSettings(SmallServer):
             self.attach_words(result, directive)
 
 
-class ReadsExtensionsOnly(SmallServer):
-    def call(self, request):
-        request.capabilities = {**request.capabilities, "experimental": {}}
-        return super().call(request)
-
-
-class SecondPlaceDecidesForAServer(SmallServer):
-    only_in = LEGACY
+def takes_capabilities(name, change, only_in=None):
+    """Register a server that takes a client's capabilities for what `change` makes of them."""
 
     def call(self, request):
-        if ID in request.capabilities.get("experimental", {}):
-            request.capabilities = {**request.capabilities, "extensions": {}}
-        return super().call(request)
+        request.capabilities = change(request.capabilities)
+        return SmallServer.call(self, request)
+
+    wrong(name, call=call, only_in=only_in)
+
+
+ONE = {"extensions": {ID: {"version": 1}}}
+
+takes_capabilities("reads-extensions-only", lambda given: {**given, "experimental": {}})
+takes_capabilities(
+    "looks-in-one-place-only",
+    lambda given: {**given, "experimental": {}} if "extensions" in given else given,
+    LEGACY,
+)
+takes_capabilities(
+    "second-place-decides-for-a-server",
+    lambda given: {**given, "extensions": {}} if ID in given.get("experimental", {}) else given,
+    LEGACY,
+)
+takes_capabilities("takes-true-for-one-of-a-client", lambda given: ONE if given == ONE else given)
 
 
 class NoContentOfItsOwn(SmallServer):
@@ -312,6 +323,7 @@ rejects("rejects-list-as-provenance", lambda items: True, list)
 rejects("rejects-missing-chain-id", lambda shown: "chainId" not in shown)
 rejects("rejects-long-chain-id", lambda shown: len(str(shown.get("chainId"))) > 128)
 rejects("rejects-missing-level", lambda shown: "level" not in shown)
+rejects("rejects-long-chains", lambda shown: shown.get("level") in range(6, 1000))
 rejects("rejects-level-true", lambda shown: shown.get("level") is True)
 rejects("rejects-broken-level", lambda shown: shown.get("level") == 1.5)
 rejects("rejects-null-previous-tool", lambda shown: shown.get("previousTool", "") is None)
