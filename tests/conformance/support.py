@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -170,6 +170,15 @@ def examine_client(
     chosen = [script for script in scripts() if script.scenario not in but]
     checks = all_checks("client")
     return run_client(run_once, chosen, eras, checks, 20, lambda what: None, only=only)
+
+
+def examine_program(run_once: Callable[[str, Mapping[str, str]], str], eras: Sequence[Era]) -> Run:
+    """Judge a client of which a function, given URL and variables, returns what it prints."""
+
+    def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        return ClientEnd(0, run_once(url, environment), "")
+
+    return run_client(run, scripts(), eras, all_checks("client"), 30, lambda what: None)
 
 
 def statuses(judgements: Sequence[Judgement]) -> dict[str, str]:

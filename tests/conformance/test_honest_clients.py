@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tool_chaining_conformance.client import mock_server
 from tool_chaining_conformance.report.judgement import Judgement, Status
 from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.report.verdict import Verdict, conclude
@@ -38,7 +37,7 @@ class CannotBeAsked(SmallClient):
 class KnowsTheOldContract(SmallClient):
     """Obeys nothing of the context but the first call and whether hints are trusted.
 
-    It prints content and outcome only.
+    It cannot be cancelled, and prints content and outcome only.
     """
 
     def __init__(self, url: str, era: str, context: Any) -> None:
@@ -187,28 +186,3 @@ def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: s
     assert "out of paper" in seen
     assert found.crashes
     assert not [each for each in found.judgements if each.is_violation]
-
-
-class PrintsNoOutcome(SmallClient):
-    def printed(self, results: Any, outcome: str) -> Any:
-        printed = super().printed(results, outcome)
-        return {"content": printed["content"], "isError": printed["isError"]}
-
-
-def test_what_is_not_printed() -> None:
-    status, seen = judged(examined(PrintsNoOutcome, "merged/whole-chain"), "names-follow-ups")
-    assert status == "SKIPPED"
-    assert "print followUps" in seen
-
-
-class CannotBeCancelled(SmallClient):
-    def __init__(self, url: str, era: str, context: Any) -> None:
-        super().__init__(url, era, {k: v for k, v in context.items() if k != "cancelUrl"})
-
-
-def test_a_client_that_cannot_be_cancelled_is_not_failed_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(mock_server, "ASKING_SECONDS", 0.01)
-    found = examined(CannotBeCancelled, "waiting/cancelled")
-    assert judged(found, "no-call-after-cancel")[0] == "SKIPPED"
