@@ -15,6 +15,8 @@ from queue import SimpleQueue
 from typing import Any
 from unittest import mock
 
+from jsonschema import Draft202012Validator
+
 from tool_chaining_conformance import cli
 from tool_chaining_conformance.client.evidence import ClientEnd
 from tool_chaining_conformance.client.run import run_client
@@ -25,6 +27,7 @@ from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.requirements import checks_of
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
+from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.era import Era
 
@@ -44,6 +47,9 @@ steps:
     arguments: {sku: chair, quantity: 500}
 """
 """A scenario for that shop, to begin with."""
+REPORT = Draft202012Validator(
+    json.loads((SPECS / "conformance" / "schemas" / "report.schema.json").read_text("utf-8"))
+)
 SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
 
 

@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from tool_chaining_conformance.report.redaction import REDACTED
+from tool_chaining_conformance.requirements import load_checks
 
 from .server_mutants import SERVER_MUTANTS
 from .small_server import SESSION, Refusal, SmallServer
-from .support import SHOP, Ended, serving, suite
+from .support import REPORT, SHOP, Ended, serving, suite
 
 LISTED = "tool-chaining-server-names-listed-tool"
 ADVERTISES = "tool-chaining-server-advertises"
@@ -56,6 +57,10 @@ class WrongInTwoSteps(SmallServer):
 def test_every_failure_is_told_in_every_form(tmp_path: Path) -> None:
     reports = Reports(tmp_path, WrongInTwoSteps(), "--scenario", SHOP)
     assert reports.run.code == 1
+    assert not list(REPORT.iter_errors(reports.report))
+    check = load_checks()[LISTED]
+    for said in (LISTED, check.requirements[0].text, check.remedy, "tools/call"):
+        assert said in reports.run.output
     for form, text in reports.forms().items():
         for seen in ("x-place_order", "x-pick_colour"):
             assert seen in text, form
