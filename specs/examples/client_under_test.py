@@ -143,7 +143,7 @@ class Caller(Client):
     """The SDK's client. Its errors do not show the HTTP status, so this class raises others."""
 
     async def call_tool(self, *given: Any, **options: Any) -> Any:
-        """Make a call."""
+        """Make a call. Raises CallRefused if the server refused it before it acted."""
         with telling_refusals():
             return await super().call_tool(*given, **options)
 
