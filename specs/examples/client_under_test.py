@@ -10,6 +10,8 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -41,8 +43,10 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
         return ElicitResult.model_validate(context["elicitation"])
 
     mode = "legacy" if revision == "2025-11-25" else "auto"
+    token = context.get("bearerToken")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(event_hooks={"response": [note_status]}) as http,
+        httpx2.AsyncClient(headers=headers, event_hooks={"response": [note_status]}) as http,
         Caller(
             streamable_http_client(url, http_client=http),
             mode=mode,
@@ -120,21 +124,28 @@ async def note_status(response: httpx2.Response) -> None:
         STATUSES.get().append(response.status_code)
 
 
+@contextmanager
+def telling_refusals() -> Iterator[None]:
+    """Raise CallRefused for a call in the block if the server refused it before it acted."""
+    statuses: list[int] = []
+    STATUSES.set(statuses)
+    try:
+        yield
+    except MCPError as error:
+        if statuses and {401, 403}.issuperset(statuses):
+            raise CallRefused(str(error)) from error
+        if 200 in statuses[:-1]:  # The server has begun, whatever it refuses now.
+            raise RuntimeError(str(error)) from error
+        raise
+
+
 class Caller(Client):
     """The SDK's client. Its errors do not show the HTTP status, so this class raises others."""
 
     async def call_tool(self, *given: Any, **options: Any) -> Any:
         """Make a call. Raises CallRefused if the server refused it before it acted."""
-        statuses: list[int] = []
-        STATUSES.set(statuses)
-        try:
+        with telling_refusals():
             return await super().call_tool(*given, **options)
-        except MCPError as error:
-            if statuses and {401, 403}.issuperset(statuses):
-                raise CallRefused(str(error)) from error
-            if 200 in statuses[:-1]:  # The server has begun, whatever it refuses now.
-                raise RuntimeError(str(error)) from error
-            raise
 
 
 def run(url: str, revision: str, context: dict[str, Any]) -> None:
@@ -142,10 +153,16 @@ def run(url: str, revision: str, context: dict[str, Any]) -> None:
     print(json.dumps(asyncio.run(follow(url, revision, context))), flush=True)
 
 
-if os.environ.get("MCP_CONFORMANCE_RUNS") == "stdin":  # With --one-process: a run on each line.
-    for line in sys.stdin:
-        told = json.loads(line)
-        run(told["url"], told["protocolVersion"], told["context"])
-else:
-    version = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
-    run(sys.argv[-1], version, json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"]))
+def main() -> None:
+    """Make a run for each line of standard input with --one-process, and one run without."""
+    if os.environ.get("MCP_CONFORMANCE_RUNS") == "stdin":
+        for line in sys.stdin:
+            told = json.loads(line)
+            run(told["url"], told["protocolVersion"], told["context"])
+    else:
+        version = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
+        run(sys.argv[-1], version, json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"]))
+
+
+if __name__ == "__main__":
+    main()

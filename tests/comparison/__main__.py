@@ -28,11 +28,8 @@ def make(file: Path, about: str = "") -> None:
 
 @app.command("report")
 def write(file: Path) -> None:
-    """Write the table of FILE's runs beside it, as Markdown, and draw the chart there."""
-    made = runs.read(file)
-    file.with_suffix(".md").write_text(report.page(made), encoding="utf-8")
-    for name, drawing in report.charts(made).items():
-        file.with_name(name).write_text(drawing, encoding="utf-8")
+    """Write the table of FILE's runs beside it, as Markdown."""
+    file.with_suffix(".md").write_text(report.page(runs.read(file)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the runs come to: each judged by its database, then the table, then the chart."""
+"""What the runs come to: each judged by its database, then the table."""
 
 import re
 import statistics
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from math import sqrt
-from xml.sax.saxutils import escape
 
 from .runs import Run, plan
 from .tasks import NAMES, Case, Task
@@ -178,53 +177,3 @@ def page(runs: Sequence[Run]) -> str:
         "\n".join(f"- {name}: {value}" for name, value in made.items()),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-ROW, LENGTH = 26, 360
-
-COLOURS = {
-    "light": ("#1f2328", "#ffffff", "#d1d9e0", "#0969da", "#cf222e"),
-    "dark": ("#f0f6fc", "#0d1117", "#3d444d", "#4493f8", "#f85149"),
-}
-"""Of the text, the ground, the whole bar, what is right, and what is wrong."""
-
-TITLE = "How often each way of chaining tools did what was asked"
-TOLD = "Blue: as asked. Red: something was done that nobody asked for. In brackets: 95 % interval."
-
-
-def charts(runs: Sequence[Run]) -> dict[str, str]:
-    """Return a bar for each task and way as SVG, for both lights, by the names of their files."""
-    rows = [_text(TITLE), _text(TOLD)]
-    for task in Task:
-        rows += ["", _text(task), *(_bar(line) for line in lines(runs) if line.task is task)]
-    moved = [f'<g transform="translate(0 {ROW * n})">{row}</g>' for n, row in enumerate(rows)]
-    drawings = {}
-    for light, (text, ground, whole, right, wrong) in COLOURS.items():
-        style = (
-            f"text {{ font: 14px system-ui, sans-serif; fill: {text} }} .end {{ text-anchor: end }}"
-            f" svg {{ background: {ground} }} .whole {{ fill: {whole} }} .right {{ fill: {right} }}"
-            f" .wrong {{ fill: {wrong} }}"
-        )
-        drawings[f"comparison-{light}.svg"] = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{ROW * len(rows) + 20}" '
-            f'role="img"><title>{TITLE}</title><desc>{TOLD}</desc><style>{style}</style>\n'
-            + "\n".join([*moved, "</svg>\n"])
-        )
-    return drawings
-
-
-def _text(words: str) -> str:
-    return f'<text x="24" y="22">{escape(words)}</text>'
-
-
-def _bar(line: Line) -> str:
-    """Return one row: the way, its bar, and the figures in words."""
-    right, wrong = (LENGTH * count / line.runs for count in (line.right, line.wrong))
-    harm = f", wrong action: {line.wrong}" if line.wrong else ""
-    return (
-        f'<text class="end" x="188" y="22">{escape(line.way)}</text>'
-        f'<rect class="whole" x="200" y="11" width="{LENGTH}" height="14"/>'
-        f'<rect class="right" x="200" y="11" width="{right:g}" height="14"/>'
-        f'<rect class="wrong" x="{200 + right:g}" y="11" width="{wrong:g}" height="14"/>'
-        f'<text x="576" y="22">{escape(line.share + harm)}</text>'
-    )

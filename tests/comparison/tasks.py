@@ -53,11 +53,6 @@ class Case:
         """How the customer wants to be connected with an agent: by turns, two and two."""
         return "callback" if self.number % 4 in (1, 2) else "realtime"
 
-    @property
-    def names_ids(self) -> bool:
-        """Whether the words give the accounts' ids."""
-        return self.source in self.words and self.target in self.words
-
 
 @cache
 def cases(task: Task) -> tuple[Case, ...]:

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -13,7 +12,7 @@ from banking_server.client.agent.settings import ModelSettings
 from ..kit.model import call, error, scripted_model
 from ..kit.words import HANDOFF, PREPARE
 from .__main__ import write
-from .report import ALL, charts, judge, lines, page, told_truly, wilson
+from .report import ALL, judge, lines, page, told_truly, wilson
 from .runs import STORED, make_all, plan, read
 from .tasks import Case, Task, cases
 from .ways import WITH_AGENT, Way
@@ -46,7 +45,7 @@ def settings(url: str) -> ModelSettings:
 
 
 @pytest.mark.anyio
-async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> None:
+async def test_runs_of_each_way_come_to_a_table(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     runs = [*((LOCKED, way) for way in Way), (TRANSFER, Way.INFERRED)]
     with scripted_model(script) as model:
@@ -75,8 +74,6 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(tmp_path: Path) -> N
     assert row in said
     wrong = f"[['{TRANSFER.source}', '{TRANSFER.target}', 5600, None, 'pending']]"
     assert f"- {Task.TRANSFER} 1, {Way.INFERRED}: {wrong}\n" in said
-    picture = ElementTree.parse(tmp_path / "comparison-dark.svg").getroot()
-    assert "multiplex, inferred" in "".join(picture.itertext())
 
 
 @pytest.mark.anyio
@@ -156,11 +153,10 @@ def test_every_wording_is_planned_in_each_way_that_makes_sense() -> None:
 
 @pytest.mark.parametrize("task", Task)
 def test_half_of_the_wordings_give_ids(task: Task) -> None:
-    assert [case.names_ids for case in cases(task)] == [True, False] * 6
+    given = [case.source in case.words and case.target in case.words for case in cases(task)]
+    assert given == [True, False] * 6
 
 
 def test_what_is_published_follows_from_the_results() -> None:
     results = read(HERE / "results.jsonl")
     assert (HERE / "results.md").read_text(encoding="utf-8") == page(results)
-    for name, drawing in charts(results).items():
-        assert (HERE / name).read_text(encoding="utf-8") == drawing

@@ -20,8 +20,6 @@ from typing import Any
 
 import mcp
 
-from tool_chaining_conformance.client.evidence import ClientEnd
-from tool_chaining_conformance.client.run import run_client
 from tool_chaining_conformance.report.json import report_json
 from tool_chaining_conformance.report.page import page_of
 from tool_chaining_conformance.report.redaction import Redaction
@@ -33,7 +31,7 @@ from ..kit.servers import served_by
 from ..proxy import proxied_client
 from . import project_client
 from .node_project import TYPESCRIPT, missing, node
-from .support import HERE, all_checks, scripts, suite
+from .support import HERE, examine_program, suite
 from .test_this_project import BANKING, over_http
 from .test_typescript_implementation import copied, judged_client
 
@@ -56,13 +54,9 @@ def reports(folder: Path) -> Iterator[tuple[str, Any]]:
 
 def of_client(run_once: Callable[[str, Mapping[str, str]], str]) -> Any:
     """Judge a client that is run in this process."""
-
-    def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        return ClientEnd(0, run_once(url, environment), "")
-
-    run_ = run_client(run, scripts(), list(Era), all_checks("client"), 30, lambda what: None)
+    run = examine_program(run_once, list(Era))
     command = {"command": ["python", "-m", run_once.__module__]}
-    return json.loads(report_json(Report.on(run_, command, Redaction())))
+    return json.loads(report_json(Report.on(run, command, Redaction())))
 
 
 def on_the_hook(folder: Path) -> Any:

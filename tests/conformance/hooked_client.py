@@ -10,28 +10,27 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from mcp import MCPError
-from project_client import run_many
+from project_client import Host, example
 
 from tool_chaining import Follower
 
 sys.path.append(str(Path(__file__).parents[2] / "specs" / "upstream" / "python-sdk"))
 from chaining_client import ToolChaining
 
-HOST: ContextVar[Follower] = ContextVar("HOST")
+HOST: ContextVar[Host] = ContextVar("HOST")
 
 
-class OfHost(Follower):
+class OfHost(Host):
     """What the host wants of one first call, which it makes by the client alone."""
 
-    async def call_tool(self, name: str, arguments: Any = None, **_: Any) -> Any:
+    async def begin(self, name: str, arguments: Any) -> None:
         HOST.set(self)
-        with suppress(MCPError):  # `on_end` has the chain.
+        with suppress(Exception):  # `on_end` has the chain.
             await self.client.call_tool(name, arguments, read_timeout_seconds=self.call_timeout)
 
 
 class Asking(ToolChaining):
-    """The extension of the example, with the user, the record and the listeners of the host."""
+    """The extension of the example, with the user, the record and the listener of the host."""
 
     def follower(self, caller: Any) -> Follower:
         host = HOST.get()
@@ -40,10 +39,18 @@ class Asking(ToolChaining):
             consent=host.consent,
             conversation=host.conversation,
             call_timeout=host.call_timeout,
-            on_step=host.on_step,
             on_end=host.on_end,
+            rules=host.rules,
         )
+
+    async def intercept_tool_call(self, params: Any, ctx: Any, call_next: Any) -> Any:
+        async def call(params: Any) -> Any:
+            with example.telling_refusals():
+                return await call_next(params)
+
+        return await super().intercept_tool_call(params, ctx, call)
 
 
 if __name__ == "__main__":
-    run_many(OfHost, Asking())
+    example.Follower, example.CLIENT_EXTENSION = OfHost, Asking()
+    example.main()

@@ -11,7 +11,6 @@ from .small_proxy import JOINED, PREFIX, SmallProxy
 from .small_server import ID, LEGACY, Refusal, SmallServer
 
 SERVER_MUTANTS = {}
-PHRASE = 'open "sesame" \\ now'
 BIG = 9007199254740993
 NOTIFY = {"tool": "notify_team", "arguments": {"order": "1"}}
 
@@ -26,7 +25,91 @@ def sends(name, value):
     wrong(name, colour_directive=lambda self: value)
 
 
-wrong("directive-on-ping", only_in=LEGACY, ping=lambda self: {"_meta": {"nextTool": NOTIFY}})
+def adds(name, method, only_in=None, **more):
+    """Register a server whose results of a method have these members, too."""
+    right = getattr(SmallServer, method)
+    wrong(name, only_in=only_in, **{method: lambda *given: {**right(*given), **more}})
+
+
+def attaches(name, when):
+    """Register a server that sends a directive only to some clients."""
+
+    def attach(self, result, directive, request):
+        if when(request):
+            SmallServer.attach(self, result, directive, request)
+
+    wrong(name, attach=attach)
+
+
+def refuses(name, when):
+    """Register a server that answers some calls with an error."""
+
+    def call(self, request):
+        if when(request):
+            raise Refusal(-32602, "Invalid params")
+        return SmallServer.call(self, request)
+
+    wrong(name, call=call)
+
+
+def lets_in(name, when):
+    """Register a server that lets in whoever shows this provenance."""
+    right = SmallServer.lets_in
+    wrong(name, lets_in=lambda self, request: when(request.provenance) or right(self, request))
+
+
+def merges(name, change):
+    """Register an intermediary that changes what it makes of two results."""
+    right = SmallProxy.merged
+    wrong(
+        name,
+        SmallProxy,
+        merged=lambda self, first, last: {
+            **right(self, first, last),
+            **change(self, first, last),
+        },
+    )
+
+
+adds("silent-in-discover", "discover", capabilities={"tools": {}})
+adds("silent-in-initialize", "initialize", LEGACY, capabilities={"tools": {}})
+adds("directive-on-ping", "ping", LEGACY, _meta={"nextTool": NOTIFY})
+adds("directive-on-interim-result", "interim", _meta={"nextTool": NOTIFY})
+adds("directive-on-tools-list", "list_tools", _meta={"nextTool": NOTIFY})
+attaches(
+    "refuses-unknown-settings",
+    lambda request: not request.declared or set(request.settings) <= {"version"},
+)
+attaches("gates-on-declaration", lambda request: request.declared)
+attaches("no-directive-for-empty-settings", lambda request: request.settings != {})
+refuses(
+    "refuses-later-version",
+    lambda request: request.declared and request.settings.get("version", 1) != 1,
+)
+refuses(
+    "refuses-malformed-settings",
+    lambda request: request.settings is not None and not request.declared,
+)
+lets_in("chain-opens-doors", lambda shown: shown is not None)
+lets_in("malformed-provenance-opens-doors", lambda shown: isinstance(shown, list))
+lets_in(
+    "previous-tool-opens-doors",
+    lambda shown: isinstance(shown, dict) and shown.get("previousTool") == "ask_manager",
+)
+merges(
+    "followed-directive-stays",
+    lambda self, first, _: {
+        "_meta": {"nextTool": self.rename_directive(first["_meta"]["nextTool"])}
+    },
+)
+merges(
+    "keeps-a-followed-step-as-data",
+    lambda self, first, _: {"structuredContent": {"next": first["_meta"]["nextTool"]}},
+)
+merges(
+    "words-of-followed-directive-stay",
+    lambda self, first, last: {"content": [*first["content"], *last["content"]]},
+)
 wrong("settings-version-zero", settings=lambda self: {"version": 0})
 wrong("renames-all-but-directives", SmallProxy, rename_directive=lambda self, directive: directive)
 wrong(
@@ -54,30 +137,6 @@ sends("half-a-surrogate-pair", {"tool": "notify_team", "arguments": {"order": "\
 sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})
 
 
-class RefusesUnknownSettings(SmallServer):
-    def attach(self, result, directive, request):
-        if not request.declared or set(request.settings) <= {"version"}:
-            super().attach(result, directive, request)
-
-
-class SilentInDiscover(SmallServer):
-    def discover(self):
-        return {**super().discover(), "capabilities": {"tools": {}}}
-
-
-class SilentInInitialize(SmallServer):
-    only_in = LEGACY
-
-    def initialize(self):
-        return {**super().initialize(), "capabilities": {"tools": {}}}
-
-
-class GatesOnDeclaration(SmallServer):
-    def attach(self, result, directive, request):
-        if request.declared:
-            super().attach(result, directive, request)
-
-
 class WordsUnmarked(SmallServer):
     def in_words(self, directive):
         return {key: value for key, value in super().in_words(directive).items() if key != "_meta"}
@@ -95,22 +154,12 @@ class ArgumentsThatAreWrongNowAndThen(SmallServer):
         return super().directive(name, {"order": order})
 
 
-class DirectiveOnInterimResult(SmallServer):
-    def interim(self, request):
-        return {**super().interim(request), "_meta": {"nextTool": self.colour_directive()}}
-
-
 class DirectiveOnTask(SmallServer):
     def call(self, request):
         result = super().call(request)
         if request.params["name"] == "pick_colour" and "inputResponses" in request.params:
             return {**result, "resultType": "task"}
         return result
-
-
-class DirectiveOnToolsList(SmallServer):
-    def list_tools(self, request):
-        return {**super().list_tools(request), "_meta": {"nextTool": self.colour_directive()}}
 
 
 class ListsForDeclaredOnly(SmallServer):
@@ -170,19 +219,6 @@ class NextStepInContent(SmallServer):
         result["content"].insert(0, {"type": "text", "text": text})
 
 
-class NoDirectiveForEmptySettings(SmallServer):
-    def attach(self, result, directive, request):
-        if request.settings != {}:
-            super().attach(result, directive, request)
-
-
-class RefusesLaterVersion(SmallServer):
-    def call(self, request):
-        if (request.settings or {}).get("version", 1) != 1 and request.declared:
-            raise Refusal(-32602, "Unknown version")
-        return super().call(request)
-
-
 class TakesMalformedSettings(SmallServer):
     def attach(self, result, directive, request):
         result["_meta"] = {"nextTool": directive}
@@ -190,26 +226,30 @@ class TakesMalformedSettings(SmallServer):
             self.attach_words(result, directive)
 
 
-class RefusesMalformedSettings(SmallServer):
-    def call(self, request):
-        if request.settings is not None and not request.declared:
-            raise Refusal(-32602, "Malformed settings")
-        return super().call(request)
-
-
-class ReadsExtensionsOnly(SmallServer):
-    def call(self, request):
-        request.capabilities = {**request.capabilities, "experimental": {}}
-        return super().call(request)
-
-
-class SecondPlaceDecidesForAServer(SmallServer):
-    only_in = LEGACY
+def takes_capabilities(name, change, only_in=None):
+    """Register a server that takes a client's capabilities for what `change` makes of them."""
 
     def call(self, request):
-        if ID in request.capabilities.get("experimental", {}):
-            request.capabilities = {**request.capabilities, "extensions": {}}
-        return super().call(request)
+        request.capabilities = change(request.capabilities)
+        return SmallServer.call(self, request)
+
+    wrong(name, call=call, only_in=only_in)
+
+
+ONE = {"extensions": {ID: {"version": 1}}}
+
+takes_capabilities("reads-extensions-only", lambda given: {**given, "experimental": {}})
+takes_capabilities(
+    "looks-in-one-place-only",
+    lambda given: {**given, "experimental": {}} if "extensions" in given else given,
+    LEGACY,
+)
+takes_capabilities(
+    "second-place-decides-for-a-server",
+    lambda given: {**given, "extensions": {}} if ID in given.get("experimental", {}) else given,
+    LEGACY,
+)
+takes_capabilities("takes-true-for-one-of-a-client", lambda given: ONE if given == ONE else given)
 
 
 class NoContentOfItsOwn(SmallServer):
@@ -218,17 +258,6 @@ class NoContentOfItsOwn(SmallServer):
     def attach(self, result, directive, request):
         result["content"] = [*self.content]
         super().attach(result, directive, request)
-
-
-class ChainOpensDoors(SmallServer):
-    def lets_in(self, request):
-        return request.provenance is not None or super().lets_in(request)
-
-
-class PreviousToolOpensDoors(SmallServer):
-    def lets_in(self, request):
-        shown = request.provenance if isinstance(request.provenance, dict) else {}
-        return shown.get("previousTool") == "ask_manager" or super().lets_in(request)
 
 
 class ChainIdOpensDoors(SmallServer):
@@ -278,60 +307,45 @@ class ProvenanceChangesFollowUp(SmallServer):
         return super().notify_team(arguments, request)
 
 
-def refuses_provenance(name, is_wrong):
-    """Register a server for which provenance that is malformed in one way is an error."""
+def rejects(name, is_wrong, kind=dict):
+    """Register a server for which provenance of this kind is an error if `is_wrong` says so."""
 
-    def call(self, request):
-        if ID in request.meta and is_wrong(request.meta[ID]):
-            raise Refusal(-32602, "Malformed provenance")
-        return SmallServer.call(self, request)
+    def when(request):
+        shown = request.meta.get(ID, ...)
+        return isinstance(shown, kind) and is_wrong(shown)
 
-    wrong(name, call=call)
-
-
-def member(name):
-    return lambda shown: isinstance(shown, dict) and name(shown)
+    refuses(name, when)
 
 
-refuses_provenance("rejects-malformed-provenance", lambda shown: isinstance(shown, str))
-refuses_provenance("rejects-null-provenance", lambda shown: shown is None)
-refuses_provenance(
-    "rejects-long-chain-id", member(lambda shown: len(str(shown.get("chainId"))) > 128)
-)
-refuses_provenance(
+rejects("rejects-malformed-provenance", lambda text: True, str)
+rejects("rejects-null-provenance", lambda null: True, type(None))
+rejects("rejects-list-as-provenance", lambda items: True, list)
+rejects("rejects-missing-chain-id", lambda shown: "chainId" not in shown)
+rejects("rejects-long-chain-id", lambda shown: len(str(shown.get("chainId"))) > 128)
+rejects("rejects-missing-level", lambda shown: "level" not in shown)
+rejects("rejects-long-chains", lambda shown: shown.get("level") in range(6, 1000))
+rejects("rejects-level-true", lambda shown: shown.get("level") is True)
+rejects("rejects-broken-level", lambda shown: shown.get("level") == 1.5)
+rejects("rejects-null-previous-tool", lambda shown: shown.get("previousTool", "") is None)
+rejects("rejects-empty-previous-tool", lambda shown: shown.get("previousTool") == "")
+rejects(
     "rejects-missing-previous-tool",
-    member(lambda shown: shown.get("level") == 2 and "previousTool" not in shown),
+    lambda shown: shown.get("level") == 2 and "previousTool" not in shown,
 )
-refuses_provenance(
-    "rejects-null-previous-tool",
-    member(lambda shown: "previousTool" in shown and shown["previousTool"] is None),
-)
-refuses_provenance(
+rejects(
     "rejects-previous-tool-at-level-1",
-    member(lambda shown: shown.get("level") == 1 and "previousTool" in shown),
+    lambda shown: shown.get("level") == 1 and "previousTool" in shown,
 )
-refuses_provenance(
-    "rejects-unknown-members-of-provenance",
-    member(lambda shown: bool(set(shown) - {"chainId", "level", "previousTool"})),
-)
-refuses_provenance("rejects-missing-chain-id", member(lambda shown: "chainId" not in shown))
-refuses_provenance("rejects-missing-level", member(lambda shown: "level" not in shown))
-refuses_provenance("rejects-list-as-provenance", lambda shown: isinstance(shown, list))
-refuses_provenance("rejects-level-true", member(lambda shown: shown.get("level") is True))
-refuses_provenance("rejects-broken-level", member(lambda shown: shown.get("level") == 1.5))
-refuses_provenance(
-    "rejects-empty-previous-tool", member(lambda shown: shown.get("previousTool") == "")
-)
-
-
-refuses_provenance(
+rejects(
     "rejects-unlisted-previous-tool",
-    member(
-        lambda shown: (
-            isinstance(name := shown.get("previousTool"), str)
-            and name not in [tool["name"] for tool in SmallServer.tools]
-        )
+    lambda shown: (
+        isinstance(name := shown.get("previousTool"), str)
+        and name not in [tool["name"] for tool in SmallServer.tools]
     ),
+)
+rejects(
+    "rejects-unknown-members-of-provenance",
+    lambda shown: set(shown) - {"chainId", "level", "previousTool"},
 )
 
 
@@ -362,34 +376,9 @@ class RefusesAChainItKnows(RepeatsOldResults):
         return SmallServer.call(self, request)
 
 
-class MalformedProvenanceOpensDoors(SmallServer):
-    def lets_in(self, request):
-        return isinstance(request.provenance, list) or super().lets_in(request)
-
-
-class FollowedDirectiveStays(SmallProxy):
-    def merged(self, first, last):
-        directive = self.rename_directive(first["_meta"]["nextTool"])
-        return {**super().merged(first, last), "_meta": {"nextTool": directive}}
-
-
 class UnmarksWordsOfAFollowedDirective(SmallProxy):
     def without_words(self, content):
         return [{key: part for key, part in item.items() if key != "_meta"} for item in content]
-
-
-class KeepsAFollowedStepAsData(SmallProxy):
-    def merged(self, first, last):
-        return {
-            **super().merged(first, last),
-            "structuredContent": {"next": first["_meta"]["nextTool"]},
-        }
-
-
-class WordsOfFollowedDirectiveStay(SmallProxy):
-    def merged(self, first, last):
-        content = [*first["content"], *last["content"]]
-        return {**super().merged(first, last), "content": content}
 
 
 class HandsOnAForeignDirective(SmallProxy):

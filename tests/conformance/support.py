@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +14,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 from unittest import mock
+
+from jsonschema import Draft202012Validator
 
 from tool_chaining_conformance import cli
 from tool_chaining_conformance.client.evidence import ClientEnd
@@ -25,6 +27,7 @@ from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.requirements import checks_of
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
+from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.era import Era
 
@@ -44,6 +47,9 @@ steps:
     arguments: {sku: chair, quantity: 500}
 """
 """A scenario for that shop, to begin with."""
+REPORT = Draft202012Validator(
+    json.loads((SPECS / "conformance" / "schemas" / "report.schema.json").read_text("utf-8"))
+)
 SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
 
 
@@ -170,6 +176,15 @@ def examine_client(
     chosen = [script for script in scripts() if script.scenario not in but]
     checks = all_checks("client")
     return run_client(run_once, chosen, eras, checks, 20, lambda what: None, only=only)
+
+
+def examine_program(run_once: Callable[[str, Mapping[str, str]], str], eras: Sequence[Era]) -> Run:
+    """Judge a client of which a function, given URL and variables, returns what it prints."""
+
+    def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        return ClientEnd(0, run_once(url, environment), "")
+
+    return run_client(run, scripts(), eras, all_checks("client"), 30, lambda what: None)
 
 
 def statuses(judgements: Sequence[Judgement]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .support import HERE, SERVER_COMMAND, SHOP, stdio_server
+from .support import HERE, SHOP, stdio_server
 
 ROOT = HERE.parents[1]
 ACTION = ROOT / ".github" / "actions" / "conformance"
@@ -55,14 +55,19 @@ def run_action(folder: Path, **given: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+SILENT = "    def initialize(self): return super().initialize() | {'capabilities': {'tools': {}}}"
+
+
 def test_a_server_over_stdio_is_judged_and_its_reports_are_kept(tmp_path: Path) -> None:
     ran = run_action(
         tmp_path,
-        command=" ".join(SERVER_COMMAND),
+        command=shlex.join(map(str, stdio_server(tmp_path, SILENT))),
         scenario=f"\n{SHOP}\n",
         spec_version="2025-11-25",
+        strict="true",
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "1 SHOULD is not, and --strict allows no warning" in ran.stdout
     reports = tmp_path / description()["inputs"]["report"]["default"]
     assert {path.name for path in reports.iterdir()} == {"junit.xml", "report.html", "report.json"}
     assert yaml.safe_load((reports / "report.json").read_text())["spec_versions"] == ["2025-11-25"]
@@ -81,21 +86,6 @@ def test_a_client_is_judged(tmp_path: Path) -> None:
     report = yaml.safe_load(ran.stdout)
     assert {check["id"] for check in report["checks"]} == {FOLLOWS}
     assert (tmp_path / "kept here" / "junit.xml").is_file()
-
-
-def test_a_strict_run_fails_for_a_warning(tmp_path: Path) -> None:
-    silent = (
-        "    def initialize(self): return super().initialize() | {'capabilities': {'tools': {}}}"
-    )
-    ran = run_action(
-        tmp_path,
-        command=shlex.join(map(str, stdio_server(tmp_path, silent))),
-        scenario=str(SHOP),
-        spec_version="2025-11-25",
-        strict="true",
-    )
-    assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "1 SHOULD is not, and --strict allows no warning" in ran.stdout
 
 
 def test_no_shell_reads_what_a_caller_gives(tmp_path: Path) -> None:

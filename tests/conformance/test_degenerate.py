@@ -21,20 +21,25 @@ EMPTY = (
 )
 
 
+SERVER = ("server", "--timeout", "0.3", "--spec-version", Era.MODERN, "--scenario", SHOP)
+CLIENT = ("client", "--timeout", "0.5")
+
+
 @pytest.mark.parametrize(
-    "command",
+    ("arguments", "command"),
     [
-        ["/bin/false"],
-        ["/no/such/program"],
-        ["sleep", "60"],
-        [sys.executable, "-c", ECHO],
-        [sys.executable, "-c", FLOOD],
-        [sys.executable, "-c", EMPTY],
+        (SERVER, ["/bin/false"]),
+        (SERVER, ["/no/such/program"]),
+        (SERVER, ["sleep", "60"]),
+        (SERVER, [sys.executable, "-c", ECHO]),
+        (SERVER, [sys.executable, "-c", FLOOD]),
+        (SERVER, [sys.executable, "-c", EMPTY]),
+        (CLIENT, ["/bin/true"]),
+        (CLIENT, ["/bin/sh", "-c", "sleep 60"]),
     ],
-    ids=["false", "absent", "hangs", "echoes", "floods", "empty-results"],
+    ids=["false", "absent", "hangs", "echoes", "floods", "empty-results", "silent", "hangs-too"],
 )
-def test_a_program_that_is_not_a_server(command: list[str]) -> None:
-    arguments = ("server", "--timeout", "0.3", "--spec-version", Era.MODERN, "--scenario", SHOP)
+def test_a_program_that_is_no_target(arguments: tuple[object, ...], command: list[str]) -> None:
     run = suite(*arguments, "--json", "--", *command)
     assert run.code == 3
     assert run.report["verdict"] == "error"
@@ -72,14 +77,6 @@ def test_a_url_where_something_else_answers(status: int, body: bytes, kind: str)
     with serving(SomethingElse) as origin:
         run = suite("server", "--url", f"{origin}/mcp", "--scenario", SHOP, "--json")
     assert run.code == 3
-    assert run.statuses == {UNTESTABLE}
-
-
-@pytest.mark.parametrize("command", [["/bin/true"], ["/bin/sh", "-c", "sleep 60"]])
-def test_a_program_that_is_not_a_client(command: list[str]) -> None:
-    run = suite("client", "--timeout", "0.5", "--json", "--", *command)
-    assert run.code == 3
-    assert run.report["verdict"] == "error"
     assert run.statuses == {UNTESTABLE}
 
 

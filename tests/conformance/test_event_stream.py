@@ -110,11 +110,9 @@ def endless(chunk: bytes) -> Chunks:
     ids=["comments", "one-line"],
 )
 def test_a_stream_that_never_ends_is_left_at_the_deadline(chunk: bytes) -> None:
-    with opened(endless(chunk), timeout=0.5) as connection:
-        start = time.monotonic()
-        with pytest.raises(TargetFailure, match=r"no reply to tools/list within 0\.5 s"):
-            connection.list_tools()
-        assert time.monotonic() - start < 5
+    late = pytest.raises(TargetFailure, match=r"no reply to tools/list within 0\.5 s")
+    with opened(endless(chunk), timeout=0.5) as connection, late:
+        connection.list_tools()
 
 
 def test_a_question_on_the_stream_of_the_session_is_answered() -> None:

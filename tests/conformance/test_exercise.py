@@ -16,7 +16,7 @@ from tool_chaining_conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
-from .small_server import ID, SESSION, Refusal, SmallServer
+from .small_server import SESSION, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
 
 NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
@@ -124,46 +124,6 @@ def large_order(**changes: Any) -> ServerScenario:
     scenario = scenario_of(SmallServer)
     step = scenario.steps[0].model_copy(update={"follow": None, **changes})
     return scenario.model_copy(update={"steps": (step,)})
-
-
-class RefusesLongChains(SmallServer):
-    def call(self, request: Any) -> Any:
-        shown = request.provenance if isinstance(request.provenance, dict) else {}
-        if shown.get("level") not in (None, "2") and shown["level"] > 5:
-            raise Refusal(-32602, "This chain is too long")
-        return super().call(request)
-
-
-class LooksInOnePlaceOnly(SmallServer):
-    """Takes no other settings than those in `extensions`, where there are any."""
-
-    def call(self, request: Any) -> Any:
-        if "extensions" in request.capabilities:
-            request.capabilities = {**request.capabilities, "experimental": {}}
-        return super().call(request)
-
-
-class TakesTrueForOne(SmallServer):
-    def call(self, request: Any) -> Any:
-        settings = request.settings
-        if settings and settings.get("version") is True:
-            request.capabilities = {"extensions": {ID: {"version": 1}}}
-        return super().call(request)
-
-
-@pytest.mark.parametrize(
-    ("kind", "era", "check"),
-    [
-        (RefusesLongChains, Era.MODERN, "provenance-changes-nothing"),
-        (LooksInOnePlaceOnly, Era.LEGACY, "reads-experimental"),
-        (TakesTrueForOne, Era.MODERN, "malformed-settings-absent"),
-    ],
-)
-def test_a_call_is_made_in_ways_that_a_server_might_not_expect(
-    kind: type[SmallServer], era: Era, check: str
-) -> None:
-    judged = statuses(examine_server(kind, [era], [large_order()]).judgements)
-    assert judged[f"tool-chaining-server-{check}"] == "FAILURE"
 
 
 def test_what_varies_by_itself_blames_nobody() -> None:

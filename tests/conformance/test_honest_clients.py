@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from tool_chaining_conformance.client import mock_server
 from tool_chaining_conformance.report.judgement import Judgement, Status
-from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.target.era import Era
 
 from .small_client import Lost, NoResult, Refused, SmallClient
-from .support import UNTESTABLE, examine_client, statuses
+from .support import examine_client, statuses
 
 
 class AsksAlways(SmallClient):
@@ -38,7 +36,7 @@ class CannotBeAsked(SmallClient):
 class KnowsTheOldContract(SmallClient):
     """Obeys nothing of the context but the first call and whether hints are trusted.
 
-    It prints content and outcome only.
+    It cannot be cancelled, and prints content and outcome only.
     """
 
     def __init__(self, url: str, era: str, context: Any) -> None:
@@ -148,22 +146,6 @@ def test_who_asks_before_every_call_is_judged_by_the_second_question(
     assert statuses(run.judgements)["tool-chaining-client-not-sent-again-after-loss"] == status
 
 
-# Clients of which a run shows little: what cannot be judged says why
-
-PREFIX = "tool-chaining-client-"
-
-
-def examined(kind: type[SmallClient], *cases: str) -> Run:
-    """Judge a client in these cases only, given as `scenario/case`."""
-    return examine_client(kind, [Era.MODERN], only=frozenset(cases))
-
-
-def judged(found: Run, check: str) -> tuple[str, str]:
-    """Return the status and the sentence of the one judgement on a check."""
-    (one,) = [each for each in found.judgements if each.check.id == PREFIX + check and each.step]
-    return (UNTESTABLE if one.untestable else str(one.status)), one.seen
-
-
 class DiesInTheEnd(SmallClient):
     """Makes its calls, and crashes before it prints anything."""
 
@@ -180,35 +162,10 @@ class DiesInTheEnd(SmallClient):
     ],
 )
 def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: str) -> None:
-    found = examined(DiesInTheEnd, case)
-    status, seen = judged(found, check)
-    assert status == UNTESTABLE
-    assert "exited with code 1" in seen
-    assert "out of paper" in seen
+    found = examine_client(DiesInTheEnd, [Era.MODERN], only=frozenset({case}))
+    [one] = [each for each in found.judgements if each.check.id.endswith(check) and each.step]
+    assert one.untestable
+    assert "exited with code 1" in one.seen
+    assert "out of paper" in one.seen
     assert found.crashes
     assert not [each for each in found.judgements if each.is_violation]
-
-
-class PrintsNoOutcome(SmallClient):
-    def printed(self, results: Any, outcome: str) -> Any:
-        printed = super().printed(results, outcome)
-        return {"content": printed["content"], "isError": printed["isError"]}
-
-
-def test_what_is_not_printed() -> None:
-    status, seen = judged(examined(PrintsNoOutcome, "merged/whole-chain"), "names-follow-ups")
-    assert status == "SKIPPED"
-    assert "print followUps" in seen
-
-
-class CannotBeCancelled(SmallClient):
-    def __init__(self, url: str, era: str, context: Any) -> None:
-        super().__init__(url, era, {k: v for k, v in context.items() if k != "cancelUrl"})
-
-
-def test_a_client_that_cannot_be_cancelled_is_not_failed_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(mock_server, "ASKING_SECONDS", 0.01)
-    found = examined(CannotBeCancelled, "waiting/cancelled")
-    assert judged(found, "no-call-after-cancel")[0] == "SKIPPED"

@@ -54,14 +54,6 @@ def conforming_client(
     return statuses(examine_client(eras=[era], but=but, only=only).judgements)
 
 
-def code_of(mutant: Mutant, mutants: dict[str, Any]) -> Any:
-    if mutant.name not in mutants:
-        pytest.fail(
-            f"mutants.yaml lists {mutant.name}, and no class in tests/conformance is called so"
-        )
-    return mutants[mutant.name]
-
-
 def proves(mutant: Mutant, right: dict[str, str], wrong: dict[str, str]) -> None:
     flipped = {check: wrong[check] for check in right if wrong[check] != right[check]}
     assert right[mutant.check] == "SUCCESS"
@@ -76,7 +68,7 @@ def proves(mutant: Mutant, right: dict[str, str], wrong: dict[str, str]) -> None
 
 @pytest.mark.parametrize("mutant", SERVERS, ids=lambda mutant: mutant.name)
 def test_a_wrong_server_fails_its_check_and_no_other(mutant: Mutant) -> None:
-    kind = code_of(mutant, SERVER_MUTANTS)
+    kind = SERVER_MUTANTS[mutant.name]
     era = era_of(mutant, kind)
     like = SmallProxy if issubclass(kind, SmallProxy) else SmallServer
     run = examine_server(kind, [era])
@@ -97,7 +89,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("mutant", FIRST, ids=lambda mutant: mutant.name)
 def test_a_wrong_client_fails_its_check(mutant: Mutant) -> None:
-    kind = code_of(mutant, CLIENT_MUTANTS)
+    kind = CLIENT_MUTANTS[mutant.name]
     era = era_of(mutant, kind)
     making = [
         {name_of(script, case) for case in script.cases if makes(case, mutant.check)}
@@ -118,7 +110,7 @@ def test_a_wrong_client_fails_its_check(mutant: Mutant) -> None:
 @pytest.mark.parametrize("mutant", CLIENTS, ids=lambda mutant: mutant.name)
 def test_a_wrong_client_fails_no_other_check(mutant: Mutant) -> None:
     """In all scripts but the vectors: these are a third of all runs."""
-    code = code_of(mutant, CLIENT_MUTANTS)
+    code = CLIENT_MUTANTS[mutant.name]
     era = era_of(mutant, code)
     vectors = next(script for script in scripts() if script.scenario == VECTORS)
     made = {check.id for case in vectors.cases for check in case.checks}

@@ -1,30 +1,21 @@
 """What reports hold, in every form: each failure, what was not exercised, nothing that runs."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
 
-from tool_chaining_conformance.message import WireMessage
-from tool_chaining_conformance.report.json import write_json
-from tool_chaining_conformance.report.judgement import Finding, Judge, NotApplicable
-from tool_chaining_conformance.report.junit import write_junit
-from tool_chaining_conformance.report.redaction import REDACTED, Redaction
-from tool_chaining_conformance.report.report import Report
-from tool_chaining_conformance.report.run import Run
-from tool_chaining_conformance.report.summary import print_summary
-from tool_chaining_conformance.report.verdict import Verdict
-from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.report.redaction import REDACTED
+from tool_chaining_conformance.requirements import load_checks
 
 from .server_mutants import SERVER_MUTANTS
-from .small_server import Refusal, SmallServer
-from .support import SHOP, Ended, serving, suite
+from .small_server import SESSION, Refusal, SmallServer
+from .support import REPORT, SHOP, Ended, serving, suite
 
 LISTED = "tool-chaining-server-names-listed-tool"
+ADVERTISES = "tool-chaining-server-advertises"
 
 
 class Reports:
@@ -66,6 +57,10 @@ class WrongInTwoSteps(SmallServer):
 def test_every_failure_is_told_in_every_form(tmp_path: Path) -> None:
     reports = Reports(tmp_path, WrongInTwoSteps(), "--scenario", SHOP)
     assert reports.run.code == 1
+    assert not list(REPORT.iter_errors(reports.report))
+    check = load_checks()[LISTED]
+    for said in (LISTED, check.requirements[0].text, check.remedy, "tools/call"):
+        assert said in reports.run.output
     for form, text in reports.forms().items():
         for seen in ("x-place_order", "x-pick_colour"):
             assert seen in text, form
@@ -213,48 +208,24 @@ def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path) -> None:
         assert len(max(text.splitlines(), key=len)) < 5000, form
 
 
-# Reports of runs that were never made
-
-
-def judge() -> Judge:
-    return Judge("shop", Era.MODERN, frozenset({LISTED}))
-
-
-def report_on(judged: Judge, redaction: Redaction | None = None) -> Report:
-    run = Run("server")
-    run.spoke(judged.era)
-    run.judgements += judged.judgements
-    return Report.on(
-        run,
-        target={"url": "http://127.0.0.1/mcp"},
-        redaction=redaction or Redaction(),
-    )
-
-
-def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
-    one = judge()
-    one.record(LISTED, NotApplicable("the server has no tools"))
-    conclusion = report_on(one).conclusion
-    assert conclusion.verdict is Verdict.INCONCLUSIVE
-    assert conclusion.reason == "no check found anything that it could judge"
+def test_a_run_in_which_nothing_applies_is_no_pass(tmp_path: Path) -> None:
+    check = ("--check", "tool-chaining-server-intermediary-renames")
+    reports = Reports(tmp_path, SmallServer(), "--scenario", SHOP, *check)
+    assert reports.run.code == 4
+    why = "inconclusive: no check found anything that it could judge"
+    assert reports.run.output.splitlines()[-1] == why
 
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:
-    redaction = Redaction()
-    one = judge()
-    words = {"type": "text", "text": "The word is friend-of-ann."}
-    said = WireMessage("server", {"id": 1, "result": {"content": [words]}})
-    found = Finding(False, "not friend-of-ann", "friend-of-ann")
-    one.record(LISTED, found, step="early", messages=[said])
-    redaction.add("friend-of-ann")
-    report = report_on(one, redaction)
-    assert report.run.judgements[0].at_fault is report.run.judgements[0].messages[0]
-    terminal = io.StringIO()
-    print_summary(report, Console(file=terminal, width=200))
-    write_junit(report, tmp_path / "junit.xml")
-    write_json(report, tmp_path / "folder")
-    told = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(told) == 2
-    for text in (terminal.getvalue(), *told):
-        assert "friend" not in text
-        assert REDACTED in text.replace("\\", "")
+    class TellsEarly(SmallServer):
+        """What the set-up captures stands in the greeting, which a failed check shows."""
+
+        def discover(self) -> Any:
+            silent = {**super().discover(), "capabilities": {"tools": {}}}
+            return {**silent, "instructions": f"The word is {SESSION}."}
+
+    reports = Reports(tmp_path, TellsEarly(), "--scenario", SHOP, "--check", ADVERTISES)
+    forms = reports.forms()
+    assert f"The word is {REDACTED}." in forms["report.json"]
+    for form, text in forms.items():
+        assert SESSION not in text, form

@@ -1,12 +1,10 @@
 """This project's own server and client pass everything, over stdio and HTTP, in both eras."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tool_chaining_conformance.client.evidence import ClientEnd
-from tool_chaining_conformance.client.run import run_client
 from tool_chaining_conformance.server.scenario import load_server_scenario
 from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
@@ -14,7 +12,7 @@ from tool_chaining_conformance.target.era import Era
 from ..kit.command import command
 from ..kit.servers import bank_server
 from . import project_client
-from .support import OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
+from .support import OF_INTERMEDIARIES, Ended, examine_program, statuses, suite
 
 SCENARIOS = SPECS / "conformance" / "server"
 BANKING, EXPIRED = SCENARIOS / "banking.yaml", SCENARIOS / "banking-expired.yaml"
@@ -41,6 +39,15 @@ def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
     assert run.statuses == {"SUCCESS", "SKIPPED"}
     assert run.skipped == OF_INTERMEDIARIES | ({INTERIM} if nightly else set())
     assert run.report["spec_versions"] == eras
+
+
+def test_the_scenarios_exercise_the_four_escalations() -> None:
+    scenarios = [load_server_scenario(path) for path in (BANKING, EXPIRED)]
+    named = [step.expect.next_tool for scenario in scenarios for step in scenario.steps]
+    assert set(named) - {"none", ("request_agent_handoff", "none")} == {
+        *("request_agent_handoff", "request_manager_approval"),
+        *("prepare_money_transfer", "record_compliance_report"),
+    }
 
 
 def over_http(folder: Path, scenario: Path) -> Ended:
@@ -75,9 +82,6 @@ def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.nightly)])
 def test_the_client(era: Era) -> None:
-    def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        return ClientEnd(0, project_client.run_once(url, environment), "")
-
-    run = run_client(run_once, scripts(), [era], all_checks("client"), 30, lambda what: None)
+    run = examine_program(project_client.run_once, [era])
     judged = statuses(run.judgements)
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}

@@ -1,16 +1,14 @@
 """What judges servers and clients judges the proxy too: the suites pass through it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tool_chaining_conformance.client.evidence import ClientEnd
-from tool_chaining_conformance.client.run import run_client
 from tool_chaining_conformance.target.era import Era
 
 from ..conformance.node_project import missing
-from ..conformance.support import Ended, all_checks, scripts, suite
+from ..conformance.support import Ended, examine_program, scripts, suite
 from ..conformance.test_official_suite import PACKAGE, SCENARIOS, official
 from ..kit.servers import HttpServer, http_server
 from . import proxied_client
@@ -90,11 +88,7 @@ def test_the_client_suite(era: Era) -> None:
     The server validates arguments (TC-C-14), and of a proxy that asks about each call nobody can
     tell whether it asks because of a doubt. `test_never_twice.py` has what only a proxy can show.
     """
-
-    def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        return ClientEnd(0, proxied_client.run_once(url, environment), "")
-
-    run = run_client(run_once, scripts(), [era], all_checks("client"), 30, lambda what: None)
+    run = examine_program(proxied_client.run_once, [era])
     others = [one for one in run.judgements if one.status != "SUCCESS"]
     unfit = {
         case.name

@@ -3,14 +3,11 @@
 That a conforming client does what they expect, `tests/conformance/small_client.py` shows.
 """
 
-from typing import Any
-
 import pytest
 
 from tool_chaining_conformance.client.script import Case, ClientScript, load_client_scripts
 from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.scenario_file import load
-from tool_chaining_conformance.target.era import Era
 
 from .files import CLIENT_SCRIPTS
 
@@ -72,33 +69,19 @@ def test_a_case_can_judge_what_it_claims_to(script: ClientScript, case: Case) ->
     assert {call.tool for call in case.expect.calls} <= {tool.name for tool in script.tools}
 
 
-def test_every_client_check_is_made_by_some_case_in_every_era_that_it_has() -> None:
-    made: dict[str, set[Era]] = {}
+def test_the_registry_says_what_a_check_reads_and_which_client_it_needs() -> None:
+    made: dict[str, list[tuple[bool, bool]]] = {}
     for script in SCRIPTS:
         for case in script.cases:
             for check in case.checks:
-                made.setdefault(check.id, set()).update(script.eras_of(case))
-    wanted = {
-        check.id: set(check.eras) for check in load_checks().values() if check.side == "client"
-    }
-    assert {name: eras & wanted[name] for name, eras in made.items()} == wanted
-
-
-def test_the_registry_says_which_checks_need_what_is_printed_or_an_elicitation() -> None:
-    needs: dict[str, set[Any]] = {}
-    for script in SCRIPTS:
-        asks = "declares-elicitation" if script.requires_client else None
-        for case in script.cases:
-            for check in case.checks:
-                printed = "printed" if check.kind.startswith("printed") else None
-                needs.setdefault(check.id, set()).add(printed or asks)
-    # What one case shows without it does not need it; a check may need more than that.
-    said = {name: load_checks()[name].needs for name in needs}
-    for name, need in needs.items():
-        expected = None if None in need else need.pop()
-        if expected is None:
-            assert said[name] not in ("printed", "whole-result", "declares-elicitation")
-        elif expected == "printed":
-            assert said[name] in ("printed", "whole-result")
-        else:
-            assert said[name] == expected
+                reads_output = check.kind.startswith("printed")
+                asks = bool(script.requires_client)
+                made.setdefault(check.id, []).append((reads_output, asks))
+    for name, cases in made.items():
+        said = load_checks()[name]
+        assert {reads_output for reads_output, _ in cases} == {said.reads == "printed"}
+        # A check may need more than the cases show, but nothing of these that one does without.
+        assert (said.needs in ("printed", "whole-result")) is (said.reads == "printed")
+        if said.reads == "wire":
+            asked_by_all = all(asks for _, asks in cases)
+            assert (said.needs == "declares-elicitation") is asked_by_all

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from tool_chaining_conformance.client.checks import KINDS
 from tool_chaining_conformance.client.script import ClientScript
 from tool_chaining_conformance.server.scenario import ServerScenario
 
@@ -120,13 +120,6 @@ def test_the_guide_is_short_and_has_both_eras_for_both_sides() -> None:
         assert len(code_blocks(side, "json")) >= 3
 
 
-def test_the_scenario_of_the_readme_is_valid_and_has_at_most_ten_lines() -> None:
-    readme = (CONFORMANCE / "README.md").read_text(encoding="utf-8")
-    block = code_blocks(readme, "yaml")[0]
-    assert len(block.splitlines()) <= 10
-    assert problems(yaml.safe_load(block), schema("server-scenario")) == []
-
-
 @pytest.mark.parametrize(
     ("name", "model"), [("server-scenario", ServerScenario), ("client-script", ClientScript)]
 )
@@ -140,3 +133,9 @@ def test_a_schema_has_the_members_that_the_suite_reads(
         }
 
     assert members(schema(name)) == members(model.model_json_schema())
+
+
+def test_the_kinds_of_checks_are_those_that_scripts_may_name() -> None:
+    assert_ = schema("client-script")["$defs"]["ScriptCheck"]["properties"]["assert"]
+    assert sorted(KINDS) == sorted(assert_["enum"])
+    assert all(judge.__doc__ for judge in KINDS.values())

@@ -6,41 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from tool_chaining_conformance.client.script import load_client_scripts
+from tool_chaining_conformance.requirements import load_checks, load_requirements
 
-from .files import (
-    CHECK_ID,
-    CHECKS,
-    CONFORMANCE,
-    KEYWORD,
-    MARKDOWN,
-    PROSE,
-    REQUIREMENT_ID,
-    REQUIREMENTS,
-    SENTENCE,
-    SENTENCES,
-    SPECS,
-    checks_of,
-    normative_section,
-    read_yaml,
-)
+from .files import CONFORMANCE, MARKDOWN, SPECS, read_yaml
+from .publish import COMMAND, requirements_yaml
 
 pytestmark = pytest.mark.quick
 
-TEXTS = dict(SENTENCES)
-REGISTRY = read_yaml(CONFORMANCE / "checks.yaml")
-ROWS = {row["id"]: row for row in REQUIREMENTS}
+PROSE = (SPECS / "tool-chaining.md").read_text(encoding="utf-8")
+KEYWORD = re.compile(r"\b(MUST|SHOULD|MAY|SHALL|REQUIRED|RECOMMENDED|OPTIONAL)\b")
+ROWS = {row.id: row for row in load_requirements()}
+CHECKS = load_checks().values()
 
 
-def test_every_sentence_is_tested_or_it_is_said_why_not() -> None:
-    untold = [row["id"] for row in REQUIREMENTS if "check" not in row and "excluded" not in row]
-    assert untold == []
+def test_the_file_that_is_made_is_up_to_date() -> None:
+    found = (SPECS / "requirements.yaml").read_text("utf-8")
+    assert found == requirements_yaml(), f"it is made from other files; run: {COMMAND}"
 
 
 def test_the_registry_cites_only_sentences_that_exist() -> None:
-    cited = {name for row in REGISTRY["checks"] for name in row["tests"]}
-    cited |= {row["id"] for row in REGISTRY["not_tested"]}
-    assert sorted(cited - set(TEXTS)) == []
+    registry = read_yaml(CONFORMANCE / "checks.yaml")
+    cited = {name for row in registry["checks"] for name in row["tests"]}
+    cited |= {row["id"] for row in registry["not_tested"]}
+    assert sorted(cited - set(ROWS)) == []
 
 
 DROPPED = {
@@ -56,24 +44,26 @@ DROPPED = {
 
 def test_ids_are_unique_and_no_number_is_left_out() -> None:
     families: dict[str, list[int]] = defaultdict(list)
-    for name, _ in SENTENCES:
-        families[name[3]].append(int(name[5:]))
+    for row in load_requirements():
+        families[row.id[3]].append(int(row.id[5:]))
     for family, numbers in families.items():
         every = sorted([*numbers, *DROPPED.get(family, set())])
         assert every == list(range(1, len(every) + 1)), family
 
 
 def test_every_bold_id_is_a_sentence_that_can_be_parsed() -> None:
-    assert re.findall(r"\*\*(TC-[^*]*)\*\*", PROSE) == [name for name, _ in SENTENCES]
+    assert sorted(re.findall(r"\*\*(TC-[^*]*)\*\*", PROSE)) == sorted(ROWS)
 
 
 def test_keywords_stand_in_numbered_sentences_only() -> None:
-    rest = SENTENCE.sub("", normative_section(PROSE))
-    assert [line for line in rest.splitlines() if KEYWORD.search(line)] == []
+    section = PROSE.split("\n## Specification\n")[1].split("\n## ")[0]
+    rest = [line for line in section.splitlines() if not line.startswith("- **TC-")]
+    assert [line for line in rest if KEYWORD.search(line)] == []
 
 
-@pytest.mark.parametrize(("name", "text"), SENTENCES)
-def test_a_sentence_is_one_sentence_of_one_level(name: str, text: str) -> None:
+@pytest.mark.parametrize("name", ROWS)
+def test_a_sentence_is_one_sentence_of_one_level(name: str) -> None:
+    text = ROWS[name].text
     keywords = set(KEYWORD.findall(text))
     assert keywords == {"MUST"} or keywords <= {"SHOULD", "MAY"}, "MUST, or SHOULD and MAY"
     assert keywords
@@ -81,27 +71,10 @@ def test_a_sentence_is_one_sentence_of_one_level(name: str, text: str) -> None:
     assert not re.search(r"\. [A-Z]", text), "one sentence"
 
 
-def test_a_permission_is_not_tested() -> None:
-    only_may = [row for row in REQUIREMENTS if set(KEYWORD.findall(row["text"])) == {"MAY"}]
-    assert [row["id"] for row in only_may if "check" in row] == []
-
-
 def test_a_check_has_one_level() -> None:
-    levels: dict[str, set[str]] = defaultdict(set)
-    for row in REQUIREMENTS:
-        for check in checks_of(row):
-            levels[check] |= set(KEYWORD.findall(row["text"])) - {"MAY"}
-    assert {check: of for check, of in levels.items() if len(of) != 1} == {}
-
-
-def test_what_a_check_of_clients_reads_is_what_its_scripts_assert() -> None:
-    reads: dict[str, set[str]] = defaultdict(set)
-    for script in load_client_scripts():
-        for case in script.cases:
-            for check in case.checks:
-                reads[check.id].add("printed" if check.kind.startswith("printed") else "wire")
-    said = {row["id"]: {row.get("reads", "wire")} for row in REGISTRY["checks"]}
-    assert {check: said[check] for check in reads} == reads
+    """None has no level: a permission alone is not tested."""
+    mixed = [check.id for check in CHECKS if len({row.level for row in check.requirements}) > 1]
+    assert mixed == []
 
 
 HANDED_ON = {f"TC-C-{number}" for number in (24, 32, 33, 35, 36, 53)}
@@ -109,31 +82,22 @@ HANDED_ON = {f"TC-C-{number}" for number in (24, 32, 33, 35, 36, 53)}
 
 
 def test_what_messages_show_has_a_check_that_reads_them_alone() -> None:
-    by_wire = {
-        name
-        for row in REGISTRY["checks"]
-        if row.get("reads", "wire") == "wire"
-        for name in row["tests"]
-    }
-    assert {row["id"] for row in REQUIREMENTS if "check" in row} - by_wire == HANDED_ON
+    by_wire = {row.id for check in CHECKS if check.reads == "wire" for row in check.requirements}
+    assert {row.id for row in load_requirements() if row.checks} - by_wire == HANDED_ON
 
 
 def test_sentences_about_one_side_are_tested_on_that_side() -> None:
     sides = {"S": "tool-chaining-server-", "C": "tool-chaining-client-", "D": "tool-chaining-"}
-    wrong = [
-        (row["id"], check)
-        for row in REQUIREMENTS
-        for check in checks_of(row)
-        if not check.startswith(sides[row["id"][3]])
-    ]
-    assert wrong == []
+    for row in load_requirements():
+        assert all(check.startswith(sides[row.id[3]]) for check in row.checks), row.id
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
 def test_documents_cite_only_what_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert set(REQUIREMENT_ID.findall(text)) <= set(TEXTS)
-    assert set(CHECK_ID.findall(text)) <= CHECKS
+    assert set(re.findall(r"\bTC-[A-Z]-\d+\b", text)) <= set(ROWS)
+    cited = re.findall(r"\btool-chaining-(?:server|client)-[a-z0-9-]*[a-z0-9]", text)
+    assert set(cited) <= set(load_checks())
 
 
 def test_against_each_threat_there_is_a_sentence_that_is_tested() -> None:
@@ -145,6 +109,6 @@ def test_against_each_threat_there_is_a_sentence_that_is_tested() -> None:
     assert len(lines) > 12
     for threat, sentences, named in lines:
         checks = {f"tool-chaining-{name}" for name in re.findall("`([^`]+)`", named)}
-        tested = {check for name in sentences.split(", ") for check in checks_of(ROWS[name])}
+        tested = {check for name in sentences.split(", ") for check in ROWS[name].checks}
         assert checks, threat
         assert checks <= tested, threat
