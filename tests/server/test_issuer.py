@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from banking_server.server.issuer import REFETCH_SECONDS
 from banking_server.server.keys import load_keys
@@ -25,11 +26,9 @@ from ..kit.authorization_server import (
     edwards,
     elliptic,
     rsa_key,
-    send,
 )
 from ..kit.bank import copy_of
 from ..kit.servers import free_port, tool_call
-from ..kit.serving import Handler
 from .in_memory import Bank, bank_in_memory
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +44,7 @@ ED = edwards("ed", alg="EdDSA")
 SHORT = rsa_key("short", bits=1024)
 FOR_SECRETS = elliptic("enc", use="enc")
 CALLED_HS = elliptic("hs", alg="HS256")
-STOLEN = rsa_key("rsa")
+STOLEN = elliptic("ec")
 """Somebody else's, under the name of another."""
 SECRET = b"a key for HS256 that the issuer has published"
 SHARED = {"kty": "oct", "kid": "shared", "k": base64.urlsafe_b64encode(SECRET).decode().strip("=")}
@@ -217,15 +216,11 @@ async def test_a_new_key_is_found_and_a_withdrawn_one_goes(
         assert [await status(new), await status(old, n=9)] == [200, 401]
 
 
-def redirected(handler: Handler) -> None:
-    handler.answer(302, headers={"Location": f"http://{handler.headers['Host']}/evil"})
-
-
-OUTAGES: dict[str, Callable[[Handler], None]] = {
-    "an error": lambda handler: handler.answer(500, b"no"),
-    "a redirect": redirected,
-    "keys that are none": lambda handler: send(handler, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
-    "not JSON": lambda handler: handler.answer(200, b"x"),
+OUTAGES = {
+    "an error": Response("no", 500),
+    "a redirect": RedirectResponse("/jwks"),
+    "keys that are none": JSONResponse({"keys": [{}, {"kty": "RSA", "n": 5}]}),
+    "not JSON": Response("x"),
 }
 
 
@@ -250,7 +245,7 @@ async def test_an_outage_is_survived_with_the_keys_that_are_there(
 
 async def test_before_there_are_keys_nobody_is_told_that_their_token_is_bad(full: Path) -> None:
     key, port = elliptic("key"), free_port()
-    claims = AuthorizationServer(f"http://127.0.0.1:{port}", RESOURCE, []).claims()
+    claims = AuthorizationServer(RESOURCE, [], f"http://127.0.0.1:{port}").claims()
     async with bank_of(full, f"http://127.0.0.1:{port}") as bank:
         answer = await bank.send(LOOK, key.sign(claims))
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(REFETCH_SECONDS))
