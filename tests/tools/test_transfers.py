@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.types import CallToolResult, ElicitResult, InputRequiredResult
 
 from banking_server.bank.transfers.records import list_codes
 from banking_server.server.keys import load_keys
@@ -15,6 +15,7 @@ from ..kit.bank import (
     Customer,
     Question,
     World,
+    answered,
     audiences,
     code_at_desk,
     code_of,
@@ -42,7 +43,7 @@ from ..kit.words import (
 
 pytestmark = pytest.mark.anyio
 
-YES = {"agreed": True}
+YES: dict[str, Any] = {"agreed": True}
 
 
 async def prepared(customer: Customer, **arguments: Any) -> tuple[str, str]:
@@ -272,26 +273,19 @@ async def test_a_no_cannot_be_turned_into_a_yes(world: World) -> None:
         transfer_id, code = await prepared(customer)
         arguments = {"transferId": transfer_id, "action": "confirm", "confirmationCode": code}
         asked = await one_round(customer, CONFIRM, arguments)
-        for no in ({"action": "decline"}, {"action": "cancel"}):
-            declined = await one_round(customer, CONFIRM, arguments, **answered(asked, no))
+        yes = ElicitResult(action="accept", content=YES)
+        for no in ("decline", "cancel"):
+            answer = answered(asked, ElicitResult(action=no))
+            declined = await one_round(customer, CONFIRM, arguments, **answer)
             assert isinstance(declined, CallToolResult)
             assert structured(declined)["status"] == "declined"
             # The same question, the same state, another answer: that is asked anew.
-            yes = answered(asked, {"action": "accept", "content": YES})
-            asked = await one_round(customer, CONFIRM, arguments, **yes)
+            asked = await one_round(customer, CONFIRM, arguments, **answered(asked, yes))
             assert isinstance(asked, InputRequiredResult)
             assert status_of(world, transfer_id) == "pending"
-        yes = answered(asked, {"action": "accept", "content": YES})
-        posted = await one_round(customer, CONFIRM, arguments, **yes)
+        posted = await one_round(customer, CONFIRM, arguments, **answered(asked, yes))
         assert isinstance(posted, CallToolResult)
         assert structured(posted)["status"] == "posted"
-
-
-def answered(asked: CallToolResult | InputRequiredResult, answer: dict[str, Any]) -> dict[str, Any]:
-    """What a client sends to answer the one question."""
-    assert isinstance(asked, InputRequiredResult)
-    (key,) = asked.input_requests or {}
-    return {"input_responses": {key: answer}, "request_state": asked.request_state}
 
 
 async def test_five_wrong_codes_void(world: World) -> None:
