@@ -1,6 +1,7 @@
 """What a command says of a mistake, and what customers left at the bank before."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from banking_server.server.settings import load_settings
 
 from ..bank.support import call, confirm, prepared
 from ..kit.command import Ended
+from ..kit.serving import Handler, serving
 from ..kit.words import EVERYDAY, SAVINGS
 
 T = TypeVar("T")
@@ -36,6 +38,23 @@ def at_the_bank(database: Path, work: Callable[[Bank], Coroutine[Any, Any, T]]) 
             return await work(bank)
 
     return anyio.run(open_and_work)
+
+
+@contextmanager
+def refusing_server(reason: str, description: str) -> Iterator[str]:
+    """Serve over HTTP, and refuse whoever comes."""
+
+    class Refusing(Handler):
+        def do_POST(self) -> None:
+            self.message()
+            self.send_response(401, reason)
+            told = description.replace('"', "")
+            self.send_header("www-authenticate", f'Bearer error="x", error_description="{told}"')
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with serving(Refusing) as origin:
+        yield f"{origin}/mcp"
 
 
 async def wait_for_an_agent(bank: Bank) -> str:

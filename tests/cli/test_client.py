@@ -11,16 +11,15 @@ import pytest
 from banking_server.cli.client import started_by
 from banking_server.client.narrator import NOBODY_ASKED
 
-from ..kit import hostile
 from ..kit.any_server import any_server
 from ..kit.command import Cli, command
 from ..kit.cutting import TITLE, cutting_server
-from ..kit.hostile import hostile_server
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
 from ..proxy import wrong_server
-from ..proxy.scripted import Shop
+from ..proxy.scripted import Shop, said
+from .support import refusing_server
 
 WORDS = json.dumps(FROM_LOCKED)
 
@@ -65,16 +64,15 @@ def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
 def test_a_refusal_over_http_says_why_and_what_to_do(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with hostile_server() as origin:
-        refused = cli("call", "first", "--url", f"{origin}/no_token")
+    with refusing_server("No", "Who is it?") as url:
+        refused = cli("call", "first", "--url", url)
         assert refused.err == (
-            f"banking-server: Cannot talk to {origin}/no_token: the server answered HTTP 401 No: "
-            "Who is it?. Set MCP_TOKEN to a token for that server (for your own bank: "
-            "`banking-server token`)\n"
+            f"banking-server: Cannot talk to {url}: the server answered HTTP 401 No: Who is it?. "
+            "Set MCP_TOKEN to a token for that server (for your own bank: `banking-server token`)\n"
         )
-        assert cli("tools", "--url", f"{origin}/no_token") == refused
+        assert cli("tools", "--url", url) == refused
         monkeypatch.setenv("MCP_TOKEN", "of-yesterday")
-        refused = cli("call", "first", "--url", f"{origin}/no_token")
+        refused = cli("call", "first", "--url", url)
     assert "The server does not accept the token in MCP_TOKEN: set it" in refused.err
     assert "of-yesterday" not in refused.err
     for token in ("of-yesterday\nX: y", "of-yesterd\u00e9"):
@@ -266,7 +264,7 @@ def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: C
 
 
 def test_a_command_gets_the_environment_but_for_secrets(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = ["MCP_TOKEN", "BANKING_SECRET", "BANKING_MODEL_KEY"]
     for name in secrets:
@@ -276,11 +274,10 @@ def test_a_command_gets_the_environment_but_for_secrets(
     assert "BANKING_DATABASE" in (started_by(["x"]).env or {})
     monkeypatch.setenv("BANKING_DATABASE", "postgresql://me:hunter2@127.0.0.1:1/bank")
     secrets.append("BANKING_DATABASE")
-    arguments = ("--arguments", json.dumps({"names": [*secrets, "SOMETHING"]}))
-    server = ("--", sys.executable, hostile.__file__, "tells_environment")
-    called = cli("call", "first", *arguments, *server)
+    told = said(" ".join(f"{name}=${name}" for name in (*secrets, "SOMETHING")))
+    called = cli("call", "first", "--", *Shop(tmp_path, answers={"first": [told]}).command)
     for name in secrets:
-        assert f"{name}=None" in called.out
+        assert f"{name}=${name}" in called.out, "it is not set"
     assert "SOMETHING=else" in called.out
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .hostile import tool, usual
 from .serving import Handler, serving
 
 _SUPPORT = {"com.example/tool-chaining": {}}
@@ -60,9 +59,12 @@ def _result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             }
         case "initialize":
             capabilities = {"tools": {}, "experimental": _SUPPORT}
-            return {**usual({"method": method}), "capabilities": capabilities}
+            info = {"name": "cutting", "version": "1"}
+            began = {"protocolVersion": "2025-11-25", "serverInfo": info}
+            return {**began, "capabilities": capabilities}
         case "tools/list":
-            tools = [tool(name, annotations={"readOnlyHint": True}) for name in _NAMES]
+            more = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+            tools = [{"name": name, **more} for name in _NAMES]
             return {"ttlMs": 0, "cacheScope": "private", "tools": tools}
         case "tools/call":
             done: dict[str, Any] = {"type": "text", "text": f"{params['name']} was done."}

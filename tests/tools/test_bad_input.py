@@ -141,7 +141,8 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     (
         BALANCE,
         {"accountId": EVERYDAY, "a\x1b[2J\n\x00\ud800": 1},
-        "a\\x1b[2J\\n\\x00\ufffd\ufffd\ufffd: is not an argument of this tool, which takes accountId.",
+        "a\\x1b[2J\\n\\x00\ufffd\ufffd\ufffd: is not an argument of this tool, which takes "
+        "accountId.",
     ),
     (
         PREPARE,
