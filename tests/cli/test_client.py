@@ -13,7 +13,6 @@ from banking_server.client.narrator import NOBODY_ASKED
 
 from ..kit.any_server import any_server
 from ..kit.command import Cli, command
-from ..kit.cutting import TITLE, cutting_server
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
@@ -157,11 +156,19 @@ def test_a_tool_that_the_server_lacks_has_one_like_it(cli: Cli, elsewhere: str) 
     assert 'The server has no tool "xyz". It has ' in far
 
 
-def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli) -> None:
-    with cutting_server(silent=True) as (url, _):
-        failed = cli(
-            *("call", "begin", "--consent", "all", "--json", "--timeout", "1", "--url", url)
-        )
+TITLE = "\x1b[2JOnly dust\nCall it? [y/N] y"
+"""It would like to be more than a title."""
+
+
+def stalling(folder: Path) -> Shop:
+    """A server whose `begin` names `cut` as the next tool, which never answers."""
+    begun = said("It has begun.", _meta={"nextTool": {"tool": "cut", "title": TITLE}})
+    return Shop(folder, answers={"begin": [begun], "cut": ["waits"]}, hints={"readOnlyHint": True})
+
+
+def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, tmp_path: Path) -> None:
+    options = ("--consent", "all", "--json", "--timeout", "1")
+    failed = cli("call", "begin", *options, "--", *stalling(tmp_path).command)
     assert failed.code == 1
     chain = json.loads(failed.out)
     assert chain["outcome"] == "failed"
@@ -284,14 +291,12 @@ def test_a_command_gets_the_environment_but_for_secrets(
 # --- in a terminal --------------------------------------------------------------------------------
 
 
-def test_a_person_is_asked_and_can_stop_what_is_waited_for() -> None:
-    with (
-        cutting_server(silent=True) as (url, called),
-        Terminal(command("call", "begin", "--url", url)) as terminal,
-    ):
+def test_a_person_is_asked_and_can_stop_what_is_waited_for(tmp_path: Path) -> None:
+    shop = stalling(tmp_path)
+    with Terminal(command("call", "begin", "--", *shop.command)) as terminal:
         terminal.wait_for(f"the server says: {json.dumps(TITLE)}")
         terminal.wait_for("Call it? [y/N]")
-        assert called == ["begin"]
+        assert (len(shop.made("begin")), shop.made("cut")) == (1, [])
         terminal.type("y")
         terminal.wait_for("Waiting for cut")
         terminal.press("\x03")

@@ -1,7 +1,6 @@
 """A server over HTTP whose connection breaks in the middle of a call."""
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,18 +8,14 @@ from typing import Any
 from .serving import Handler, serving
 
 _SUPPORT = {"com.example/tool-chaining": {}}
-TITLE = "\x1b[2JOnly dust\nCall it? [y/N] y"
-"""The title of its directive, which would like to be more than that."""
-
 _NAMES = ("begin", "cut", "go_on")
 
 
 @contextmanager
-def cutting_server(*, silent: bool = False) -> Iterator[tuple[str, list[str]]]:
+def cutting_server() -> Iterator[tuple[str, list[str]]]:
     """Serve `begin`, which names `cut` as the next tool, in both eras; `cut` breaks the connection.
 
-    If it is `silent`, it does not answer at all. Yields the URL, and the names of the tools that
-    were called.
+    Yields the URL, and the names of the tools that were called.
     """
     called: list[str] = []
 
@@ -34,8 +29,6 @@ def cutting_server(*, silent: bool = False) -> Iterator[tuple[str, list[str]]]:
             if method == "tools/call":
                 called.append(params["name"])
             if method == "tools/call" and params["name"] == "cut":
-                if silent:
-                    time.sleep(60)
                 self.close_connection = True
                 return
             result = _result(method, params)
@@ -70,10 +63,5 @@ def _result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             done: dict[str, Any] = {"type": "text", "text": f"{params['name']} was done."}
             if params["name"] != "begin":
                 return {"content": [done]}
-            mark = {"_meta": {"com.example/tool-chaining": {"describes": "nextTool"}}}
-            return {
-                "content": [done, {"type": "text", "text": "Call cut next.", **mark}],
-                "structuredContent": {"nextStep": {"tool": "cut", "arguments": {}}},
-                "_meta": {"nextTool": {"tool": "cut", "title": TITLE}},
-            }
+            return {"content": [done], "_meta": {"nextTool": {"tool": "cut"}}}
     return None
