@@ -101,75 +101,55 @@ async def test_a_standard_client_finds_its_way_to_a_token(
 
 # --- which tokens are good ------------------------------------------------------------------------
 
-Made = Callable[[Bank, AuthorizationServer], str]
 
-
-def by(key: Key, **changes: Any) -> Made:
-    """Return the good token that a key signs, changed: by claims, or by `header`."""
-    header = changes.pop("header", {})
-    return lambda bank, issuer: key.sign(issuer.claims(**changes), **header)
-
-
-GOOD: dict[str, Made] = {
-    "ES256": by(EC),
-    "EdDSA": by(ED),
-    "no type": by(EC, header={"typ": None}),
-    "RS256": by(RSA),
-    "scp as a list": by(EC, scope=None, scp=["bank:read", 5]),
-}
-
-
-def with_secret(secret: bytes, **header: str) -> Made:
-    return lambda bank, issuer: jwt.encode(issuer.claims(), secret, "HS256", header)
-
-
-BAD: dict[str, Made] = {
-    # The algorithm, and the key.
-    "none": lambda bank, issuer: jwt.encode(issuer.claims(), None, "none"),
-    "HS256 with a shared key that is published": with_secret(SECRET, kid="shared"),
-    "a key that calls itself HS256": by(CALLED_HS),
-    "a trial's key, the issuer's claims": lambda bank, issuer: with_secret(
-        load_keys(bank.settings).tokens
-    )(bank, issuer),
-    "a key that is too short": by(SHORT),
-    "somebody else's key": by(STOLEN),
-    "a key for secrets": by(FOR_SECRETS),
-    "no key id": by(RSA, header={"kid": None}),
-    "a key in the token": by(STOLEN, header={"jwk": STOLEN.jwk, "kid": "new"}),
-    # The header.
-    "another kind of token": by(EC, header={"typ": "logout+jwt"}),
-    "what must be understood": by(EC, header={"crit": ["exp"], "exp": 1}),
-    # The claims; `test_tokens.py` has more.
-    "issued in the future": by(EC, iat=9e9),
-    "bound to a proof": by(EC, cnf={"jkt": "a thumbprint"}),
-}
-
-
-@pytest.mark.parametrize("made", GOOD.values(), ids=GOOD)
-async def test_a_good_token(bank: Bank, issuer: AuthorizationServer, made: Made) -> None:
-    answer = await bank.send(LOOK, made(bank, issuer))
-    assert answer.status_code == 200
-    assert "acc_checking_001" in answer.text
+async def test_a_good_token(bank: Bank, issuer: AuthorizationServer) -> None:
+    good = {
+        "ES256": EC.sign(issuer.claims()),
+        "EdDSA": ED.sign(issuer.claims()),
+        "no type": EC.sign(issuer.claims(), typ=None),
+        "RS256": RSA.sign(issuer.claims()),
+        "scp as a list": EC.sign(issuer.claims(scope=None, scp=["bank:read", 5])),
+    }
+    for name, token in good.items():
+        answer = await bank.send(LOOK, token)
+        assert (answer.status_code, "acc_checking_001" in answer.text) == (200, True), name
 
 
 @pytest.mark.filterwarnings("ignore::jwt.InsecureKeyLengthWarning")
-@pytest.mark.parametrize("made", BAD.values(), ids=BAD)
 async def test_a_bad_token(
-    bank: Bank, issuer: AuthorizationServer, made: Made, caplog: pytest.LogCaptureFixture
+    bank: Bank, issuer: AuthorizationServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not a word about what is wrong with it; the log has that, and not the token."""
     caplog.set_level(logging.DEBUG, "banking_server")
-    token = made(bank, issuer)
-    answer = await bank.send(LOOK, token)
+    claims, own = issuer.claims(), load_keys(bank.settings).tokens
+    bad = {
+        # The algorithm, and the key.
+        "none": jwt.encode(claims, None, "none"),
+        "a shared key that is published": jwt.encode(claims, SECRET, "HS256", {"kid": "shared"}),
+        "a key that calls itself HS256": CALLED_HS.sign(claims),
+        "a trial's key, the issuer's claims": jwt.encode(claims, own, "HS256"),
+        "a key that is too short": SHORT.sign(claims),
+        "somebody else's key": STOLEN.sign(claims),
+        "a key for secrets": FOR_SECRETS.sign(claims),
+        "no key id": RSA.sign(claims, kid=None),
+        "a key in the token": STOLEN.sign(claims, jwk=STOLEN.jwk, kid="new"),
+        # The header.
+        "another kind of token": EC.sign(claims, typ="logout+jwt"),
+        "what must be understood": EC.sign(claims, crit=["exp"], exp=1),
+        # The claims; `test_tokens.py` has more.
+        "issued in the future": EC.sign(issuer.claims(iat=9e9)),
+        "bound to a proof": EC.sign(issuer.claims(cnf={"jkt": "a thumbprint"})),
+    }
     refused = 'error="invalid_token", error_description="Authentication required"'
-    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (
-        401,
-        f"Bearer {refused}, {WHERE}",
-    )
-    assert answer.json()["error"]["message"] == "Authentication required"
-    assert "Refused a token: " in caplog.text
-    assert token not in caplog.text
-    assert "Traceback" not in caplog.text
+    for name, token in bad.items():
+        caplog.clear()
+        answer = await bank.send(LOOK, token)
+        assert answer.status_code == 401, name
+        assert answer.headers["WWW-Authenticate"] == f"Bearer {refused}, {WHERE}"
+        assert answer.json()["error"]["message"] == "Authentication required"
+        assert "Refused a token: " in caplog.text, name
+        assert token not in caplog.text
+        assert "Traceback" not in caplog.text
 
 
 async def test_another_claim_may_name_the_customer(full: Path, issuer: AuthorizationServer) -> None:
