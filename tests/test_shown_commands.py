@@ -63,7 +63,7 @@ ELSEWHERE = {
     "banking-server call list_accounts --url http://127.0.0.1:8000/mcp": (
         "tests/server/test_http.py"
     ),
-    "banking-server demo --multiplex": "tests/cli/test_demo.py",
+    "banking-server demo --multiplex": "tests/cli/test_arguments.py",
     "banking-server call multiplex_tools --arguments @plan.json": (
         "tests/multiplex/test_references.py"
     ),

@@ -21,6 +21,7 @@ URL = "http://127.0.0.1:8000/mcp"
 METADATA = "http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp"
 
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+LOOK = tool_call("list_accounts")
 
 LEGACY = "2025-11-25"
 
@@ -119,6 +120,6 @@ class Talk:
 
     async def works(self) -> bool:
         """Whether the session is there."""
-        looked = await self.send(tool_call("list_accounts"))
+        looked = await self.send(LOOK)
         assert looked.status_code in (200, 404), looked.text
         return looked.status_code == 200

@@ -28,15 +28,14 @@ from ..kit.authorization_server import (
     rsa_key,
 )
 from ..kit.bank import copy_of
-from ..kit.servers import free_port, tool_call
-from .in_memory import Bank, bank_in_memory
+from ..kit.servers import free_port
+from .in_memory import LOOK, Bank, bank_in_memory
 
 pytestmark = pytest.mark.anyio
 
 RESOURCE = "https://bank.example/mcp"
 METADATA = "https://bank.example/.well-known/oauth-protected-resource/mcp"
 WHERE = f'scope="bank:read bank:transfer", resource_metadata="{METADATA}"'
-LOOK = tool_call("list_accounts")
 
 EC = elliptic("ec", use="sig")
 RSA = rsa_key("rsa")
