@@ -102,10 +102,7 @@ class Bench:
         """Start a module that serves HTTP, until the end, and return its port, the last word."""
         port = servers.free_port()
         words = [sys.executable, "-m", module, *arguments, str(port)]
-        started = subprocess.Popen(words, env=environment(**PURE, **variables))
-        process = self._stack.enter_context(started)
-        self._stack.callback(process.terminate)
-        servers.wait_until_up(f"http://127.0.0.1:{port}/mcp", process)
+        self._stack.enter_context(servers.serving_process(words, port, **PURE, **variables))
         return port
 
     async def count(

@@ -145,8 +145,8 @@ class Customer:
     async def confirm(self, transfer_id: str, **arguments: Any) -> CallToolResult:
         return await self.call(CONFIRM, transferId=transfer_id, action="confirm", **arguments)
 
-    async def cancel(self, transfer_id: str, **arguments: Any) -> CallToolResult:
-        return await self.call(CONFIRM, transferId=transfer_id, action="cancel", **arguments)
+    async def cancel(self, transfer_id: str) -> CallToolResult:
+        return await self.call(CONFIRM, transferId=transfer_id, action="cancel")
 
 
 @cache
