@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import anyio
 import pytest
@@ -192,12 +193,11 @@ def schemas_are_checked_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def nobodys_settings() -> Iterator[None]:
     """Let the environment hold no setting of whoever runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
+    with mock.patch.dict(os.environ):
         for name in [name for name in os.environ if name.startswith("BANKING_")]:
-            patch.delenv(name)
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+            del os.environ[name]
         yield
 
 
@@ -282,7 +282,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], dat
 
     def invoke(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["banking-server", *arguments])
-        with pytest.raises(SystemExit) as ended:
+        with mock.patch.dict(os.environ), pytest.raises(SystemExit) as ended:
             main()
         captured = capsys.readouterr()
         return Ended(int(ended.value.code or 0), captured.out, captured.err)
