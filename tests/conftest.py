@@ -2,6 +2,7 @@
 
 import gc
 import json
+import logging
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import anyio
 import pytest
@@ -18,8 +20,12 @@ from jsonschema.validators import Draft202012Validator
 from sqlalchemy.engine import URL
 from xdist.scheduler import LoadFileScheduling
 
+from banking_server.cli import main
+
 from .kit import command, postgres
+from .kit.any_server import any_server
 from .kit.bank import START, World, copy_of, fill
+from .kit.command import Cli, Ended
 from .kit.words import MODES
 
 
@@ -186,6 +192,15 @@ def schemas_are_checked_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nobodys_settings() -> Iterator[None]:
+    """Let the environment hold no setting of whoever runs the tests."""
+    with mock.patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith("BANKING_")]:
+            del os.environ[name]
+        yield
+
+
 @pytest.fixture(scope="session")
 def nightly(request: pytest.FixtureRequest) -> bool:
     """Whether a test may take long."""
@@ -244,3 +259,39 @@ def world(engine: str, request: pytest.FixtureRequest, quick_folder: Path) -> It
 def mode(request: pytest.FixtureRequest) -> str:
     """Both protocol eras."""
     return str(request.param)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "bank.db"
+
+
+@pytest.fixture
+def full(filled: Path, tmp_path: Path) -> Path:
+    """A database that is there already, with the demo data."""
+    return copy_of(filled, tmp_path)
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], database: Path) -> Cli:
+    """Run a command in this process, without a terminal, on a database of the test's own."""
+    monkeypatch.setenv("BANKING_DATABASE", str(database))
+    # As in a new process; and what a command changes is undone.
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("mcp"), "propagate", True)
+
+    def invoke(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["banking-server", *arguments])
+        with mock.patch.dict(os.environ), pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), captured.out, captured.err)
+
+    return invoke
+
+
+@pytest.fixture(scope="session")
+def elsewhere() -> Iterator[str]:
+    """Somebody else's server, over HTTP; its URL."""
+    with any_server() as url:
+        yield url

@@ -16,9 +16,6 @@ from banking_server.server.settings import Settings
 
 from .kit.command import Cli
 from .kit.pages import PAGES, ROOT, block
-from .server.conftest import _nobodys_settings, cli, database
-
-__all__ = ["_nobodys_settings", "cli", "database"]
 
 README = "README.md"
 LIBRARY = "specs/python/README.md"

@@ -21,9 +21,6 @@ from .conformance.support import suite as run_suite
 from .kit.command import Cli, environment
 from .kit.pages import PAGES, ROOT, Block, block
 from .kit.servers import free_port
-from .server.conftest import cli, database
-
-__all__ = ["cli", "database"]
 
 NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b")
 """The comment above a block that no test can run."""
@@ -66,7 +63,7 @@ ELSEWHERE = {
     "banking-server call list_accounts --url http://127.0.0.1:8000/mcp": (
         "tests/server/test_http.py"
     ),
-    "banking-server demo --multiplex": "tests/cli/test_demo.py",
+    "banking-server demo --multiplex": "tests/cli/test_arguments.py",
     "banking-server call multiplex_tools --arguments @plan.json": (
         "tests/multiplex/test_references.py"
     ),

@@ -120,10 +120,7 @@ class IssuedTokens(TokenVerifier):
         """
         cached = self._cache.get()
         key = None if cached is None else self._keys.match_kid(cached.keys, key_id)
-        if key is None and (pause := self._not_before - self._monotonic()) > 0:
-            if cached is None:
-                raise KeysUnavailable(pause)
-        elif key is None:
+        if key is None and self._monotonic() >= self._not_before:
             try:
                 key = await anyio.to_thread.run_sync(
                     self._keys.get_signing_key, key_id, limiter=self._one_fetch
@@ -133,9 +130,9 @@ class IssuedTokens(TokenVerifier):
                 reason = str(error) if isinstance(error, jwt.PyJWTError) else type(error).__name__
                 logger.warning("The issuer's keys could not be fetched: %s", reason)
                 self._not_before = self._monotonic() + REFETCH_SECONDS
-                if cached is None:
-                    raise KeysUnavailable(REFETCH_SECONDS) from error
             except jwt.PyJWKClientError:
                 pass  # There is no such key.
+        if key is None and self._cache.get() is None:
+            raise KeysUnavailable(self._not_before - self._monotonic())
         usable = key and key.algorithm_name in SIGNATURES and key.public_key_use in ("sig", None)
         return key if usable else None

@@ -1,8 +1,8 @@
 """Serves an ASGI application with Granian, over HTTP/1.1.
 
-The bank's server and `tool-chaining-proxy` both use it. Granian limits the time and the size of a
-request's head, and the number of connections. It closes a connection that is silent, or that does
-not read its responses. Limits for each client address are the task of a reverse proxy.
+Granian limits the time and the size of a request's head, and the number of connections. It closes a
+connection that is silent, or that does not read its responses. Limits for each client address are
+the task of a reverse proxy.
 """
 
 import asyncio
@@ -82,13 +82,8 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(
-    app: Starlette, listening: socket.socket, *, ending: Callable[[], None] | None = None
-) -> bool:
-    """Serve an application in this process until Ctrl-C or SIGTERM; return whether it could start.
-
-    `ending` is called when the server begins to end.
-    """
+def serve(app: Starlette, listening: socket.socket) -> bool:
+    """Serve an application until Ctrl-C or SIGTERM; return whether it could start."""
 
     async def until_a_signal() -> None:
         to_end = asyncio.Event()
@@ -98,7 +93,7 @@ def serve(
                 loop.add_signal_handler(number, to_end.set)
             except NotImplementedError:  # pragma: no cover - Windows
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(to_end.set))
-        await serve_until(to_end, app, listening, ending=ending)
+        await serve_until(to_end, app, listening)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
@@ -109,13 +104,7 @@ def serve(
     return True
 
 
-async def serve_until(
-    to_end: asyncio.Event,
-    app: Starlette,
-    listening: socket.socket,
-    *,
-    ending: Callable[[], None] | None = None,
-) -> None:
+async def serve_until(to_end: asyncio.Event, app: Starlette, listening: socket.socket) -> None:
     """Serve until the event is set; then running requests have `ENDING_SECONDS` to end.
 
     Raises `RuntimeError` if Granian stops by itself.
@@ -129,8 +118,6 @@ async def serve_until(
         await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
         if not to_end.is_set():
             raise RuntimeError("The HTTP server has stopped.")
-        if ending is not None:
-            ending()
         for worker in server.wrks:
             worker.terminate()  # type: ignore[no-untyped-call]  # It accepts no connection now.
         with suppress(TimeoutError):

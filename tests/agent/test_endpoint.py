@@ -57,33 +57,36 @@ def message(**more: Any) -> dict[str, Any]:
 PRICE = {"function": {"name": "price", "arguments": {"door": "oak"}}}
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        plain(message(content="Hello.")),
-        plain({**message(content="Hello."), "usage": {"completion_tokens": None}, "error": {}}),
-        plain(message(content=[{"type": "thinking", "thinking": []}, "Hel", {"text": "lo."}])),
-        Raw(json.dumps(message(content="Hello.", tool_calls=None), indent=2)),
-    ],
-)
-async def test_a_reply_with_a_text_is_a_reply_whatever_is_beside_it(reply: Raw) -> None:
-    async with scene([reply]) as s:
-        assert (await s.agent.ask("Hi")).answer == "Hello."
+HELLO, PRICED = ("Hello.", []), ("80.", [("price", {"door": "oak"})])
 
 
 @pytest.mark.parametrize(
-    ("tools", "reply"),
+    ("tools", "reply", "comes_of_it"),
     [
-        ("native", plain(message(content=None, tool_calls=[PRICE]))),
-        ("native", plain({**message(tool_calls=[{**PRICE, "index": None}]), "usage": {}})),
-        ("prompt", plain(message(content=call("price", door="oak")))),
-        ("prompt", plain(message(tool_calls=[PRICE]))),
+        ("prompt", plain(message(content="Hello.")), HELLO),
+        (
+            "prompt",
+            plain({**message(content="Hello."), "usage": {"completion_tokens": None}, "error": {}}),
+            HELLO,
+        ),
+        (
+            "prompt",
+            plain(message(content=[{"type": "thinking", "thinking": []}, "Hel", {"text": "lo."}])),
+            HELLO,
+        ),
+        ("prompt", Raw(json.dumps(message(content="Hello.", tool_calls=None), indent=2)), HELLO),
+        ("native", plain(message(content=None, tool_calls=[PRICE])), PRICED),
+        ("native", plain({**message(tool_calls=[{**PRICE, "index": None}]), "usage": {}}), PRICED),
+        ("prompt", plain(message(content=call("price", door="oak"))), PRICED),
+        ("prompt", plain(message(tool_calls=[PRICE])), PRICED),
     ],
 )
-async def test_a_reply_with_a_call_is_a_reply_too(tools: str, reply: Raw) -> None:
+async def test_a_reply_with_a_text_or_a_call_is_a_reply_whatever_is_beside_it(
+    tools: str, reply: Raw, comes_of_it: tuple[str, Any]
+) -> None:
     async with scene([reply, "80."], tools=tools) as s:
-        assert (await s.agent.ask("What is oak?")).answer == "80."
-    assert s.calls == [("price", {"door": "oak"})]
+        answer = (await s.agent.ask("What is oak?")).answer
+    assert (answer, s.calls) == comes_of_it
 
 
 POOR = {"error": {"message": "Insufficient\x1b[31m\ncredits", "code": 402}}

@@ -22,11 +22,11 @@ from banking_server.bank.transaction import Transaction
 from banking_server.bank.transfers.confirm import cancel_transfer, confirm_transfer, settle
 from banking_server.bank.transfers.outcomes import OverThreshold, Posted, Prepared
 from banking_server.bank.transfers.prepare import Wish, prepare_transfer
+from banking_server.server.open_bank import DEMO_DATA
 
 from ..kit import postgres
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS
 
-DATA = Path(__file__).parents[2] / "data"
 CODE_KEY = b"a key for tests"
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday morning: the branch is open."""
@@ -42,7 +42,7 @@ async def open_bank(
     path: Location,
     *,
     rules: Rules | None = None,
-    data: Path = DATA,
+    data: Path = DEMO_DATA,
     now: datetime = NOW,
     may_create: bool = True,
 ) -> Bank:
@@ -138,10 +138,6 @@ def sql(path: Location, statement: str, *values: object) -> list[tuple[Any, ...]
     with closing(sqlite3.connect(path, timeout=10)) as connection, connection:
         connection.execute("PRAGMA foreign_keys = ON")
         return connection.execute(statement, values).fetchall()
-
-
-def set_flag(path: Location, account_id: str, flag: str, value: bool) -> None:
-    sql(path, f"UPDATE account SET {flag} = ? WHERE account_id = ?", value, account_id)
 
 
 def check_books(path: Location, now: datetime) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from banking_server.bank.demo_data import DemoDataError, read_demo_data
+from banking_server.server.open_bank import DEMO_DATA
 
-from .support import DATA, DAY, check_books, open_bank, sql
+from .support import DAY, check_books, open_bank, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +21,7 @@ async def test_balances_are_as_written_and_history_is_past(tmp_path: Path) -> No
     await bank.close()
     check_books(path, now)
     balances = dict(sql(path, "SELECT account_id, sum(amount_minor) FROM entry GROUP BY 1"))
-    for account in read_demo_data(DATA).accounts:
+    for account in read_demo_data(DEMO_DATA).accounts:
         if account.account_type != "external":
             assert balances.get(account.account_id, 0) == account.balance
     ((newest,),) = sql(path, "SELECT max(posted_at) FROM posting")
@@ -38,7 +39,7 @@ async def test_balances_are_as_written_and_history_is_past(tmp_path: Path) -> No
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, file: str, part: str, instead: str, says: str) -> None:
-    for path in DATA.glob("*.yaml"):
+    for path in DEMO_DATA.glob("*.yaml"):
         shutil.copy(path, tmp_path)
     wrong = tmp_path / f"{file}.yaml"
     text = wrong.read_text()

@@ -54,11 +54,11 @@ async def test_every_session_is_set_up(bank: Bank) -> None:
 class Elsewhere:
     """Another server's transaction, which holds a customer's lock until it is let go."""
 
-    def __init__(self, url: URL, customer: str = "CUST001") -> None:
+    def __init__(self, url: URL) -> None:
         self.connection = postgresql.connect(url)
         self.connection.execute("BEGIN")
         self.connection.execute(
-            "SELECT * FROM customer WHERE customer_id = %s FOR NO KEY UPDATE", (customer,)
+            "SELECT * FROM customer WHERE customer_id = 'CUST001' FOR NO KEY UPDATE"
         )
 
     def commit(self, statement: str = "SELECT") -> None:

@@ -35,7 +35,7 @@ from banking_server.bank.transfers.records import read_parties, view_transfer
 
 from ..kit.postgres import Resettable
 from ..kit.words import wrong
-from .support import NOW, call, check_books, confirm, open_bank, prepare, set_flag
+from .support import NOW, call, check_books, confirm, open_bank, prepare, sql
 
 RULES = Rules(
     approval_threshold_minor=40_000,
@@ -327,7 +327,7 @@ class BankMachine(RuleBasedStateMachine):
     @rule(account=st.sampled_from(["acc_a", "acc_b"]), lock=st.sampled_from([True, False, False]))
     def lock_or_unlock(self, account: str, lock: bool) -> None:
         self.locked[account] = lock
-        set_flag(self.path, account, "is_locked", lock)
+        sql(self.path, "UPDATE account SET is_locked = ? WHERE account_id = ?", lock, account)
 
     @rule(
         minutes=st.sampled_from([1, 1, 9, 10, 60, 23 * 60, 24 * 60]),

@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 async def statement(
     bank: Bank,
-    account_id: str = EVERYDAY,
     days: int = 30,
     cursor: str | None = None,
     *,
@@ -29,7 +28,7 @@ async def statement(
     at: datetime = NOW,
 ) -> Statement:
     found = await get_statement(
-        bank, call("statement", at=at), account_id, days=days, month=month, cursor=cursor
+        bank, call("statement", at=at), EVERYDAY, days=days, month=month, cursor=cursor
     )
     assert isinstance(found, Statement), found
     return found

@@ -1,10 +1,13 @@
 """Preparing, confirming and settling: what `test_rules` and the model of `test_state_machine` lack.
 
-That is which argument is named first, what a late no is told, and in which order is settled.
+That is which argument is named first, what a late no is told, in which order is settled, and that a
+wrong clock is told of, since its dates stay in the books.
 """
 
 import asyncio
+import logging
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -24,12 +27,14 @@ from banking_server.bank.transfers.records import confirmation_code
 from ..kit.words import DEPOSIT, EURO, PAYEE, RETIREMENT
 from .support import (
     DAY,
+    MINUTE,
     NOW,
     call,
     check_books,
     confirm,
     open_bank,
     outcomes,
+    posted,
     prepare,
     prepared,
     sql,
@@ -144,3 +149,19 @@ async def test_several_settling_at_once_post_each_once(bank: Bank, path: Locatio
     settled = [view.transfer_id for run in runs for view in run]
     assert sorted(settled) == sorted(due)
     check_books(path, TOMORROW)
+
+
+async def test_a_clock_behind_the_newest_entry_is_told_in_the_log(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    bank = await open_bank(path)
+    transfer_id = (await prepared(bank, at=NOW + 200 * DAY)).transfer.transfer_id
+    await confirm(bank, transfer_id, at=NOW + 200 * DAY + MINUTE)
+    assert caplog.messages == []
+    await posted(bank)
+    assert "The clock says 2026-03-04 10:00:00+00:00, but" in caplog.text
+    await bank.close()
+    caplog.clear()
+    await (await open_bank(path)).close()
+    assert "the newest entry is dated 2026-09-20 10:01:00+00:00" in caplog.text

@@ -25,7 +25,6 @@ from typing import Literal
 from mcp import Client, StdioServerParameters
 
 from banking_server.server.open_bank import utc_now
-from tool_chaining import Follower, TrustHints
 
 from ..kit import servers
 from ..kit.command import command, environment
@@ -103,10 +102,7 @@ class Bench:
         """Start a module that serves HTTP, until the end, and return its port, the last word."""
         port = servers.free_port()
         words = [sys.executable, "-m", module, *arguments, str(port)]
-        started = subprocess.Popen(words, env=environment(**PURE, **variables))
-        process = self._stack.enter_context(started)
-        self._stack.callback(process.terminate)
-        servers.wait_until_up(f"http://127.0.0.1:{port}/mcp", process)
+        self._stack.enter_context(servers.serving_process(words, port, **PURE, **variables))
         return port
 
     async def count(
@@ -289,32 +285,6 @@ async def http(bench: Bench) -> Fell:
         yield line("locked prepare, c = 1, p50 in ms", "bare + fsync + 1", rounds, "less", 0.83)
 
 
-async def chain(bench: Bench) -> Fell:
-    server = bench.bank()
-    async with http_client(server.url, caller(server).token, "auto") as client:
-        follower = Follower(client, consent=TrustHints())
-        ways = [partial(in_process.two_calls, client), partial(in_process.follow, follower)]
-        rounds = await bench.rounds(*map(repeated, ways))
-        yield line("chain followed, p50 in ms", "two calls", rounds, "less", 1.10)
-
-
-async def stdio(bench: Bench) -> Fell:
-    async def first_answer(tool: str, says: str, words: Sequence[str]) -> None:
-        pipe, env = subprocess.PIPE, environment(**PURE)
-        with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=env) as process:
-            os.write(process.stdin.fileno(), call(tool, {}) + b"\n")
-            answer = process.stdout.readline().decode()
-            process.kill()
-        assert says in answer, answer
-
-    bank = command("--database", f"{bench.folder}/stdio.db", "--customer", CUSTOMER)
-    nothing = [sys.executable, "-m", bare.__name__]
-    other = repeated(partial(first_answer, bare.TOOL, bare.SAYS, nothing))
-    ours = repeated(partial(first_answer, "list_accounts", LOCKED, bank))
-    rounds = await bench.rounds(other, ours)
-    yield line("stdio, start to first answer in ms", "bare", rounds, "less", 1.46)
-
-
 async def memory(bench: Bench) -> Fell:
     server = bench.bank("memory")
     one = caller(server)
@@ -373,7 +343,7 @@ async def proxy(bench: Bench) -> Fell:
 
 
 COUNTS = (calls, client, passing, starts)
-ROWS = {each.__name__: each for each in (*COUNTS, http, chain, stdio, memory, at_scale, proxy)}
+ROWS = {each.__name__: each for each in (*COUNTS, http, memory, at_scale, proxy)}
 
 
 async def main(*arguments: str) -> bool:

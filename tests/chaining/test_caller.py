@@ -154,6 +154,12 @@ async def test_a_paginator_without_end_is_left() -> None:
     assert [*listed.tools] == [f"t{n}" for n in range(MAX_PAGES)]
 
 
+async def test_a_list_of_too_many_tools_is_not_kept() -> None:
+    client = FakeClient([tool(f"t{number}") for number in range(10_001)], lambda *_: result())
+    with pytest.raises(ValueError, match="more than 10,000 tools"):
+        await read_list(client, pytest.fail)
+
+
 async def test_the_time_for_a_request_bounds_the_list_too() -> None:
     client = FakeClient([], lambda *_: result("said", nextTool={"tool": "b"}))
     client.list_tools = never  # type: ignore[method-assign]

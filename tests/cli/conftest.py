@@ -1,11 +1,8 @@
-"""A command in this process, and servers to call."""
+"""What the tests of the commands share."""
 
 import pytest
 
 from ..kit.command import Cli
-from ..server.conftest import _nobodys_settings, cli, database, elsewhere
-
-__all__ = ["_nobodys_settings", "cli", "database", "elsewhere"]
 
 
 @pytest.fixture

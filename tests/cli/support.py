@@ -1,24 +1,24 @@
 """What a command says of a mistake, and what customers left at the bank before."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
 
 from banking_server.bank import approvals, handoffs
-from banking_server.bank.audit import Call
-from banking_server.bank.rules import Yes
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers.confirm import confirm_transfer
-from banking_server.bank.transfers.prepare import Wish, prepare_transfer
 from banking_server.server.keys import load_keys
 from banking_server.server.open_bank import open_bank, utc_now
 from banking_server.server.settings import load_settings
 
+from ..bank.support import call, confirm, prepared
 from ..kit.command import Ended
+from ..kit.serving import Handler, serving
+from ..kit.words import EVERYDAY, SAVINGS
 
 T = TypeVar("T")
 
@@ -40,35 +40,47 @@ def at_the_bank(database: Path, work: Callable[[Bank], Coroutine[Any, Any, T]]) 
     return anyio.run(open_and_work)
 
 
-def call(tool: str) -> Call:
-    return Call(customer_id="CUST001", tool=tool, at=utc_now(), chain_id="c-1", chain_level=1)
+@contextmanager
+def refusing_server(reason: str, description: str) -> Iterator[str]:
+    """Serve over HTTP, and refuse whoever comes."""
+
+    class Refusing(Handler):
+        def do_POST(self) -> None:
+            self.message()
+            self.send_response(401, reason)
+            told = description.replace('"', "")
+            self.send_header("www-authenticate", f'Bearer error="x", error_description="{told}"')
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with serving(Refusing) as origin:
+        yield f"{origin}/mcp"
 
 
 async def wait_for_an_agent(bank: Bank) -> str:
-    opened = await handoffs.open_handoff(
-        bank, call("request_agent_handoff"), reason="[b]Locked[/b]", choice="callback"
-    )
+    asking = replace(call("request_agent_handoff", at=utc_now()), chain_id="c-1", chain_level=1)
+    opened = await handoffs.open_handoff(bank, asking, reason="[b]Locked[/b]", choice="callback")
     assert isinstance(opened, handoffs.HandoffOpened)
     return opened.handoff.handoff_id
 
 
-async def prepare(bank: Bank, amount: int, on: str | None = None) -> Any:
-    """Prepare a transfer from one account to another, and return what came of it."""
-    wish = Wish(Decimal(amount), on, None, "acc_savings_001", "acc_everyday_001")
-    return await prepare_transfer(bank, call("prepare_money_transfer"), wish)
+async def prepare(bank: Bank, amount: str, on: str | None = None) -> str:
+    """Prepare a transfer from one account to another, and return its id."""
+    made = await prepared(bank, amount, source=SAVINGS, target=EVERYDAY, on=on, at=utc_now())
+    return made.transfer.transfer_id
 
 
 async def wait_for_a_manager(bank: Bank) -> str:
-    transfer = (await prepare(bank, 12_000)).transfer.transfer_id
-    asking = call("request_manager_approval")
+    transfer = await prepare(bank, "12000")
+    asking = call("request_manager_approval", at=utc_now())
     requested = await approvals.request_approval(bank, asking, transfer, reason="A house")
     assert isinstance(requested, approvals.ApprovalRequested)
     return requested.approval.approval_id
 
 
 async def schedule_for_tomorrow(bank: Bank) -> str:
-    transfer: str = (await prepare(bank, 10, tomorrow())).transfer.transfer_id
-    await confirm_transfer(bank, call("confirm_or_cancel_money_transfer"), transfer, Yes(0))
+    transfer = await prepare(bank, "10", tomorrow())
+    await confirm(bank, transfer, at=utc_now())
     return transfer
 
 

@@ -11,16 +11,14 @@ import pytest
 from banking_server.cli.client import started_by
 from banking_server.client.narrator import NOBODY_ASKED
 
-from ..kit import hostile
 from ..kit.any_server import any_server
 from ..kit.command import Cli, command
-from ..kit.cutting import TITLE, cutting_server
-from ..kit.hostile import hostile_server
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
 from ..proxy import wrong_server
-from ..proxy.scripted import Shop
+from ..proxy.scripted import Shop, said
+from .support import refusing_server
 
 WORDS = json.dumps(FROM_LOCKED)
 
@@ -65,16 +63,15 @@ def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
 def test_a_refusal_over_http_says_why_and_what_to_do(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with hostile_server() as origin:
-        refused = cli("call", "first", "--url", f"{origin}/no_token")
+    with refusing_server("No", "Who is it?") as url:
+        refused = cli("call", "first", "--url", url)
         assert refused.err == (
-            f"banking-server: Cannot talk to {origin}/no_token: the server answered HTTP 401 No: "
-            "Who is it?. Set MCP_TOKEN to a token for that server (for your own bank: "
-            "`banking-server token`)\n"
+            f"banking-server: Cannot talk to {url}: the server answered HTTP 401 No: Who is it?. "
+            "Set MCP_TOKEN to a token for that server (for your own bank: `banking-server token`)\n"
         )
-        assert cli("tools", "--url", f"{origin}/no_token") == refused
+        assert cli("tools", "--url", url) == refused
         monkeypatch.setenv("MCP_TOKEN", "of-yesterday")
-        refused = cli("call", "first", "--url", f"{origin}/no_token")
+        refused = cli("call", "first", "--url", url)
     assert "The server does not accept the token in MCP_TOKEN: set it" in refused.err
     assert "of-yesterday" not in refused.err
     for token in ("of-yesterday\nX: y", "of-yesterd\u00e9"):
@@ -159,11 +156,19 @@ def test_a_tool_that_the_server_lacks_has_one_like_it(cli: Cli, elsewhere: str) 
     assert 'The server has no tool "xyz". It has ' in far
 
 
-def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli) -> None:
-    with cutting_server(silent=True) as (url, _):
-        failed = cli(
-            *("call", "begin", "--consent", "all", "--json", "--timeout", "1", "--url", url)
-        )
+TITLE = "\x1b[2JOnly dust\nCall it? [y/N] y"
+"""It would like to be more than a title."""
+
+
+def stalling(folder: Path) -> Shop:
+    """A server whose `begin` names `cut` as the next tool, which never answers."""
+    begun = said("It has begun.", _meta={"nextTool": {"tool": "cut", "title": TITLE}})
+    return Shop(folder, answers={"begin": [begun], "cut": ["waits"]}, hints={"readOnlyHint": True})
+
+
+def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, tmp_path: Path) -> None:
+    options = ("--consent", "all", "--json", "--timeout", "1")
+    failed = cli("call", "begin", *options, "--", *stalling(tmp_path).command)
     assert failed.code == 1
     chain = json.loads(failed.out)
     assert chain["outcome"] == "failed"
@@ -266,7 +271,7 @@ def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: C
 
 
 def test_a_command_gets_the_environment_but_for_secrets(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = ["MCP_TOKEN", "BANKING_SECRET", "BANKING_MODEL_KEY"]
     for name in secrets:
@@ -276,25 +281,22 @@ def test_a_command_gets_the_environment_but_for_secrets(
     assert "BANKING_DATABASE" in (started_by(["x"]).env or {})
     monkeypatch.setenv("BANKING_DATABASE", "postgresql://me:hunter2@127.0.0.1:1/bank")
     secrets.append("BANKING_DATABASE")
-    arguments = ("--arguments", json.dumps({"names": [*secrets, "SOMETHING"]}))
-    server = ("--", sys.executable, hostile.__file__, "tells_environment")
-    called = cli("call", "first", *arguments, *server)
+    told = said(" ".join(f"{name}=${name}" for name in (*secrets, "SOMETHING")))
+    called = cli("call", "first", "--", *Shop(tmp_path, answers={"first": [told]}).command)
     for name in secrets:
-        assert f"{name}=None" in called.out
+        assert f"{name}=${name}" in called.out, "it is not set"
     assert "SOMETHING=else" in called.out
 
 
 # --- in a terminal --------------------------------------------------------------------------------
 
 
-def test_a_person_is_asked_and_can_stop_what_is_waited_for() -> None:
-    with (
-        cutting_server(silent=True) as (url, called),
-        Terminal(command("call", "begin", "--url", url)) as terminal,
-    ):
+def test_a_person_is_asked_and_can_stop_what_is_waited_for(tmp_path: Path) -> None:
+    shop = stalling(tmp_path)
+    with Terminal(command("call", "begin", "--", *shop.command)) as terminal:
         terminal.wait_for(f"the server says: {json.dumps(TITLE)}")
         terminal.wait_for("Call it? [y/N]")
-        assert called == ["begin"]
+        assert (len(shop.made("begin")), shop.made("cut")) == (1, [])
         terminal.type("y")
         terminal.wait_for("Waiting for cut")
         terminal.press("\x03")

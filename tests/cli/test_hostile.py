@@ -1,48 +1,107 @@
 """`call` and `tools` as the victim: what a server sends neither steers, hangs, nor fills them."""
 
+import re
 import sys
-from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from banking_server.client import timeouts
 
-from ..kit import hostile
-from ..kit.command import Cli
-from ..kit.hostile import MODES, SAID, STEERS, hostile_server
+from ..kit.command import Cli, Ended
+from ..proxy.scripted import Shop, said
+from .support import refusing_server
 
-ESCAPES = sorted({name for name in MODES if name.startswith("escapes_")} - {"escapes_in_stderr"})
+ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\u200b\U000e0041\u2028\x00\rforged\nforged"
+"""Clears the screen, sets its title, turns text round, hides some, and begins lines of its own."""
 
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with hostile_server() as found:
-        yield found
-
-
-@pytest.mark.parametrize(
-    ("does", "more"), [*((name, ()) for name in ESCAPES), ("escapes_in_results", ("--json",))]
+STEERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+"""What must not reach a terminal."""
+
+SAID = "SAID"
+"""Stands beside each `ESCAPES`, so that a test finds what was shown."""
+
+MISCHIEF = f"{SAID}{ESCAPES}"
+
+
+def steers_nothing(ended: Ended) -> str:
+    """Check what is shown, and return it."""
+    shown = ended.out + ended.err
+    assert not STEERS.search(shown), ended
+    # Nor does a line of the server's own begin where ours do.
+    assert "\nforged" not in shown
+    assert "Traceback" not in shown
+    return shown
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+DIRECTIVE = {"tool": MISCHIEF, "arguments": {SAID: MISCHIEF}, "title": "SAID by the server"}
+CONTENT = [
+    {"type": "text", "text": MISCHIEF},
+    {"type": "image", "data": "", "mimeType": MISCHIEF},
+    {"type": "resource_link", "name": MISCHIEF, "uri": f"x:{SAID}", "title": MISCHIEF},
+    {"type": "resource", "resource": {"uri": f"x:{SAID}", "text": MISCHIEF, "mimeType": MISCHIEF}},
+]
+HARMLESS = {"readOnlyHint": True, "title": MISCHIEF}
+
+MISCHIEFS: dict[str, dict[str, Any]] = {
+    "in a result": {
+        "answers": {"first": [said("", content=CONTENT, _meta={"nextTool": DIRECTIVE})]},
+    },
+    "in a tool that is followed to": {
+        "answers": {
+            "first": [said("first", _meta={"nextTool": DIRECTIVE})],
+            MISCHIEF: [said("", content=[], structuredContent={MISCHIEF: MISCHIEF}, isError=True)],
+        },
+        "tools": [
+            [
+                tool("first"),
+                tool(MISCHIEF, title=MISCHIEF, description=MISCHIEF, annotations=HARMLESS),
+            ]
+        ],
+    },
+    "in an error": {"answers": {"first": [{"error": {"code": -32000, "message": MISCHIEF}}]}},
+}
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("script", MISCHIEFS.values(), ids=MISCHIEFS)
 def test_no_text_of_a_server_steers_the_terminal(
-    cli: Cli, origin: str, does: str, more: tuple[str, ...]
+    cli: Cli, tmp_path: Path, script: dict[str, Any], more: tuple[str, ...]
 ) -> None:
-    followed = ("--trust-hints", "--follow-unadvertised")
-    ended = cli("call", "first", *followed, *more, "--url", f"{origin}/{does}")
-    assert not STEERS.search(ended.out + ended.err), ended
-    # Nor does a line of its own begin where ours do.
-    assert "\nforged" not in ended.out + ended.err
-    assert "Traceback" not in ended.err
-    shown = does != "escapes_in_names"
-    assert (SAID.lower() in (ended.out + ended.err).lower()) is shown
+    server = Shop(tmp_path, **script).command
+    assert SAID in steers_nothing(cli("call", "first", "--trust-hints", *more, "--", *server))
 
 
-def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
-    ended = cli("call", "first", "--", sys.executable, hostile.__file__, "escapes_in_stderr")
+def test_no_name_of_a_server_steers_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    named = {"name": MISCHIEF, "version": MISCHIEF, "title": MISCHIEF}
+    shop = Shop(tmp_path, greeting={"serverInfo": named, "instructions": MISCHIEF})
+    assert SAID in steers_nothing(cli("tools", "--", *shop.command))
+    # A reason phrase and an OAuth description.
+    words = MISCHIEF.encode("utf-8").decode("latin-1").replace("\r", "").replace("\n", " ")
+    with refusing_server(words.replace("\x00", ""), words.replace("\x00", "")) as url:
+        assert SAID in steers_nothing(cli("tools", "--url", url))
+
+
+SHOUTS = f"""import os, sys
+print({MISCHIEF!a}, file=sys.stderr, flush=True)
+os.execv(sys.argv[1], sys.argv[1:])"""
+
+
+def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, answers={"first": [said("done")]})
+    ended = cli("call", "first", "--", sys.executable, "-c", SHOUTS, *shop.command)
     assert ended.code == 0
-    assert SAID in ended.err
+    assert SAID in steers_nothing(ended)
     # Each line is marked, so that none looks like ours.
     assert {line[:9] for line in ended.err.splitlines()} == {"[server] "}
-    assert not STEERS.search(ended.err)
 
 
 @pytest.mark.parametrize("command", [("call", "first"), ("chat",)])
@@ -72,10 +131,52 @@ def paragraphs(out: str) -> dict[str, list[str]]:
     return {tool.splitlines()[0]: [*map(str.strip, tool.splitlines()[1:])] for tool in tools}
 
 
-def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> None:
-    listed = cli("tools", "--url", f"{origin}/odd_tools")
+NEXT_STEP = {
+    "type": "object",
+    "properties": {"nextStep": {"properties": {"tool": {}, "arguments": {}}}},
+}
+"""An output schema of a tool that names a next one, if its server advertises tool chaining."""
+
+ARGUMENTS: dict[str, Any] = {
+    "one_of_many": {"type": ["integer", "null"], "enum": list(range(20))},
+    "circle": {"$ref": "#/$defs/Circle"},
+    "anything": {},
+    "list": {"anyOf": [{"type": "array", "items": {"oneOf": [{"const": 1}]}}, {"type": "null"}]},
+    "day": {"type": "string", "format": "date", "description": "When.\nforged"},
+    "nothing": {"type": "null"},
+    "odd_words": {"type": "number", "description": 7, "format": 1},
+    **{f"further_{number}": {} for number in range(25)},
+}
+SCHEMA = {
+    "type": "object",
+    "properties": ARGUMENTS,
+    "required": ["day"],
+    "$defs": {"Circle": {"$ref": "#/$defs/Circle"}},
+}
+ODD = [
+    tool("bare"),
+    tool(f"stirring{ESCAPES}", title=MISCHIEF, description=f"{MISCHIEF} {'x' * 50_000}"),
+    tool("many", inputSchema=SCHEMA, annotations={"title": "Many things"}),
+    tool(""),
+    tool("php", annotations="none", inputSchema=[]),
+    tool("twice", title="One"),
+    tool("twice", title="Two"),
+    tool("\u65e5\u672c\u8a9e", annotations={"readOnlyHint": True, "openWorldHint": True}),
+    tool("pay", title="pay", _meta={"com.example/moves-money": True}, outputSchema=NEXT_STEP),
+    tool(
+        "keep",
+        description="Keep e.g. a door. Never. Not",
+        annotations={"destructiveHint": False, "idempotentHint": True},
+    ),
+]
+
+
+def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) -> None:
+    answers = {"first": [said("done")]}
+    shop = Shop(tmp_path, tools=[ODD], answers=answers, advertises=False)
+    listed = cli("tools", "--", *shop.command)
     assert (listed.code, listed.err) == (0, "")
-    assert listed.out.startswith("hostile 1: 7 tools (MCP 2025-11-25)\n")
+    assert listed.out.startswith("scripted 1: 7 tools (MCP 2025-11-25)\n")
     assert listed.out.splitlines()[-5:] == [
         "An entry of the tool list has no name, and is left out.",
         "",
@@ -83,10 +184,9 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
         "",
         'The tool "twice" is listed twice, and is left out.',
     ]
-    assert not STEERS.search(listed.out)
-    assert "\nforged" not in listed.out
+    steers_nothing(listed)
     assert max(map(len, listed.out.splitlines())) < 500
-    called = cli("call", "first", "--url", f"{origin}/odd_tools")
+    called = cli("call", "first", "--", *shop.command)
     assert (called.code, "   done\n" in called.out) == (0, True), "no list takes a result away"
     tools = paragraphs(listed.out)
     unknown = ["may change or destroy something"]
@@ -117,22 +217,25 @@ def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cl
     )
 
 
+NO_SUCH = {"error": {"code": -32601, "message": "no"}}
+MUTE = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+
+
 @pytest.mark.parametrize(
-    ("does", "code", "told"),
+    ("lists", "code", "told"),
     [
-        ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
-        ("no_list", 2, "The server's tools are not shown: the list has no array of tools."),
-        ("pages", 2, "the server lists more than 10,000 tools"),
-        ("listless", 2, "The server did not list its tools within 0.5 s."),
-        ("mute", 2, "it did not answer within 1 s"),
+        (NO_SUCH, 0, "scripted 1: 0 tools (MCP 2025-11-25)"),
+        ({"result": {"tools": "none"}}, 2, "are not shown: the list has no array of tools."),
+        ("waits", 2, "The server did not list its tools within 0.5 s."),
+        (None, 2, "it did not answer within 1 s"),
     ],
 )
 def test_without_a_list(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lists: Any, code: int, told: str
 ) -> None:
-    if does in ("listless", "mute"):
+    server = MUTE if lists is None else Shop(tmp_path, tools=[lists]).command
+    if lists in ("waits", None):
         monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=1, call=0.5))
-    ended = cli("tools", "--url", f"{origin}/{does}")
+    ended = cli("tools", "--", *server)
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)
-    assert not STEERS.search(ended.out + ended.err)

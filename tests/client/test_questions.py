@@ -1,4 +1,4 @@
-"""How a person at a terminal is asked, and how their answers are read."""
+"""How a person at a terminal is asked, how their answers are read, and what they are shown."""
 
 import io
 import os
@@ -10,9 +10,12 @@ import pytest
 from mcp.client.context import ClientRequestContext
 from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
 
+from banking_server.client.narrator import shown_to_user
+from banking_server.client.plain import quoted_name
 from banking_server.client.printing import console
 from banking_server.client.questions import TerminalQuestions, what_it_may_do
 from tool_chaining import Tool
+from tool_chaining.content import Json
 
 pytestmark = [pytest.mark.quick, pytest.mark.anyio]
 
@@ -120,3 +123,21 @@ def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed() -> None:
     assert what_it_may_do(tool, '"x"', trust_hints=False) == (
         'According to its server, the tool "x" only reads'
     )
+
+
+def test_a_name_cannot_leave_its_quotes() -> None:
+    assert quoted_name('order" was called\ncall        b') == '"order\\" was called call b"'
+
+
+def text(words: str, *audience: str) -> Json:
+    annotations = {"annotations": {"audience": [*audience]}} if audience else {}
+    return {"type": "text", "text": words, **annotations}
+
+
+def test_what_is_for_the_model_alone_is_not_shown() -> None:
+    content = [text("everybody"), text("user", "user"), text("both", "user", "assistant")]
+    for_the_model = text("assistant", "assistant")
+    hidden = {"hidden": True}
+    result = {"content": [for_the_model, *content], "structuredContent": hidden}
+    assert shown_to_user(result) == ["everybody", "user", "both"]
+    assert shown_to_user({**result, "content": [for_the_model]}) == []

@@ -4,19 +4,20 @@ A client gets a token for a customer by its own credentials, and finds out how f
 metadata. Nobody has to log in: the customer is always CUST001.
 """
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from .serving import Handler, serving
+from .serving import served
 
 
 @dataclass
@@ -25,13 +26,8 @@ class Key:
 
     kid: str
     algorithm: str
-    make: Callable[[], Any]
-    """Makes the private half, when it is first used."""
+    private: Any
     says: dict[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def private(self) -> Any:
-        return self.make()
 
     @property
     def jwk(self) -> dict[str, Any]:
@@ -49,28 +45,29 @@ class Key:
 
 
 def elliptic(kid: str, **says: str) -> Key:
-    return Key(kid, "ES256", partial(ec.generate_private_key, ec.SECP256R1()), says)
+    return Key(kid, "ES256", ec.generate_private_key(ec.SECP256R1()), says)
 
 
 def rsa_key(kid: str, bits: int = 2048) -> Key:
-    return Key(kid, "RS256", partial(rsa.generate_private_key, 65537, bits))
+    return Key(kid, "RS256", rsa.generate_private_key(65537, bits))
 
 
 def edwards(kid: str, **says: str) -> Key:
-    return Key(kid, "EdDSA", ed25519.Ed25519PrivateKey.generate, says)
+    return Key(kid, "EdDSA", ed25519.Ed25519PrivateKey.generate(), says)
 
 
+@dataclass
 class AuthorizationServer:
-    """What one does that has a single client; `answer`, if there is one, answers for its keys."""
+    """What one does that has a single client."""
 
-    def __init__(self, origin: str, resource: str, keys: list[Any]) -> None:
-        self.origin = origin
-        self.resource = resource
-        self.keys = keys
-        """Each a `Key`, the first of which signs, or a JWK as it is to be published."""
-        self.answer: Callable[[Handler], None] | None = None
-        self.fetched = 0
-        """How often its keys were."""
+    resource: str
+    keys: list[Any]
+    """Each a `Key`, the first of which signs, or a JWK as it is to be published."""
+    origin: str = ""
+    answer: Response | None = None
+    """The answer in place of the keys, if there is one."""
+    fetched: int = 0
+    """How often its keys were."""
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         """Return the claims of a good token, changed; None leaves one out."""
@@ -87,39 +84,25 @@ class AuthorizationServer:
         }
         return {name: value for name, value in good.items() if value is not None}
 
-    def respond(self, handler: Handler) -> None:
-        """Answer one request."""
-        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))).decode()
-        asked = urlsplit(handler.path)
-        sent = dict(parse_qsl(asked.query) + parse_qsl(body))
-        match asked.path:
-            case "/jwks" if self.answer is not None:
-                self.fetched += 1
-                self.answer(handler)
-            case "/jwks":
-                self.fetched += 1
-                keys = [key.jwk if isinstance(key, Key) else key for key in self.keys]
-                send(handler, {"keys": keys})
-            case "/.well-known/oauth-authorization-server":
-                # What clients find out how to get a token from (RFC 8414).
-                metadata = {
-                    "issuer": self.origin,
-                    "authorization_endpoint": f"{self.origin}/authorize",
-                    "token_endpoint": f"{self.origin}/token",
-                    "jwks_uri": f"{self.origin}/jwks",
-                    "response_types_supported": ["code"],
-                }
-                send(handler, metadata)
-            case "/token":
-                token = self.keys[0].sign(self.claims(scope=sent["scope"], aud=sent["resource"]))
-                issued = {"access_token": token, "token_type": "Bearer", "scope": sent["scope"]}
-                send(handler, {**issued, "expires_in": 300})
-            case _:
-                handler.answer(404)
+    async def publish(self, request: Request) -> Response:
+        self.fetched += 1
+        keys = [key.jwk if isinstance(key, Key) else key for key in self.keys]
+        return self.answer or JSONResponse({"keys": keys})
 
+    async def describe(self, request: Request) -> Response:
+        """Say how clients get a token (RFC 8414)."""
+        metadata = {
+            "issuer": self.origin,
+            "authorization_endpoint": f"{self.origin}/authorize",
+            "token_endpoint": f"{self.origin}/token",
+            "response_types_supported": ["code"],
+        }
+        return JSONResponse(metadata)
 
-def send(handler: Handler, body: dict[str, Any]) -> None:
-    handler.answer(200, json.dumps(body).encode())
+    async def issue(self, request: Request) -> Response:
+        sent = await request.form()
+        token = self.keys[0].sign(self.claims(scope=sent["scope"], aud=sent["resource"]))
+        return JSONResponse({"access_token": token, "token_type": "Bearer", "scope": sent["scope"]})
 
 
 @contextmanager
@@ -127,13 +110,11 @@ def authorization_server(
     resource: str, keys: list[Any], port: int = 0
 ) -> Iterator[AuthorizationServer]:
     """Run an authorization server until the end of the block."""
-
-    class Answering(Handler):
-        def do_GET(self) -> None:
-            made.respond(self)
-
-        do_POST = do_GET
-
-    with serving(Answering, port) as origin:
-        made = AuthorizationServer(origin, resource, keys)
+    made = AuthorizationServer(resource, keys)
+    routes = [
+        Route("/jwks", made.publish),
+        Route("/.well-known/oauth-authorization-server", made.describe),
+        Route("/token", made.issue, methods=["POST"]),
+    ]
+    with served(Starlette(routes=routes), path="", port=port) as made.origin:
         yield made

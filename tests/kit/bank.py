@@ -3,9 +3,8 @@
 import json
 import re
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -14,11 +13,15 @@ from typing import Any
 from jsonschema.validators import Draft202012Validator
 from mcp import Client
 from mcp.server import MCPServer
-from mcp.types import CallToolResult, ElicitResult, InputRequiredResult, TextContent
+from mcp.types import (
+    CallToolResult,
+    CreateMessageResult,
+    ElicitResult,
+    InputRequiredResult,
+    TextContent,
+)
 from pydantic import SecretStr
-from sqlalchemy.engine import URL
 
-from banking_server.bank import opening
 from banking_server.bank.approvals import decide_approval
 from banking_server.bank.location import Location
 from banking_server.bank.rules import CodeDelivery
@@ -26,12 +29,12 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.records import confirmation_code
 from banking_server.server.build import build_server
 from banking_server.server.keys import Keys, load_keys
-from banking_server.server.open_bank import DEMO_DATA
+from banking_server.server.open_bank import open_bank
 from banking_server.server.settings import Settings
 from banking_server.tools import FOR_VIEWS, TOOLS
 from tool_chaining import ChainResult, Follower, TrustHints
 
-from . import postgres
+from ..bank.support import sql
 from .words import CONFIRM, EVERYDAY, PREPARE, SAVINGS, VERSIONS
 
 START = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -51,26 +54,19 @@ TABLES = (
 """Everything that a call can store, but for the audit trail."""
 
 
-def settings(path: Path) -> Settings:
+def settings(path: Location) -> Settings:
     # Tests call faster than any customer may.
     return Settings(database=path, secret=SecretStr(SECRET), calls_per_second=0)
 
 
 async def fill(path: Location, now: datetime) -> None:
-    bank = await open_bank(path, now)
-    await bank.close()
+    async with open_for_staff(path, now):
+        pass
 
 
-async def open_bank(path: Location, now: datetime) -> Bank:
+def open_for_staff(path: Location, now: datetime) -> AbstractAsyncContextManager[Bank]:
     chosen = settings(path)
-    return await opening.open_bank(
-        path,
-        rules=chosen.rules(),
-        code_key=load_keys(chosen).confirmation_codes,
-        demo_data=DEMO_DATA,
-        now=now,
-        may_create=True,
-    )
+    return open_bank(chosen, now, load_keys(chosen), create=True)
 
 
 class Clock:
@@ -149,8 +145,8 @@ class Customer:
     async def confirm(self, transfer_id: str, **arguments: Any) -> CallToolResult:
         return await self.call(CONFIRM, transferId=transfer_id, action="confirm", **arguments)
 
-    async def cancel(self, transfer_id: str, **arguments: Any) -> CallToolResult:
-        return await self.call(CONFIRM, transferId=transfer_id, action="cancel", **arguments)
+    async def cancel(self, transfer_id: str) -> CallToolResult:
+        return await self.call(CONFIRM, transferId=transfer_id, action="cancel")
 
 
 @cache
@@ -208,18 +204,11 @@ class World:
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Read or change what is stored behind the server's back."""
-        if isinstance(self.location, URL):
-            return postgres.sql(self.location, statement, *parameters)
-        connection = sqlite3.connect(self.location, timeout=10)
-        try:
-            with connection:
-                return connection.execute(statement, parameters).fetchall()
-        finally:
-            connection.close()
+        return sql(self.location, statement, *parameters)
 
     def drop(self, table: str) -> None:
         """Let a table be gone, so that what needs it fails."""
-        self.sql(f"DROP TABLE {table}{' CASCADE' if isinstance(self.location, URL) else ''}")
+        self.sql(f"ALTER TABLE {table} RENAME TO gone_{table}")
 
     def stored(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that is stored, but for the audit trail."""
@@ -246,14 +235,9 @@ class World:
         sums = self.sql("SELECT currency, sum(amount_minor) FROM entry GROUP BY currency")
         assert all(total == 0 for _, total in sums), sums
 
-    @asynccontextmanager
-    async def desk(self) -> AsyncIterator[Bank]:
+    def desk(self) -> AbstractAsyncContextManager[Bank]:
         """Open the bank for those who work there."""
-        bank = await open_bank(self.location, self.clock())
-        try:
-            yield bank
-        finally:
-            await bank.close()
+        return open_for_staff(self.location, self.clock())
 
     async def grant(self) -> None:
         """Grant the one approval that is open, as a manager."""
@@ -342,3 +326,12 @@ async def one_round(
     )
     assert isinstance(result, CallToolResult | InputRequiredResult)
     return result
+
+
+def answered(
+    asked: CallToolResult | InputRequiredResult, answer: ElicitResult | CreateMessageResult
+) -> dict[str, Any]:
+    """What a client sends to answer all that it was asked."""
+    assert isinstance(asked, InputRequiredResult)
+    responses = dict.fromkeys(asked.input_requests or (), answer)
+    return {"input_responses": responses, "request_state": asked.request_state}

@@ -153,15 +153,8 @@ class _Handler(Handler):
 
     def _stream(self, request: dict[str, Any], reply: Reply) -> None:
         self.begin_stream()
-        text = reply.text or ""
-        for at in range(0, len(text), 5):
-            self._event(_chunk({"content": text[at : at + 5]}))
-        for index, called in enumerate(_calls(request, reply)):
-            written = called["function"].pop("arguments")
-            self._event(_chunk({"tool_calls": [{"index": index, **called}]}))
-            for at in range(0, len(written), 5):
-                piece = {"index": index, "function": {"arguments": written[at : at + 5]}}
-                self._event(_chunk({"tool_calls": [piece]}))
+        calls = [{"index": index, **called} for index, called in enumerate(_calls(request, reply))]
+        self._event(_chunk({"content": reply.text, **({"tool_calls": calls} if calls else {})}))
         self._event(_chunk({}, finish=_finish(reply)))
         if request.get("stream_options", {}).get("include_usage"):
             self._event({**_chunk({}), "choices": [], "usage": USAGE})

@@ -55,11 +55,12 @@ class BankServer:
     def tokens(self) -> Tokens:
         return Tokens(load_keys(self.settings).tokens, self.settings.resource)
 
-    def token(self, customer: str = "CUST001", *scopes: str) -> str:
+    def token(self, customer: str = "CUST001", *scopes: str, age: float = 0) -> str:
+        """Return a token that is good for an hour, and was made `age` seconds ago."""
         return self.tokens.mint(
             customer,
             scopes or ("bank:read", "bank:transfer"),
-            now=utc_now(),
+            now=utc_now() - timedelta(seconds=age),
             lifetime=timedelta(hours=1),
         )
 

@@ -3,9 +3,9 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from banking_server.server.serving import listen, serve_until
@@ -60,13 +60,6 @@ def serving(handler: type[Handler], port: int = 0) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    with running(server) as origin:
-        yield origin
-
-
-@contextmanager
-def running(server: HTTPServer) -> Iterator[str]:
-    """Run `server` until the end of the block; gives its origin, `http://127.0.0.1:PORT`."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -78,9 +71,7 @@ def running(server: HTTPServer) -> Iterator[str]:
 
 
 @contextmanager
-def served(
-    app: Any, *, ending: Callable[[], None] | None = None, path: str = "/mcp", port: int = 0
-) -> Iterator[str]:
+def served(app: Any, *, path: str = "/mcp", port: int = 0) -> Iterator[str]:
     """Serve an ASGI application as the servers here are, until the end; gives the URL of `path`."""
     listening = listen("127.0.0.1", port)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
@@ -90,7 +81,7 @@ def served(
 
     def serve() -> None:
         with runner:
-            runner.run(serve_until(to_end, app, listening, ending=ending))
+            runner.run(serve_until(to_end, app, listening))
 
     thread = threading.Thread(target=serve)
     thread.start()

@@ -18,7 +18,7 @@ from .command import PATIENCE, end_with_the_tests, environment
 class Terminal:
     """A command that runs in a terminal, and the person who sits there."""
 
-    def __init__(self, arguments: Sequence[str], *, columns: int = 100, **variables: str) -> None:
+    def __init__(self, arguments: Sequence[str], **variables: str) -> None:
         self.screen = ""
         self._seen = 0
         main, terminal = pty.openpty()
@@ -31,8 +31,7 @@ class Terminal:
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-        size = struct.pack("HHHH", 40, columns, 0, 0)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.process = subprocess.Popen(
             arguments,
             stdin=terminal,

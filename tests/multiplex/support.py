@@ -58,12 +58,6 @@ async def multiplex_round(
     return await one_round(person, MULTIPLEX, {"tools": list(steps)}, **more)
 
 
-def answered(result: InputRequiredResult, text: str) -> dict[str, Any]:
-    """Answer every question of the model's with `text`."""
-    responses = dict.fromkeys(result.input_requests or (), answer_of(text))
-    return {"input_responses": responses, "request_state": result.request_state}
-
-
 def results(result: CallToolResult) -> list[dict[str, Any]]:
     """The list of the steps' results."""
     assert "results" in structured(result), words(result)

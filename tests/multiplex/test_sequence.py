@@ -21,6 +21,7 @@ from ..kit.bank import (
     SECRET,
     Customer,
     World,
+    answered,
     audiences,
     code_of,
     next_tool,
@@ -47,7 +48,7 @@ from ..server.in_memory import URL, bank_in_memory
 from .support import (
     MULTIPLEX,
     ClientModel,
-    answered,
+    answer_of,
     multiplex,
     multiplex_round,
     noted,
@@ -207,7 +208,7 @@ WHOLE_STORY = [
     request(4, BALANCE, {"accountId": EVERYDAY}),
 ]
 RAN = [ACCOUNTS, PREPARE, CONFIRM, BALANCE, MULTIPLEX]
-YES = {"agreed": True}
+YES: dict[str, Any] = {"agreed": True}
 
 
 def tools(world: World) -> list[str]:
@@ -234,16 +235,14 @@ async def test_no_round_runs_a_finished_step_again_and_its_state_is_good_for_it_
         first = await multiplex_round(me, *WHOLE_STORY)
         assert tools(world) == [ACCOUNTS]
         # No state: begun from the start. No answer: asked for again.
-        answers = answered(first, EVERYDAY)
+        answers = answered(first, answer_of(EVERYDAY))
         await multiplex_round(me, *WHOLE_STORY, input_responses=answers["input_responses"])
         await multiplex_round(me, *WHOLE_STORY, **{**answers, "input_responses": {}})
         second = await multiplex_round(me, *WHOLE_STORY, **answers)
         assert tools(world) == [ACCOUNTS, ACCOUNTS, PREPARE]
         state = second.request_state or ""
         assert EVERYDAY not in state
-        yes = ElicitResult(action="accept", content=YES)
-        responses = dict.fromkeys(second.input_requests or (), yes)
-        agreed = {"input_responses": responses, "request_state": state}
+        agreed = answered(second, ElicitResult(action="accept", content=YES))
         changed = f"{state[:-9]}{'A' if state[-9] != 'A' else 'B'}{state[-8:]}"
         for bad in (changed, "", json.dumps({"done": [], "arguments": {}})):
             with pytest.raises(MCPError, match="requestState"):
@@ -320,7 +319,7 @@ async def test_a_question_is_answered_through_another_server_by_its_own_customer
         over_http(world, sampling_callback=model) as me_again,
         over_http(world, "CUST002", sampling_callback=model) as other,
     ):
-        answers = answered(await multiplex_round(me, *MINE), SAVINGS)
+        answers = answered(await multiplex_round(me, *MINE), answer_of(SAVINGS))
         with pytest.raises(MCPError, match="requestState"):
             await multiplex_round(other, *MINE, **answers)
         result = await multiplex_round(me_again, *MINE, **answers)

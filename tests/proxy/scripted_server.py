@@ -6,8 +6,9 @@ for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer i
 JSON-RPC response, "waits" or "ends", or a whole `line`, where `$ID` is the request's id. In it `$N`
 stands for the number of the call, `$TO` for its argument `to`, and any other name for a variable of
 the environment. An answer with `together` waits until so many calls of the tool are running, one
-with `after` so many seconds. `page` and `greeting` replace members of each page and of the first
-result. It first writes so many lines of `errors` to standard error.
+with `after` so many seconds. The rest of a response, or "waits", may stand for a list too. `page`
+and `greeting` replace members of each page and of the first result. It first writes so many lines
+of `errors` to standard error.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -78,7 +79,10 @@ def greeting(method: str, complete: Any) -> Any:
     more = complete and {**complete, "ttlMs": SCRIPT.get("ttl", 0), "cacheScope": "private"}
     if method == "tools/list":
         asked[method] += 1
-        page = {"tools": following(SCRIPT["tools"], asked[method] - 1), **more}
+        listed = following(SCRIPT["tools"], asked[method] - 1)
+        if not isinstance(listed, list):
+            return listed
+        page = {"tools": listed, **more}
         return {"result": {**page, **SCRIPT.get("page", {})}}
     if method == "initialize" and SCRIPT["revision"] != NEW:
         described: Any = {
@@ -103,8 +107,8 @@ for line in sys.stdin:
         note(**waiting.pop(params["requestId"], {}))
     elif message.get("method") == "tools/call":
         call(message["id"], params, complete)
-    elif "id" in message:
-        send(message["id"], greeting(message["method"], complete))
+    elif "id" in message and (answer := greeting(message["method"], complete)) != "waits":
+        send(message["id"], answer)
 for what in waiting.values():
     note(**what)
 note(closed=True)

@@ -3,20 +3,17 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from banking_server.server.http import http_app
-from banking_server.server.keys import load_keys
 from banking_server.server.open_bank import utc_now
-from banking_server.server.settings import Settings, load_settings
-from banking_server.server.tokens import Tokens
+from banking_server.server.settings import load_settings
 
 from ..bank.support import sql
-from ..kit.servers import MODERN, request_of, tool_call
+from ..kit.servers import MODERN, BankServer, request_of, tool_call
 
 URL = "http://127.0.0.1:8000/mcp"
 """Where the bank is, unless its settings say otherwise."""
@@ -24,10 +21,9 @@ URL = "http://127.0.0.1:8000/mcp"
 METADATA = "http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp"
 
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+LOOK = tool_call("list_accounts")
 
 LEGACY = "2025-11-25"
-
-SCOPES = ("bank:read", "bank:transfer")
 
 
 class Seconds:
@@ -41,19 +37,12 @@ class Seconds:
 
 
 @dataclass
-class Bank:
+class Bank(BankServer):
     """The application, and a client of it."""
 
     app: Any
     http: httpx2.AsyncClient
-    settings: Settings
     seconds: Seconds
-
-    def token(self, customer: str = "CUST001", *scopes: str, age: float = 0) -> str:
-        """Return a token of the server's own, made `age` seconds ago and good for five minutes."""
-        tokens = Tokens(load_keys(self.settings).tokens, self.settings.resource)
-        made = utc_now() - timedelta(seconds=age)
-        return tokens.mint(customer, scopes or SCOPES, now=made, lifetime=timedelta(minutes=5))
 
     async def send(
         self,
@@ -101,7 +90,7 @@ async def bank_in_memory(
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,
     ):
-        yield Bank(app, http, settings, seconds)
+        yield Bank(settings, app, http, seconds)
 
 
 class Talk:
@@ -131,6 +120,6 @@ class Talk:
 
     async def works(self) -> bool:
         """Whether the session is there."""
-        looked = await self.send(tool_call("list_accounts"))
+        looked = await self.send(LOOK)
         assert looked.status_code in (200, 404), looked.text
         return looked.status_code == 200

@@ -37,7 +37,7 @@ from ..kit.words import (
     TO_SAVINGS,
     wrong,
 )
-from .in_memory import LIST_TOOLS, URL, bank_in_memory
+from .in_memory import LIST_TOOLS, LOOK, URL, bank_in_memory
 
 # --- over a socket --------------------------------------------------------------------------------
 
@@ -143,13 +143,12 @@ def test_two_workers_whose_database_is_replaced_acknowledge_nothing_more(tmp_pat
 
 @pytest.mark.anyio
 async def test_what_is_asked_in_another_way_is_refused_without_an_event(full: Path) -> None:
-    call = tool_call("list_accounts")
     async with bank_in_memory(full) as bank:
         with bank.events() as events:
-            host = await bank.send(call, Host="bank.evil.example")
-            origin = await bank.send(call, Origin="http://evil.example")
+            host = await bank.send(LOOK, Host="bank.evil.example")
+            origin = await bank.send(LOOK, Origin="http://evil.example")
             listening = await bank.send({}, method="GET")
-            packed = await bank.send(call, Content_Encoding="gzip")
+            packed = await bank.send(LOOK, Content_Encoding="gzip")
         assert events == []
     assert (host.status_code, origin.status_code) == (421, 403)
     assert "evil" not in f"{host.headers}{host.text}{origin.headers}{origin.text}"

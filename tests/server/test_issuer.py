@@ -14,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from banking_server.server.issuer import REFETCH_SECONDS
 from banking_server.server.keys import load_keys
@@ -25,19 +26,16 @@ from ..kit.authorization_server import (
     edwards,
     elliptic,
     rsa_key,
-    send,
 )
 from ..kit.bank import copy_of
-from ..kit.servers import free_port, tool_call
-from ..kit.serving import Handler
-from .in_memory import Bank, bank_in_memory
+from ..kit.servers import free_port
+from .in_memory import LOOK, Bank, bank_in_memory
 
 pytestmark = pytest.mark.anyio
 
 RESOURCE = "https://bank.example/mcp"
 METADATA = "https://bank.example/.well-known/oauth-protected-resource/mcp"
 WHERE = f'scope="bank:read bank:transfer", resource_metadata="{METADATA}"'
-LOOK = tool_call("list_accounts")
 
 EC = elliptic("ec", use="sig")
 RSA = rsa_key("rsa")
@@ -45,7 +43,7 @@ ED = edwards("ed", alg="EdDSA")
 SHORT = rsa_key("short", bits=1024)
 FOR_SECRETS = elliptic("enc", use="enc")
 CALLED_HS = elliptic("hs", alg="HS256")
-STOLEN = rsa_key("rsa")
+STOLEN = elliptic("ec")
 """Somebody else's, under the name of another."""
 SECRET = b"a key for HS256 that the issuer has published"
 SHARED = {"kty": "oct", "kid": "shared", "k": base64.urlsafe_b64encode(SECRET).decode().strip("=")}
@@ -102,75 +100,55 @@ async def test_a_standard_client_finds_its_way_to_a_token(
 
 # --- which tokens are good ------------------------------------------------------------------------
 
-Made = Callable[[Bank, AuthorizationServer], str]
 
-
-def by(key: Key, **changes: Any) -> Made:
-    """Return the good token that a key signs, changed: by claims, or by `header`."""
-    header = changes.pop("header", {})
-    return lambda bank, issuer: key.sign(issuer.claims(**changes), **header)
-
-
-GOOD: dict[str, Made] = {
-    "ES256": by(EC),
-    "EdDSA": by(ED),
-    "no type": by(EC, header={"typ": None}),
-    "RS256": by(RSA),
-    "scp as a list": by(EC, scope=None, scp=["bank:read", 5]),
-}
-
-
-def with_secret(secret: bytes, **header: str) -> Made:
-    return lambda bank, issuer: jwt.encode(issuer.claims(), secret, "HS256", header)
-
-
-BAD: dict[str, Made] = {
-    # The algorithm, and the key.
-    "none": lambda bank, issuer: jwt.encode(issuer.claims(), None, "none"),
-    "HS256 with a shared key that is published": with_secret(SECRET, kid="shared"),
-    "a key that calls itself HS256": by(CALLED_HS),
-    "a trial's key, the issuer's claims": lambda bank, issuer: with_secret(
-        load_keys(bank.settings).tokens
-    )(bank, issuer),
-    "a key that is too short": by(SHORT),
-    "somebody else's key": by(STOLEN),
-    "a key for secrets": by(FOR_SECRETS),
-    "no key id": by(RSA, header={"kid": None}),
-    "a key in the token": by(STOLEN, header={"jwk": STOLEN.jwk, "kid": "new"}),
-    # The header.
-    "another kind of token": by(EC, header={"typ": "logout+jwt"}),
-    "what must be understood": by(EC, header={"crit": ["exp"], "exp": 1}),
-    # The claims; `test_tokens.py` has more.
-    "issued in the future": by(EC, iat=9e9),
-    "bound to a proof": by(EC, cnf={"jkt": "a thumbprint"}),
-}
-
-
-@pytest.mark.parametrize("made", GOOD.values(), ids=GOOD)
-async def test_a_good_token(bank: Bank, issuer: AuthorizationServer, made: Made) -> None:
-    answer = await bank.send(LOOK, made(bank, issuer))
-    assert answer.status_code == 200
-    assert "acc_checking_001" in answer.text
+async def test_a_good_token(bank: Bank, issuer: AuthorizationServer) -> None:
+    good = {
+        "ES256": EC.sign(issuer.claims()),
+        "EdDSA": ED.sign(issuer.claims()),
+        "no type": EC.sign(issuer.claims(), typ=None),
+        "RS256": RSA.sign(issuer.claims()),
+        "scp as a list": EC.sign(issuer.claims(scope=None, scp=["bank:read", 5])),
+    }
+    for name, token in good.items():
+        answer = await bank.send(LOOK, token)
+        assert (answer.status_code, "acc_checking_001" in answer.text) == (200, True), name
 
 
 @pytest.mark.filterwarnings("ignore::jwt.InsecureKeyLengthWarning")
-@pytest.mark.parametrize("made", BAD.values(), ids=BAD)
 async def test_a_bad_token(
-    bank: Bank, issuer: AuthorizationServer, made: Made, caplog: pytest.LogCaptureFixture
+    bank: Bank, issuer: AuthorizationServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not a word about what is wrong with it; the log has that, and not the token."""
     caplog.set_level(logging.DEBUG, "banking_server")
-    token = made(bank, issuer)
-    answer = await bank.send(LOOK, token)
+    claims, own = issuer.claims(), load_keys(bank.settings).tokens
+    bad = {
+        # The algorithm, and the key.
+        "none": jwt.encode(claims, None, "none"),
+        "a shared key that is published": jwt.encode(claims, SECRET, "HS256", {"kid": "shared"}),
+        "a key that calls itself HS256": CALLED_HS.sign(claims),
+        "a trial's key, the issuer's claims": jwt.encode(claims, own, "HS256"),
+        "a key that is too short": SHORT.sign(claims),
+        "somebody else's key": STOLEN.sign(claims),
+        "a key for secrets": FOR_SECRETS.sign(claims),
+        "no key id": RSA.sign(claims, kid=None),
+        "a key in the token": STOLEN.sign(claims, jwk=STOLEN.jwk, kid="new"),
+        # The header.
+        "another kind of token": EC.sign(claims, typ="logout+jwt"),
+        "what must be understood": EC.sign(claims, crit=["exp"], exp=1),
+        # The claims; `test_tokens.py` has more.
+        "issued in the future": EC.sign(issuer.claims(iat=9e9)),
+        "bound to a proof": EC.sign(issuer.claims(cnf={"jkt": "a thumbprint"})),
+    }
     refused = 'error="invalid_token", error_description="Authentication required"'
-    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (
-        401,
-        f"Bearer {refused}, {WHERE}",
-    )
-    assert answer.json()["error"]["message"] == "Authentication required"
-    assert "Refused a token: " in caplog.text
-    assert token not in caplog.text
-    assert "Traceback" not in caplog.text
+    for name, token in bad.items():
+        caplog.clear()
+        answer = await bank.send(LOOK, token)
+        assert answer.status_code == 401, name
+        assert answer.headers["WWW-Authenticate"] == f"Bearer {refused}, {WHERE}"
+        assert answer.json()["error"]["message"] == "Authentication required"
+        assert "Refused a token: " in caplog.text, name
+        assert token not in caplog.text
+        assert "Traceback" not in caplog.text
 
 
 async def test_another_claim_may_name_the_customer(full: Path, issuer: AuthorizationServer) -> None:
@@ -217,15 +195,11 @@ async def test_a_new_key_is_found_and_a_withdrawn_one_goes(
         assert [await status(new), await status(old, n=9)] == [200, 401]
 
 
-def redirected(handler: Handler) -> None:
-    handler.answer(302, headers={"Location": f"http://{handler.headers['Host']}/evil"})
-
-
-OUTAGES: dict[str, Callable[[Handler], None]] = {
-    "an error": lambda handler: handler.answer(500, b"no"),
-    "a redirect": redirected,
-    "keys that are none": lambda handler: send(handler, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
-    "not JSON": lambda handler: handler.answer(200, b"x"),
+OUTAGES = {
+    "an error": Response("no", 500),
+    "a redirect": RedirectResponse("/jwks"),
+    "keys that are none": JSONResponse({"keys": [{}, {"kty": "RSA", "n": 5}]}),
+    "not JSON": Response("x"),
 }
 
 
@@ -250,7 +224,7 @@ async def test_an_outage_is_survived_with_the_keys_that_are_there(
 
 async def test_before_there_are_keys_nobody_is_told_that_their_token_is_bad(full: Path) -> None:
     key, port = elliptic("key"), free_port()
-    claims = AuthorizationServer(f"http://127.0.0.1:{port}", RESOURCE, []).claims()
+    claims = AuthorizationServer(RESOURCE, [], f"http://127.0.0.1:{port}").claims()
     async with bank_of(full, f"http://127.0.0.1:{port}") as bank:
         answer = await bank.send(LOOK, key.sign(claims))
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(REFETCH_SECONDS))

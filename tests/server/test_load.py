@@ -14,12 +14,9 @@ from banking_server.bank.storage import BankBusy
 from banking_server.server import health
 from banking_server.server import http as server
 
-from ..kit.servers import tool_call
-from .in_memory import Bank, bank_in_memory
+from .in_memory import LOOK, Bank, bank_in_memory
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
-
-LOOK = tool_call("list_accounts")
 
 
 # --- too fast -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from ..kit.bank import copy_of
 from ..kit.servers import tool_call
 from ..kit.words import PREPARE
-from .in_memory import LIST_TOOLS, METADATA, Bank, Talk, bank_in_memory
+from .in_memory import LIST_TOOLS, LOOK, METADATA, Bank, Talk, bank_in_memory
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -30,12 +30,10 @@ def refused(tool: str, customer: str = "CUST001") -> tuple[Any, ...]:
     return (customer, tool, "scope_missing", None, None, None)
 
 
-LIST_ACCOUNTS = tool_call("list_accounts")
-
 REFUSED: list[tuple[dict[str, Any], str, str, str | None]] = [
     # What is sent, the token's only scope, the scope that it needs, and the tool of the event.
     (tool_call(PREPARE), "bank:read", "bank:transfer", PREPARE),
-    (LIST_ACCOUNTS, "bank:transfer", "bank:read", "list_accounts"),
+    (LOOK, "bank:transfer", "bank:read", "list_accounts"),
     (tool_call("make_rich"), "bank:transfer", "bank:read", "(unknown tool)"),
     (LIST_TOOLS, "bank:transfer", "bank:read", None),
     (READ, "bank:transfer", "bank:read", None),
@@ -63,7 +61,7 @@ async def test_a_token_without_the_scope_for_reading_ends_no_session(bank: Bank)
     assert (answer.status_code, "Required scope: bank:read" in answer.text) == (403, True)
 
 
-@pytest.mark.parametrize("message", [LIST_TOOLS, LIST_ACCOUNTS, tool_call("request_agent_handoff")])
+@pytest.mark.parametrize("message", [LIST_TOOLS, LOOK, tool_call("request_agent_handoff")])
 async def test_a_token_for_reading_reads(bank: Bank, message: dict[str, Any]) -> None:
     with bank.events() as events:
         answer = await bank.send(message, bank.token("CUST001", "bank:read"))

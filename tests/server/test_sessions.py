@@ -14,11 +14,10 @@ from banking_server.tools import calling, limits
 from ..kit.bank import Customer, code_at_desk, structured
 from ..kit.servers import HttpServer, http_client, tool_call
 from ..kit.words import CONFIRM, HANDOFF, PREPARE, TO_SAVINGS
-from .in_memory import Talk, bank_in_memory
+from .in_memory import LOOK, Talk, bank_in_memory
 
 pytestmark = pytest.mark.anyio
 
-LOOK = tool_call("list_accounts")
 ASK = tool_call(HANDOFF, {"reason": "A question"})
 
 

@@ -15,14 +15,14 @@ from unittest.mock import AsyncMock
 import httpx2
 import jwt
 import pytest
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.types import CallToolResult, ElicitResult
 
 from banking_server.server.keys import Keys, SecretUnavailable, load_keys
 from banking_server.server.open_bank import utc_now
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import LOCAL, REMEMBERED_SECONDS, CustomerTokens, Tokens
 
-from ..kit.bank import Customer, code_of, one_round, structured
+from ..kit.bank import Customer, answered, code_of, one_round, structured
 from ..kit.servers import http_client, request_of
 from ..kit.words import HANDOFF
 from .in_memory import LIST_TOOLS, METADATA, URL, Bank, bank_in_memory
@@ -248,10 +248,7 @@ async def test_what_began_under_the_old_secret_goes_on_under_both(full: Path) ->
         handoff = HANDOFF, {"reason": "A question"}
         async with client(before, *old) as customer.client:
             asked = await one_round(customer, *handoff)
-        assert isinstance(asked, InputRequiredResult)
-        (key,) = asked.input_requests or {}
-        picked = {key: {"action": "accept", "content": {"picked": "callback"}}}
-        answer: dict[str, Any] = {"input_responses": picked, "request_state": asked.request_state}
+        answer = answered(asked, ElicitResult(action="accept", content={"picked": "callback"}))
         async with client(during, *old) as customer.client:
             result = await one_round(customer, *handoff, **answer)
         assert isinstance(result, CallToolResult)

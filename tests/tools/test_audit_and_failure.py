@@ -22,8 +22,7 @@ from ..kit.words import (
 pytestmark = pytest.mark.anyio
 
 
-def provenance(level: Any = 2, **more: Any) -> dict[str, Any]:
-    return {IDENTIFIER: {"chainId": "chain-1", "level": level, "previousTool": PREPARE, **more}}
+PROVENANCE = {IDENTIFIER: {"chainId": "chain-1", "level": 2, "previousTool": PREPARE}}
 
 
 @pytest.mark.parametrize("can_be_asked", [False, True])
@@ -40,7 +39,7 @@ async def test_the_chain_a_call_says_it_belongs_to(
             (ACCOUNTS, {}),
             ("no_such_tool", {}),
         ]:
-            await customer.call(tool, meta=provenance(), **arguments)
+            await customer.call(tool, meta=PROVENANCE, **arguments)
     assert [
         (event["chain_id"], event["chain_level"], event["chain_previous_tool"])
         for event in world.events()
@@ -57,23 +56,10 @@ async def test_a_question_that_the_client_fails_to_put_ends_a_call_too(world: Wo
     async with world.customer(mode="legacy", elicitation_callback=nobody_here) as customer:
         for tool, arguments in [(HANDOFF, {"reason": "x"}), (PREPARE, {"amount": 5})]:
             with pytest.raises(MCPError):
-                await customer.call(tool, meta=provenance(), **arguments)
+                await customer.call(tool, meta=PROVENANCE, **arguments)
     assert world.outcomes() == [(HANDOFF, "failed"), (PREPARE, "failed")]
     assert {event["chain_id"] for event in world.events()} == {"chain-1"}
     assert world.stored() == before
-
-
-async def test_what_is_not_provenance_is_left_out(world: World) -> None:
-    async with world.customer() as customer:
-        assert not (await customer.call(ACCOUNTS, meta=provenance(level="2"))).is_error
-        await customer.call(ACCOUNTS, meta=provenance(level=10**30))
-        strange = provenance(chainId="a\x1b\n\x00b", previousTool="\x07" * 500)
-        await customer.call(ACCOUNTS, meta=strange)
-    left_out, beyond, odd = world.events()
-    assert left_out["chain_id"] is None
-    assert (beyond["chain_id"], beyond["chain_level"]) == ("chain-1", None)
-    for text in (odd["chain_id"], odd["chain_previous_tool"]):
-        assert text is None or (text.isprintable() and len(text) <= 128)
 
 
 @pytest.mark.only_on("sqlite", "postgresql")

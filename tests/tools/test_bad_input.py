@@ -139,6 +139,12 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         "scheduledDate, memo, expiredTransferId.",
     ),
     (
+        BALANCE,
+        {"accountId": EVERYDAY, "a\x1b[2J\n\x00\ud800": 1},
+        "a\\x1b[2J\\n\\x00\ufffd\ufffd\ufffd: is not an argument of this tool, which takes "
+        "accountId.",
+    ),
+    (
         PREPARE,
         {"amount": 25, "fromAccountId": "acc_x"},
         "fromAccountId: you have nothing with the id 'acc_x'. list_accounts gives the ids: "
@@ -180,13 +186,7 @@ async def test_an_error_says_what_to_write(world: World) -> None:
             result = await customer.call(tool, **arguments)
             assert result.is_error
             assert words(result) == said
-
-
-async def test_a_name_that_is_nearly_a_tools_gets_a_hint(world: World) -> None:
-    """`MultiplexTools` is what the document calls it that the tool comes from."""
-    async with world.customer() as customer:
-        said = words(await customer.call("MultiplexTools"))
-        assert said == "Unknown tool: MultiplexTools. Did you mean multiplex_tools?"
+            assert said.startswith(structured(result)["field"])
 
 
 async def test_unknown_tools(world: World) -> None:
@@ -198,4 +198,7 @@ async def test_unknown_tools(world: World) -> None:
             assert structured(result)["status"] == "unknown_tool"
             assert words(result).isprintable()
             assert len(words(result)) < 100
-    assert world.outcomes() == [("(unknown tool)", "unknown_tool")] * len(names)
+        assert world.outcomes() == [("(unknown tool)", "unknown_tool")] * len(names)
+        # `MultiplexTools` is what the document calls it that the tool comes from.
+        said = words(await customer.call("MultiplexTools"))
+    assert said == "Unknown tool: MultiplexTools. Did you mean multiplex_tools?"

@@ -14,14 +14,13 @@ from banking_server import MOVES_MONEY
 from banking_server.tools import TOOLS, required_scope
 from tool_chaining.content import has_next_step
 
-from ..kit.bank import World, copy_of, structured, words
+from ..kit.bank import World, copy_of
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
     BALANCE,
     CHOICE,
     CONFIRM,
-    EVERYDAY,
     HANDOFF,
     MODES,
     PREPARE,
@@ -148,14 +147,6 @@ def test_a_client_can_tell_a_date_from_a_word(
     arguments = {"amount": 1, "scheduledDate": day}
     validator = Draft202012Validator(tools[PREPARE].input_schema)
     assert validator.is_valid(arguments) is fits
-
-
-async def test_a_strange_argument_is_named_printably(world: World) -> None:
-    async with world.customer() as customer:
-        odd = await customer.call(BALANCE, accountId=EVERYDAY, **{"a\x1b[2J\n\x00\ud800": 1})
-    assert words(odd).isprintable()
-    assert structured(odd)["field"].isprintable()
-    assert world.outcomes() == [(BALANCE, "invalid_arguments")]
 
 
 # --- as frameworks convert the schemas, and forms show them ---------------------------------------

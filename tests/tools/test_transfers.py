@@ -2,19 +2,16 @@
 
 import logging
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.types import CallToolResult, InputRequiredResult
-
-from banking_server.bank.transfers.records import list_codes
-from banking_server.server.keys import load_keys
+from mcp.types import CallToolResult, ElicitResult, InputRequiredResult
 
 from ..kit.bank import (
     Customer,
     Question,
     World,
+    answered,
     audiences,
     code_at_desk,
     code_of,
@@ -23,7 +20,6 @@ from ..kit.bank import (
     next_tool,
     one_round,
     refused,
-    settings,
     structured,
     words,
 )
@@ -42,7 +38,7 @@ from ..kit.words import (
 
 pytestmark = pytest.mark.anyio
 
-YES = {"agreed": True}
+YES: dict[str, Any] = {"agreed": True}
 
 
 async def prepared(customer: Customer, **arguments: Any) -> tuple[str, str]:
@@ -105,12 +101,7 @@ async def test_a_code_at_the_desk_is_in_no_result(
         assert structured(missing)["status"] == "confirmation_needed"
         for result in (prepared, missing):
             assert "the customer gets it from the bank's desk" in words(result)
-        async with world.desk() as bank:
-            key = load_keys(settings(Path())).confirmation_codes
-            listed = await list_codes(bank, key, world.clock())
-        codes = {each.transfer.transfer_id: each.code for each in listed}
-        transfer_id = structured(prepared)["transferId"]
-        code = codes[transfer_id]
+        transfer_id, code = structured(prepared)["transferId"], code_at_desk(prepared)
         said.append(await customer.confirm(transfer_id, confirmationCode=wrong(code)))
         refused(said[-1], "confirmationCode")
         said.append(await customer.confirm(transfer_id, confirmationCode=code))
@@ -122,8 +113,7 @@ async def test_a_code_at_the_desk_is_in_no_result(
         str(world.sql("SELECT * FROM audit_event")),
         str(world.stored()),
     ]
-    for code in codes.values():
-        assert not re.search(rf"\b{code}\b", "\n".join(everywhere))
+    assert not re.search(rf"\b{code}\b", "\n".join(everywhere))
 
 
 # --- pickers --------------------------------------------------------------------------------------
@@ -272,26 +262,19 @@ async def test_a_no_cannot_be_turned_into_a_yes(world: World) -> None:
         transfer_id, code = await prepared(customer)
         arguments = {"transferId": transfer_id, "action": "confirm", "confirmationCode": code}
         asked = await one_round(customer, CONFIRM, arguments)
-        for no in ({"action": "decline"}, {"action": "cancel"}):
-            declined = await one_round(customer, CONFIRM, arguments, **answered(asked, no))
+        yes = ElicitResult(action="accept", content=YES)
+        for no in ("decline", "cancel"):
+            answer = answered(asked, ElicitResult(action=no))
+            declined = await one_round(customer, CONFIRM, arguments, **answer)
             assert isinstance(declined, CallToolResult)
             assert structured(declined)["status"] == "declined"
             # The same question, the same state, another answer: that is asked anew.
-            yes = answered(asked, {"action": "accept", "content": YES})
-            asked = await one_round(customer, CONFIRM, arguments, **yes)
+            asked = await one_round(customer, CONFIRM, arguments, **answered(asked, yes))
             assert isinstance(asked, InputRequiredResult)
             assert status_of(world, transfer_id) == "pending"
-        yes = answered(asked, {"action": "accept", "content": YES})
-        posted = await one_round(customer, CONFIRM, arguments, **yes)
+        posted = await one_round(customer, CONFIRM, arguments, **answered(asked, yes))
         assert isinstance(posted, CallToolResult)
         assert structured(posted)["status"] == "posted"
-
-
-def answered(asked: CallToolResult | InputRequiredResult, answer: dict[str, Any]) -> dict[str, Any]:
-    """What a client sends to answer the one question."""
-    assert isinstance(asked, InputRequiredResult)
-    (key,) = asked.input_requests or {}
-    return {"input_responses": {key: answer}, "request_state": asked.request_state}
 
 
 async def test_five_wrong_codes_void(world: World) -> None:

@@ -1,7 +1,6 @@
 """Views of MCP Apps: who is offered them, what they are given, and what confirms in one."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.types import CallToolResult
 
 from banking_server.bank.handoffs import claim_handoff
-from banking_server.bank.transfers.records import confirmation_code
-from banking_server.server.keys import load_keys
 from banking_server.tools import TOOLS
 from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW
 from banking_server.tools.views import DATA
@@ -22,11 +19,11 @@ from banking_server.tools.views import TRANSFER as TRANSFER_VIEW
 from ..kit.bank import (
     Customer,
     World,
+    code_at_desk,
     code_of,
     everything,
     facts,
     refused,
-    settings,
     structured,
     words,
 )
@@ -235,8 +232,7 @@ async def test_from_the_desk_it_takes_the_code_and_nothing_in_a_result(
         needed = await person.confirm(transfer_id)
         assert facts(needed)["status"] == "confirmation_needed"
         assert set(for_view(needed) or {}) == {"from", "to"}
-        code = confirmation_code(load_keys(settings(Path())).confirmation_codes, transfer_id)
-        answer = await person.confirm(transfer_id, confirmationCode=code)
+        answer = await person.confirm(transfer_id, confirmationCode=code_at_desk(prepared))
         assert facts(answer)["status"] == "posted"
 
 
