@@ -157,10 +157,13 @@ def page(runs: Sequence[Run]) -> str:
     """Return the table in Markdown, how to read it, each wrong action, and the conditions."""
     columns = ["task", "way", "right", "wrong action", "refused", "told truly"]
     rows: list[list[object]] = [[*columns, *COSTS], ["---"] * (len(columns) + len(COSTS))]
+    before: Task | str = ""
     for one in lines(runs):
         told = one.told if one.way in WITH_AGENT else ""
         counts = [one.share, one.wrong, one.refused, told]
-        rows.append([one.task, one.way, *counts, *(f"{cost:,}" for cost in one.costs.values())])
+        costs = [f"{cost:,}" for cost in one.costs.values()]
+        rows.append([one.task if one.task != before else "", one.way, *counts, *costs])
+        before = one.task
     wrong = [
         f"- {run['task']} {run['number']}, {run['way']}: {run['stored']['transfers']}"
         for run in runs
