@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-import anyio
 from mcp import MCPError
 from mcp.server.lowlevel.server import Server
 from mcp.server.runner import serve_loop
@@ -82,11 +81,6 @@ def said(text: str, **members: Any) -> JSON:
     return {"content": [{"type": "text", "text": text}], **members}
 
 
-def leading(text: str, to: str, **members: Any) -> JSON:
-    directive = {"tool": to, "arguments": {}, "title": f"On to {to}"}
-    return said(text, _meta={"nextTool": directive, "com.strange/meta": text}, **members)
-
-
 def is_new(ctx: Any) -> bool:
     return bool(ctx.protocol_version == NEW)
 
@@ -147,33 +141,6 @@ async def echo(ctx: Any, params: JSON) -> JSON:
     }
 
 
-@tool("first", title="First")
-async def first(ctx: Any, params: JSON) -> JSON:
-    return leading("One.", "second", structuredContent={"of": "first"}, **{"x-first": 1})
-
-
-@tool("second")
-async def second(ctx: Any, params: JSON) -> JSON:
-    note(f"second {json.dumps(meta_of(params).get(CHAINING))}")
-    two = said("Two.", structuredContent={"of": "second", "n": 2})
-    private = {"type": "text", "text": "Private.", "annotations": {"audience": ["user"]}}
-    return {**two, "content": [*two["content"], private]}
-
-
-@tool("lead")
-async def lead(ctx: Any, params: JSON) -> JSON:
-    to = params["arguments"]["to"]
-    note(f"lead {to}")
-    return leading("One.", to)
-
-
-@tool("form")
-async def ask_form(ctx: Any, params: JSON) -> JSON:
-    answers = await ask(ctx, params, colour=form("Which colour?"))
-    note("form answered")
-    return said(json.dumps(answers["colour"], sort_keys=True))
-
-
 @tool("form_twice")
 async def ask_form_twice(ctx: Any, params: JSON) -> JSON:
     await ask(ctx, params, 1, one=form("One?"))
@@ -214,17 +181,6 @@ async def work(ctx: Any, params: JSON) -> JSON:
         if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
             await notify("notifications/message", {"level": level, "data": {"step": step}})
     return said("Worked.")
-
-
-@tool("slow")
-async def slow(ctx: Any, params: JSON) -> JSON:
-    name = params["arguments"]["text"]
-    note(f"slow {name}")
-    try:
-        await anyio.sleep_forever()
-    finally:
-        note(f"cancelled {name}")
-    raise AssertionError
 
 
 @tool("error")
@@ -276,9 +232,9 @@ async def list_tools(ctx: Any, params: JSON) -> JSON:
     """A page of the list. Cursors are opaque, and the last page has none."""
     start = int(base64.b64decode(params.get("cursor") or "MA=="))
     listed = [each for each, _ in TOOLS.values()]
-    found: JSON = {"tools": listed[start : start + 10], "x-tools": True}
-    if start + 10 < len(listed):
-        found["nextCursor"] = base64.b64encode(str(start + 10).encode()).decode()
+    found: JSON = {"tools": listed[start : start + 5], "x-tools": True}
+    if start + 5 < len(listed):
+        found["nextCursor"] = base64.b64encode(str(start + 5).encode()).decode()
     return found
 
 

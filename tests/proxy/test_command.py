@@ -151,9 +151,3 @@ def test_the_process_over_stdio(tmp_path: Path) -> None:
         assert "Traceback" not in errors
         with pytest.raises(ProcessLookupError):
             os.kill(int(behind["pid"]), 0)
-
-
-def test_it_ends_with_its_client(tmp_path: Path) -> None:
-    with started(tmp_path) as proxy:
-        proxy.open()
-        proxy.end()

@@ -231,23 +231,6 @@ async def test_an_odd_result_is_read_member_by_member(tmp_path: Path, caplog: An
         assert named.count("isError") == named.count("_meta") == named.count("audience") == 1
 
 
-async def test_what_decides_is_read_carefully(tmp_path: Path, caplog: Any) -> None:
-    tools = [
-        {"annotations": None},
-        {"annotations": []},
-        {"annotations": "safe"},
-        {"annotations": {"readOnlyHint": "true"}},
-        {"annotations": {"readOnlyHint": 1}},
-        {"annotations": {"destructiveHint": None, "openWorldHint": False}},
-        {"annotations": {"destructiveHint": 0, "openWorldHint": False}},
-        *({"_meta": {"ui": {"visibility": odd}}} for odd in ("app", [], None, {"model": True}, 5)),
-    ]
-    lists = [[{**SECOND, **odd}] for odd in tools]
-    async with chains(scripted(tmp_path, tools=lists), caplog) as proxy:
-        for odd in tools:
-            assert (await proxy.run())[1] == "not_made", odd
-
-
 @pytest.mark.parametrize(
     "capabilities",
     [
@@ -269,19 +252,6 @@ async def test_malformed_capabilities_are_none(
         named = "".join(proxy.named())
         assert "not followed, because the server does not advertise" in named
         assert ("capabilities cannot be read" in named) is not isinstance(capabilities, dict)
-
-
-async def test_a_malformed_directive_stays_one(tmp_path: Path, caplog: Any) -> None:
-    odd: list[Any] = [None, [], "pay", {"tool": 5}, {"tool": ""}, {}]
-    odd += [{"tool": "pay", "arguments": arguments} for arguments in ([], None, "x")]
-    lines = [
-        f'{START},"result":{{"content":[],"_meta":{{"nextTool":{json.dumps(one)}}}}}}}'
-        for one in [*odd, {"tool": "pay", "arguments": {"half": "\ud83d"}}]
-    ]
-    answers = {"prepare": [{"line": line} for line in lines]}
-    async with chains(scripted(tmp_path, answers=answers), caplog) as proxy:
-        for line in lines:
-            assert (await proxy.run())[1] == "malformed_directive", line
 
 
 class Answering(Handler):
