@@ -161,6 +161,7 @@ async def test_nothing_is_called_with_half_of_its_arguments(
     assert len(airline.client.calls) == 1
     assert chain.outcome is Outcome.INVALID_ARGUMENTS
     assert problem in chain.detail
+    assert problem in str(chain.merged_json()["content"][-1])
     assert chain.detail.startswith("rule ")
 
 

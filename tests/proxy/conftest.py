@@ -16,12 +16,8 @@ class Noted:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @property
-    def lines(self) -> list[str]:
-        return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-
     async def until(self, line: str) -> None:
-        await Wire.until(lambda: line in self.lines)
+        await Wire.until(lambda: self.path.exists() and f"{line}\n" in self.path.read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")

@@ -105,18 +105,14 @@ async def test_all_comes_through(strange_url: str, revision: str, notes: Noted) 
     async with wire(strange_url, revision) as client:
         expected = await everything(client)
     with proxy_in_a_thread(behind(strange_url, revision, strange())) as proxy:
-        await through_the_proxy(proxy, revision, notes, expected)
-
-
-async def through_the_proxy(proxy: str, revision: str, notes: Noted, expected: JSON) -> None:
-    async with wire(proxy, revision) as client:
-        seen = await everything(client)
-        who = (await client.call("who"))["structuredContent"]
-        if revision == OLD:
-            await client.tell("notifications/roots/list_changed")
-            await client.tell("notifications/weather/wish", {"kelvin": 300, "_meta": {"x": 1}})
-            await notes.until('notifications/weather/wish {"_meta": {"x": 1}, "kelvin": 300}')
-            await notes.until("notifications/roots/list_changed {}")
+        async with wire(proxy, revision) as client:
+            seen = await everything(client)
+            who = (await client.call("who"))["structuredContent"]
+            if revision == OLD:
+                await client.tell("notifications/roots/list_changed")
+                await client.tell("notifications/weather/wish", {"kelvin": 300, "_meta": {"x": 1}})
+                await notes.until('notifications/weather/wish {"_meta": {"x": 1}, "kelvin": 300}')
+                await notes.until("notifications/roots/list_changed {}")
 
     # The proxy follows by itself, so it says nothing of the extension, and names each chain.
     assert CHAINING in json.dumps(expected["greeting"])
