@@ -90,7 +90,6 @@ async def test_a_chain_over_a_plain_object() -> None:
     [
         (None, "NoneType is not a JSON object"),
         ([saying("x")], "list is not a JSON object"),
-        ({**saying("x", {"tool": "order"}), "resultType": "task"}, "unknown resultType 'task'"),
         ({**saying("x", {"tool": "order"}), "task": {"taskId": "t"}}, "answered with a task"),
         ({**saying("x", {"tool": "order"}), "resultType": "later"}, "unknown resultType 'later'"),
         (

@@ -93,16 +93,6 @@ async def emitted(value: Any, mode: str = "auto", **more: Any) -> CallToolResult
         return await emit(client, value, **more)
 
 
-async def test_a_declared_client_gets_the_directive_and_no_words(mode: str) -> None:
-    async with connect(checked(), mode, extensions=[CLIENT_EXTENSION]) as client:
-        result = await emit(client, {**GOOD, "note": "not a member"})
-
-    assert result.meta is not None
-    assert (result.meta[META_KEY], result.meta["kept"]) == (GOOD, 1)
-    assert texts(result) == ["one", "one"]
-    assert result.structured_content == {"n": 1}
-
-
 @pytest.mark.parametrize("error", [False, True])
 async def test_any_other_client_gets_the_directive_and_the_words(mode: str, error: bool) -> None:
     titled = {**GOOD, "title": "Ask an agent — größer"}
