@@ -1,14 +1,12 @@
 """A server with everything that a proxy has to pass on, much of it known to no SDK.
 
 `python strange_server.py` speaks 2025-11-25 over stdio; `over_http` serves both revisions at
-`/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens to it is
-noted, one line each, in the file that the variable `STRANGE_NOTES` names.
+`/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`.
 """
 
 import asyncio
 import base64
 import json
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -69,12 +67,6 @@ def tool(name: str, schema: JSON = NOTHING, **members: Any) -> Callable[[Tool], 
         return function
 
     return add
-
-
-def note(line: str) -> None:
-    if path := os.environ.get("STRANGE_NOTES"):
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(line + "\n")
 
 
 def said(text: str, **members: Any) -> JSON:
@@ -190,7 +182,7 @@ async def error(ctx: Any, params: JSON) -> JSON:
 
 @tool("who")
 async def who(ctx: Any, params: JSON) -> JSON:
-    """Who answers, and who it believes asks."""
+    """Who answers, who it believes asks, and what it heard from them unasked."""
     known = ctx.session._connection.state
     meta = meta_of(params)
     request = ctx.request
@@ -199,6 +191,7 @@ async def who(ctx: Any, params: JSON) -> JSON:
         "client": meta.get(f"{META}clientInfo", known.get("clientInfo")),
         "capabilities": meta.get(f"{META}clientCapabilities", known.get("capabilities")),
         "authorization": request and request.headers.get("authorization"),
+        "heard": known.get("heard", {}),
     }
     return said(json.dumps(told), structuredContent=told)
 
@@ -283,7 +276,7 @@ async def answer(ctx: Any, call_next: Any) -> Any:
     params = dict(ctx.params or {})
     if ctx.request_id is None:
         if "/weather/" in ctx.method or "roots" in ctx.method:
-            note(f"{ctx.method} {json.dumps(params, sort_keys=True)}")
+            ctx.session._connection.state.setdefault("heard", {})[ctx.method] = params
         return await call_next(ctx)
     if ctx.method == "initialize":
         result = dict(await call_next(ctx))
