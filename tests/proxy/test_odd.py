@@ -148,31 +148,30 @@ async def test_an_odd_page_is_read(page: JSON, status: str, tmp_path: Path, capl
 
 
 @pytest.mark.parametrize(
-    ("odd", "why"),
+    ("script", "why", "named"),
     [
-        ([{**SECOND, "title": "Pay now"}], "the server lists it twice, with differences"),
         (
-            [{**OTHER, "name": None}],
-            "it is not in the part of the server's list that could be read",
+            {"tools": [[SECOND, {**SECOND, "title": "Pay now"}]]},
+            "the server lists it twice, with differences",
+            "is listed twice",
         ),
-        ([OTHER], "the server does not list it"),
+        (
+            {"tools": [[{**OTHER, "name": None}]]},
+            "it is not in the part of the server's list that could be read",
+            "has no name",
+        ),
+        ({"tools": [[OTHER]]}, "the server does not list it", "led to no call"),
+        ({"page": {"tools": None}}, "list could not be read", "cannot be read"),
     ],
 )
 async def test_a_tool_is_called_missing_only_if_it_is(
-    odd: list[JSON], why: str, tmp_path: Path, caplog: Any
+    script: JSON, why: str, named: str, tmp_path: Path, caplog: Any
 ) -> None:
-    first = [SECOND] if odd[0]["name"] == "pay" else []
-    async with chains(scripted(tmp_path, tools=[first + odd]), caplog) as proxy:
+    """An unreadable list is not an empty one."""
+    async with chains(scripted(tmp_path, **script), caplog) as proxy:
         result, status = await proxy.run()
-    assert (status, why in result["content"][-1]["text"]) == ("not_made", True), result
-
-
-async def test_an_unreadable_list_is_not_an_empty_one(tmp_path: Path, caplog: Any) -> None:
-    async with chains(scripted(tmp_path, page={"tools": None}), caplog) as proxy:
-        result, status = await proxy.run()
-        assert status == "not_made"
-        assert "could not be read" in result["content"][-1]["text"]
-        assert "cannot be read" in "".join(proxy.named())
+        assert (status, why in result["content"][-1]["text"]) == ("not_made", True), result
+        assert named in "".join(proxy.named())
 
 
 def with_audience(audience: Any) -> JSON:
