@@ -174,19 +174,14 @@ async def test_a_rule_settles_no_doubt(tmp_path: Path) -> None:
         assert len(airline.client.calls) == calls, "the seat may be held already"
 
 
-@pytest.mark.parametrize(("followed", "calls"), [(True, 1), (False, 2)])
-async def test_the_servers_own_directive_comes_first(
-    tmp_path: Path, followed: bool, calls: int
+@pytest.mark.parametrize("directive", [5, {"tool": "search"}], ids=str)
+async def test_the_directive_of_a_server_that_is_not_followed_is_none(
+    tmp_path: Path, directive: Any
 ) -> None:
-    """A malformed one ends the chain. That of a server which is not followed is none."""
-    airline = Airline(tmp_path, search_flights=flights(_meta={"nextTool": 5}))
-    chain = await airline.call("search_flights", follow_unadvertised=followed)
-    assert len(airline.client.calls) == calls
-    assert chain.outcome is (Outcome.MALFORMED_DIRECTIVE if followed else Outcome.COMPLETED)
-    good = flights(_meta={"nextTool": {"tool": "search"}})
-    airline = Airline(tmp_path, search_flights=good)
-    await airline.call("search_flights", follow_unadvertised=followed)
-    assert airline.client.calls[1][0] == ("search" if followed else "hold_seat")
+    airline = Airline(tmp_path, search_flights=flights(_meta={"nextTool": directive}))
+    chain = await airline.call("search_flights")
+    assert [name for name, _ in airline.client.calls] == ["search_flights", "hold_seat"]
+    assert chain.outcome is Outcome.COMPLETED
 
 
 async def test_an_expression_that_would_cost_much_costs_a_line(
