@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tool_chaining import ConsentPolicy, Proposal
-
+from ..chaining.support import Noting
 from ..kit.bank import World
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
 from .support import CAN_ASK, FRAMEWORKS, agents_server, fastmcp_client, missing
@@ -17,13 +16,6 @@ pytestmark = [
     pytest.mark.needs_program(missing("agents", INSTALL)),
 ]
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
-
-
-class Always(ConsentPolicy):
-    """A user who says yes to everything."""
-
-    async def allows(self, proposal: Proposal) -> bool:
-        return True
 
 
 @each_framework
@@ -57,7 +49,7 @@ async def test_a_step_that_may_destroy_needs_consent(elsewhere: str, framework: 
     assert "Only dust" not in said  # The title is not for models.
 
     seen: list[Any] = []
-    options = {"consent": Always(), "limit": 2, "on_step": seen.append, "on_end": seen.append}
+    options = {"consent": Noting(True), "limit": 2, "on_step": seen.append, "on_end": seen.append}
     said = await run(elsewhere, ("tidy_up", {}), chaining=options)
     assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
     assert [step.level for step in seen[:-1]] == [1, 2]
@@ -85,7 +77,7 @@ async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
 )
 async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, policy: Any) -> None:
     """And that it may not is the reason that is told, whatever the server lists."""
-    allowed = {"chaining": {"consent": Always()}}
+    allowed = {"chaining": {"consent": Noting(True)}}
     said = await FRAMEWORKS["OpenAI Agents"](elsewhere, ("order", {}), **allowed, **policy)
     assert "It is ordered." in said
     async with agents_server(elsewhere, **allowed, **policy) as server:

@@ -27,7 +27,7 @@ def of_a(schema: Any) -> dict[str, Any]:
         (
             of_a({"anyOf": [{"type": "string"}, {"type": "null"}]}),
             {"a": None},
-            {"a": 5},
+            {"a": {"S3CRET": "S3CRET"}},
             "arguments.a: must satisfy anyOf",
         ),
         (of_a({"minLength": 2}), {"a": "xy"}, {"a": "x"}, "must satisfy minLength 2"),
@@ -35,19 +35,19 @@ def of_a(schema: Any) -> dict[str, Any]:
         (
             {"properties": {"to": {}}, "additionalProperties": False},
             {"to": 1},
-            {"from": 1},
+            {"from": "S3CRET"},
             'arguments: ["from"] is not allowed',
         ),
-        (of_a({"enum": ["x", "y"]}), {"a": "x"}, {"a": "z"}, 'must satisfy enum ["x", "y"]'),
+        (of_a({"enum": ["x", "y"]}), {"a": "x"}, {"a": "S3CRET"}, 'satisfy enum ["x", "y"]'),
         (False, None, {}, None),
-        (of_a({"prefixItems": [{"type": "string"}]}), {"a": ["x", 1]}, {"a": [1]}, "arguments.a.0"),
+        (of_a({"items": {"type": "integer"}}), {"a": [1]}, {"a": [1, "S3CRET"]}, "arguments.a.1"),
         (of_a({"pattern": r"^\d+$"}), {"a": "12"}, {"a": "12\n"}, None),
         (of_a({"pattern": r"^\d+$"}), {"a": "12"}, {"a": "\u0661\u0662"}, None),
         # As zod writes it for an address.
         (
             of_a({"pattern": r"^(?!\.)(?!.*\.\.)[a-z.]+@([a-z]+\.)+[a-z]{2,}$"}),
             {"a": "me@example.com"},
-            {"a": ".me@example.com"},
+            {"a": ".S3CRET@example.com"},
             None,
         ),
         (
@@ -60,13 +60,14 @@ def of_a(schema: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_is_said(schema: Any, good: Any, bad: Any, says: str | None) -> None:
-    """Which keywords mean what is the validator's business."""
+    """Which keywords mean what is the validator's business. No value is repeated."""
     if good is not None:
         assert argument_problem(schema, good) is None
     problem = argument_problem(schema, bad)
     assert problem is not None
     assert problem.startswith("arguments")
     assert says is None or says in problem
+    assert "S3CRET" not in problem
 
 
 @pytest.mark.parametrize(
@@ -109,26 +110,6 @@ def test_no_ref_is_fetched(ref: str, keyword: str, monkeypatch: pytest.MonkeyPat
         assert problem is not None
         assert "S3CRET" not in problem
     assert asked == []
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        of_a({"enum": ["x"]}),
-        of_a({"pattern": "^x$"}),
-        of_a({"anyOf": [{"type": "integer"}, {"const": "x"}]}),
-        {"properties": {"b": {"items": {"type": "integer"}}}},
-        {"properties": {"c": {"additionalProperties": False}}},
-        {"dependentRequired": {"a": ["missing"]}},
-    ],
-)
-def test_no_value_is_repeated(schema: dict[str, Any]) -> None:
-    arguments = {"a": "S3CRET", "b": ["S3CRET", "S3CRET"], "c": {"inner": "S3CRET"}}
-
-    problem = argument_problem(schema, arguments)
-
-    assert problem is not None
-    assert "S3CRET" not in problem
 
 
 def test_a_schema_that_has_changed_is_read_anew() -> None:

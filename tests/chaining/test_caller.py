@@ -6,7 +6,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 
-from tool_chaining import IDENTIFIER, Follower, Outcome, Tool
+from tool_chaining import IDENTIFIER, Follower, Outcome
 from tool_chaining.tools import MAX_PAGES, read_list
 
 from .support import FakeClient, Noting, a_names_b, follow, never, result, texts, tool
@@ -90,7 +90,6 @@ async def test_a_chain_over_a_plain_object() -> None:
     [
         (None, "NoneType is not a JSON object"),
         ([saying("x")], "list is not a JSON object"),
-        ({**saying("x", {"tool": "order"}), "resultType": "task"}, "unknown resultType 'task'"),
         ({**saying("x", {"tool": "order"}), "task": {"taskId": "t"}}, "answered with a task"),
         ({**saying("x", {"tool": "order"}), "resultType": "later"}, "unknown resultType 'later'"),
         (
@@ -110,37 +109,6 @@ async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem
     assert chain.steps == ()
     with pytest.raises(ValueError, match="no call of this chain brought a result: the call of"):
         chain.merged_json()
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"isError": None},
-        {"_meta": []},
-        {"content": None},
-        {"content": "S3CRET"},
-        {"structuredContent": [1]},
-        {"resultType": "complete", "more": {"x": None}},
-        {"resultType": 5},
-    ],
-)
-async def test_a_result_that_has_arrived_has_arrived(odd: Any) -> None:
-    """Whatever its members are, the step counts as made, and everything else passes through."""
-    shop = Shop(reserve=saying("done", {"tool": "order", "arguments": {"door": "oak"}}))
-    shop.answers["order"] = {**saying("ordered"), **odd}
-    chain = await follow(shop, "reserve")
-
-    assert [str(each.status) for each in chain.follow_ups] == ["made"]
-    assert chain.steps[1].result == shop.answers["order"]
-    assert chain.merged_json()["isError"] is False
-
-
-@pytest.mark.parametrize("odd", [1, "no", {}, []])
-async def test_a_malformed_is_error_is_an_error(odd: Any) -> None:
-    shop = Shop(reserve={**saying("done", {"tool": "order"}), "isError": odd})
-    chain = await follow(shop, "reserve")
-    assert chain.steps[0].is_error
-    assert chain.merged_json()["isError"] is True
 
 
 async def test_a_paginator_without_end_is_left() -> None:
@@ -195,78 +163,3 @@ async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
         assert len(person.asked) == number
         assert len(client.lists) == min(number, lists)
     assert {mode for _, mode in client.lists} == {"refresh"}
-
-
-GOOD = {"name": "b", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
-
-
-@pytest.mark.parametrize(
-    ("listed", "outcome", "noted"),
-    [
-        # One wrong tool, or one wrong member, costs itself alone.
-        ([[GOOD, {"name": "c", "annotations": [1]}]], "completed", 'of the tool "c" cannot be'),
-        ([[GOOD, None, 5, {"name": ""}, {"title": "?"}]], "completed", "has no name"),
-        (
-            [[{"name": "b", "inputSchema": None, "annotations": {"readOnlyHint": True}}]],
-            "completed",
-            "",
-        ),
-        (
-            [[{"name": "b", "inputSchema": [], "annotations": {"readOnlyHint": True}}]],
-            "completed",
-            "",
-        ),
-        ([[{**GOOD, "annotations": {"readOnlyHint": "sometimes"}}]], "declined", "no boolean"),
-        ([[{**GOOD, "annotations": []}]], "declined", ""),
-        # A name that the list gives twice counts if both entries agree.
-        ([[GOOD, GOOD]], "completed", ""),
-        ([[GOOD], [{**GOOD, "annotations": {"destructiveHint": True}}]], "unknown_tool", "twice"),
-        # The pages before one that fails identify a tool, and their hints spare no question.
-        ([[GOOD], ConnectionError("cut")], "declined", "a page of the tool list cannot be read"),
-        ([[], ConnectionError("cut")], "failed", "a page of the tool list cannot be read"),
-        ([ConnectionError("cut")], "failed", "cannot be read"),
-        (["none"], "failed", "cannot be read"),
-    ],
-)
-async def test_a_list_is_read_tool_by_tool(
-    listed: list[Any], outcome: str, noted: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    def page(cursor: str | None) -> Any:
-        at = int(cursor or 0)
-        if isinstance(listed[at], Exception):
-            raise listed[at]
-        more = {"nextCursor": str(at + 1)} if at + 1 < len(listed) else {}
-        return {"tools": listed[at], "ttlMs": 60_000, **more}
-
-    client = FakeClient(page, a_names_b)
-    chain = await follow(client, "a")
-    assert chain.outcome == outcome, chain.detail
-    assert noted in caplog.text
-    assert bool(caplog.records) == bool(noted)
-
-
-async def test_a_server_that_nobody_trusts_validates_the_arguments_itself() -> None:
-    unfit = {"type": "object", "required": ["amount"]}
-    client = FakeClient([tool("b", inputSchema=unfit)], a_names_b)
-    assert (await follow(client, "a")).outcome is Outcome.INVALID_ARGUMENTS
-    chain = await follow(client, "a", validate=False)
-    assert [step.tool for step in chain.steps] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("hints", "harmless"),
-    [
-        ({"readOnlyHint": True}, True),
-        ({"destructiveHint": False, "openWorldHint": False}, True),
-        # A payment only adds, and so does an e-mail.
-        ({"destructiveHint": False}, False),
-        ({"destructiveHint": False, "openWorldHint": True}, False),
-        ({"openWorldHint": False}, False),
-        ({}, False),
-        *(({"readOnlyHint": odd}, False) for odd in ("true", 1, [True], None)),
-        *(({"destructiveHint": odd, "openWorldHint": False}, False) for odd in (0, "", None)),
-        *(({"destructiveHint": False, "openWorldHint": odd}, False) for odd in (0, "", None)),
-    ],
-)
-def test_what_hints_spare_a_question(hints: Any, harmless: bool) -> None:
-    assert Tool("b", {}, hints).harmless is harmless

@@ -12,7 +12,6 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 
 from tool_chaining import (
-    IDENTIFIER,
     META_KEY,
     ChainResult,
     ConsentPolicy,
@@ -22,7 +21,7 @@ from tool_chaining import (
     Step,
     TrustHints,
 )
-from tool_chaining.client import NOT_ADVERTISED
+from tool_chaining.client import NOT_ASKED
 
 from .support import FakeClient, Noting, follow, result, texts, tool
 
@@ -47,14 +46,6 @@ def following(*directives: Any) -> FakeClient:
 
 
 B, C = {"tool": "b"}, {"tool": "c"}
-
-
-async def test_a_limit_below_one_is_refused_before_any_call() -> None:
-    client = following()
-    with pytest.raises(ValueError, match="at least 1"):
-        await follow(client, "a", limit=0)
-
-    assert client.calls == []
 
 
 async def test_a_policy_is_asked_about_each_follow_up_after_the_step_before_it() -> None:
@@ -142,20 +133,18 @@ class Misspelt(ConsentPolicy):
     ("client", "options", "problem"),
     [
         (object(), {}, "object has no protocol_version, server_capabilities, call_tool, list_t"),
+        (ClientSession.__new__(ClientSession), {}, r"use mcp\.Client, or with mcp 1\.x"),
         (following(), {"consent": lambda _: True}, "consent must be a tool_chaining.ConsentPolicy"),
         (following(), {"consent": TrustHints}, "not TrustHints itself: pass an object of it"),
+        (following(), {"rules": "rules.toml"}, r"must be tool_chaining\.rules\.Rules.*not str"),
+        (following(), {"limit": 0}, "at least 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_call(
     client: Any, options: Any, problem: str
 ) -> None:
-    with pytest.raises(TypeError, match=problem):
+    with pytest.raises(ValueError if "limit" in options else TypeError, match=problem):
         Follower(client, **options)
-
-
-def test_a_session_of_the_sdk_is_refused_with_what_to_use() -> None:
-    with pytest.raises(TypeError, match=r"use mcp\.Client, or with mcp 1\.x"):
-        Follower(ClientSession.__new__(ClientSession))
 
 
 async def test_a_client_that_is_not_connected_yet_fits_and_a_misspelt_policy_fails() -> None:
@@ -168,32 +157,11 @@ async def test_arguments_that_are_no_object_are_named_as_such() -> None:
         await follow(following(), "a", [1])
 
 
-async def test_the_operator_learns_once_that_a_server_is_not_followed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    own = {"_meta": {"nextTool": "hammer"}, "structuredContent": {"nextStep": {"tool": "x"}}}
-    mark = {"type": "text", "text": "x", "_meta": {IDENTIFIER: {"describes": "nextTool"}}}
-    client = following()
-    client.server_capabilities = {"tools": {}}
-    client.answer = lambda *_: {**own, "content": [mark], "more": None}  # type: ignore[assignment]
-    follower = Follower(client, consent=TrustHints())
-    for _ in range(2):
-        chain = await follower.call_tool("a")
-        assert chain.merged_json() == {**own, "content": [mark], "more": None}
-        assert (chain.outcome, chain.detail) == (Outcome.DECLINED, NOT_ADVERTISED)
-    assert caplog.text.count("does not advertise") == 1
-    client.server_capabilities = None
-    assert "mode never asks" in (await follower.call_tool("a")).detail
-
-
-async def test_cancelled_between_two_calls_it_makes_no_other() -> None:
+async def test_a_server_that_was_never_asked_is_not_followed_and_the_detail_says_so() -> None:
     client = following(B)
-    with anyio.CancelScope() as scope:
-        await follow(client, "a", on_step=lambda _: scope.cancel())
-        pytest.fail("the chain outlived its cancellation")
-
-    assert scope.cancelled_caught
-    assert client.calls == [("a", {})]
+    client.server_capabilities = None
+    chain = await follow(client, "a")
+    assert (chain.outcome, chain.detail) == (Outcome.DECLINED, NOT_ASKED)
 
 
 async def test_what_happens_after_the_last_result_changes_no_outcome() -> None:

@@ -60,14 +60,6 @@ def test_a_directive_goes_on_a_text_on_content_or_on_a_whole_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "title"), [("", None), (None, None), (5, None), ("t", ""), ("t", "x" * 201)]
-)
-def test_with_next_tool_refuses_what_is_no_directive(tool: Any, title: Any) -> None:
-    with pytest.raises(ValueError, match="nextTool"):
-        with_next_tool(CallToolResult(content=[]), tool, title=title)
-
-
-@pytest.mark.parametrize(
     ("value", "reason"),
     [
         ({}, "nextTool.tool: is missing"),

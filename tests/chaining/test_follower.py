@@ -312,19 +312,6 @@ def test_any_chains_of_a_session_end_by_the_rules(
             asking.asked.clear()
         chain = anyio.run(follower.call_tool, *first)
 
-        # What the rules forbid is said here once more, plainly; the model is exact.
-        assert 1 <= len(client.calls) <= limit
-        assert client.calls[0] == first
-        for name, arguments in client.calls[1:]:
-            assert followed
-            assert policy != "nobody"
-            assert name in kinds
-            assert fits(kinds[name], arguments)
-            assert shown(kinds[name])
-            assert policy != "hints" or harmless(kinds[name])
-        unique = {(name, plain(arguments)) for name, arguments in client.calls}
-        assert len(unique) == len(client.calls)
-
         before = model.said
         outcome, calls, follow_ups, is_error = model.chain(first)
         assert (chain.outcome, client.calls) == (outcome, calls)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tool_chaining import ChainResult, Follower, Outcome, Step, TrustHints
+from tool_chaining import ChainResult, Follower, Outcome, Step
 from tool_chaining.rules import MAX_WORK, Rules, RulesUnreadable
 
-from .support import FakeClient, Noting, result, tool
+from .support import FakeClient, Noting, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -161,38 +161,12 @@ async def test_nothing_is_called_with_half_of_its_arguments(
     assert len(airline.client.calls) == 1
     assert chain.outcome is Outcome.INVALID_ARGUMENTS
     assert problem in chain.detail
+    assert problem in str(chain.merged_json()["content"][-1])
     assert chain.detail.startswith("rule ")
 
 
-@pytest.mark.parametrize(
-    ("text", "consent", "asked", "outcome"),
-    [
-        # Rules are asked about, also where the hints are trusted, unless their author agreed.
-        (FLIGHTS, Noting(True, hints=True), ["allows"], "completed"),
-        (FLIGHTS, TrustHints(), [], "declined"),
-        (FLIGHTS, None, [], "declined"),
-        (FLIGHTS.replace('title = "', 'ask = false\ntitle = "'), None, [], "completed"),
-        (FLIGHTS.replace('title = "', 'ask = false\ntitle = "'), Noting(False), [], "completed"),
-    ],
-)
-async def test_whose_consent_a_rule_needs(
-    tmp_path: Path, text: str, consent: Any, asked: list[str], outcome: str
-) -> None:
-    chain = await Airline(tmp_path, text).call("search_flights", consent=consent)
-    assert chain.outcome == outcome
-    assert outcome == "completed" or "nobody could be asked" in str(chain.merged_json())
-    assert "Next step suggested by this server" not in str(chain.merged_json())
-    assert [question for question, _ in getattr(consent, "asked", [])] == asked
-
-
-async def test_a_host_that_forbids_a_call_wins_and_a_rule_settles_no_doubt(tmp_path: Path) -> None:
-    class Forbids(Noting):
-        async def forbids(self, proposal: Any) -> bool:
-            return bool(proposal.tool.name == "hold_seat")
-
+async def test_a_rule_settles_no_doubt(tmp_path: Path) -> None:
     unasked = FLIGHTS.replace('title = "', 'ask = false\ntitle = "')
-    chain = await Airline(tmp_path, unasked).call("search_flights", consent=Forbids(True))
-    assert chain.outcome is Outcome.DECLINED
     airline = Airline(tmp_path, unasked, hold_seat={"content": [], "isError": True})
     follower = Follower(airline.client, rules=airline.rules)
     for calls in (3, 4):
@@ -200,19 +174,14 @@ async def test_a_host_that_forbids_a_call_wins_and_a_rule_settles_no_doubt(tmp_p
         assert len(airline.client.calls) == calls, "the seat may be held already"
 
 
-@pytest.mark.parametrize(("followed", "calls"), [(True, 1), (False, 2)])
-async def test_the_servers_own_directive_comes_first(
-    tmp_path: Path, followed: bool, calls: int
+@pytest.mark.parametrize("directive", [5, {"tool": "search"}], ids=str)
+async def test_the_directive_of_a_server_that_is_not_followed_is_none(
+    tmp_path: Path, directive: Any
 ) -> None:
-    """A malformed one ends the chain. That of a server which is not followed is none."""
-    airline = Airline(tmp_path, search_flights=flights(_meta={"nextTool": 5}))
-    chain = await airline.call("search_flights", follow_unadvertised=followed)
-    assert len(airline.client.calls) == calls
-    assert chain.outcome is (Outcome.MALFORMED_DIRECTIVE if followed else Outcome.COMPLETED)
-    good = flights(_meta={"nextTool": {"tool": "search"}})
-    airline = Airline(tmp_path, search_flights=good)
-    await airline.call("search_flights", follow_unadvertised=followed)
-    assert airline.client.calls[1][0] == ("search" if followed else "hold_seat")
+    airline = Airline(tmp_path, search_flights=flights(_meta={"nextTool": directive}))
+    chain = await airline.call("search_flights")
+    assert [name for name, _ in airline.client.calls] == ["search_flights", "hold_seat"]
+    assert chain.outcome is Outcome.COMPLETED
 
 
 async def test_an_expression_that_would_cost_much_costs_a_line(
@@ -244,13 +213,10 @@ A = f"{AB}arguments = "
 WRONG = [
     ("", "it has no rules; each begins with [[rule]]."),
     ("[[rule]]\nafter = 5 5", "(at line 2, column 11)"),
-    ("[[rule]\n", "(at line 1, column"),
     ("[[rules]]\nafter = 'a'", "'rules' is not known. Did you mean rule?"),
     ("rule = 1", "it has no rules"),
     ("rule = [1]", "it has no rules"),
     ("[[rule]]", "line 1 (rule 1): after is missing."),
-    ("[[rule]]\nafter = 'a'", "line 1 (rule 1): then is missing."),
-    ("[[rule]]\nthen = 'a'", "after is missing."),
     (
         AB + "\n[[rule]]\nafter = 'a'",
         "line 5 (rule 2): then is missing.",
@@ -274,9 +240,7 @@ WRONG = [
     ),
     (AB + "arguments = { jmespath = 'b', optional = true }", "for one argument, not for all"),
     ("[[rule]]\nafter = '?*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
-    ("[[rule]]\nafter = '*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
     (AB + "when = true", "when must be an expression in quotes"),
-    (AB + "when = 'a['", "'a[' cannot be used: it is wrong at"),
     (AB + "when = '[@, @]'", "multi select list is not supported"),
     (AB + "on = 'failure'", "on must be one of success, error, any"),
     (AB + "ask = 'no'", "ask must be true or false, not 'no'."),
@@ -297,7 +261,7 @@ WRONG = [
     ),
     (
         A + "{ a = { b = [{ jmespath = 'c(' }] } }",
-        "'c('",
+        "'c(' cannot be used: it is wrong at",
     ),
     (A + "{ on = 2026-11-27 }", "arguments.on: a date"),
     (
@@ -316,11 +280,6 @@ def test_a_wrong_file_stops_the_start_with_one_line(
     assert problem in str(raised.value)
     assert str(raised.value).startswith(str(tmp_path / "rules.toml")), "it names the file"
     assert "\n" not in str(raised.value)
-
-
-def test_a_path_in_place_of_rules_is_refused_at_once() -> None:
-    with pytest.raises(TypeError, match=r"must be tool_chaining\.rules\.Rules.*not str"):
-        Follower(FakeClient([], lambda *_: result("a")), rules="rules.toml")  # type: ignore[arg-type]
 
 
 def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:

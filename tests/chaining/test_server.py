@@ -93,16 +93,6 @@ async def emitted(value: Any, mode: str = "auto", **more: Any) -> CallToolResult
         return await emit(client, value, **more)
 
 
-async def test_a_declared_client_gets_the_directive_and_no_words(mode: str) -> None:
-    async with connect(checked(), mode, extensions=[CLIENT_EXTENSION]) as client:
-        result = await emit(client, {**GOOD, "note": "not a member"})
-
-    assert result.meta is not None
-    assert (result.meta[META_KEY], result.meta["kept"]) == (GOOD, 1)
-    assert texts(result) == ["one", "one"]
-    assert result.structured_content == {"n": 1}
-
-
 @pytest.mark.parametrize("error", [False, True])
 async def test_any_other_client_gets_the_directive_and_the_words(mode: str, error: bool) -> None:
     titled = {**GOOD, "title": "Ask an agent — größer"}
@@ -132,8 +122,7 @@ async def test_any_other_client_gets_the_directive_and_the_words(mode: str, erro
         ({"tool": "for_people"}, "not meant for the model"),
         ({"tool": "target"}, "'reason' is a required property"),
         ({"tool": "target", "arguments": {"reason": "S3CRET", "urgency": "S3CRET"}}, "urgency"),
-        ({"tool": "target", "arguments": {"reason": "x", "urgency": 10**400}}, "number"),
-        *(({**GOOD, "title": title}, "title") for title in ("two\nlines", "\u202ex", "a\u200f")),
+        ({**GOOD, "title": "a\u200f"}, "title"),
     ],
 )
 async def test_a_bad_directive_is_dropped_and_logged(
@@ -225,66 +214,40 @@ def test_a_server_gets_the_extension_once_and_two_servers_each_their_own() -> No
     assert mcp.middleware[1] is not checked().middleware[1]
 
 
-def listing(*names: str, cursor: str | None = None) -> ListToolsResult:
-    """One tool a page."""
-    at = int(cursor or 0)
-    tools = [Tool(name=name, input_schema={"type": "object"}) for name in names]
-    return ListToolsResult(
-        tools=tools[at : at + 1], next_cursor=str(at + 1) if at + 1 < len(tools) else None
-    )
-
-
-@pytest.mark.parametrize("first", [True, False])
-async def test_the_list_is_the_one_that_this_caller_sees(
-    mode: str, first: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A low-level server whose middleware, added before or after, hides a tool from a caller."""
+def low_level() -> Server[Any]:
+    """A server that lists one tool a page."""
 
     async def list_tools(_: Any, params: Any) -> ListToolsResult:
-        return listing("emit", "open", "secret", cursor=params.cursor if params else None)
+        names, at = ("emit", "target", "other"), int(params.cursor or 0) if params else 0
+        tools = [Tool(name=names[at], input_schema={"type": "object"})]
+        return ListToolsResult(tools=tools, next_cursor=str(at + 1) if at < 2 else None)
 
     async def call_tool(_: Any, params: Any) -> CallToolResult:
-        return with_next_tool("Told.", str((params.arguments or {})["then"]))
-
-    async def hide(ctx: Any, call_next: Any) -> Any:
-        result = await call_next(ctx)
-        if ctx.method == "tools/list":
-            result["tools"] = [tool for tool in result["tools"] if tool["name"] != "secret"]
-        return result
+        return with_next_tool("Told.", **params.arguments["directive"]["value"])
 
     server: Server[Any] = Server("low", on_list_tools=list_tools, on_call_tool=call_tool)
-    if first:
-        server.middleware.append(hide)
     add_tool_chaining(server)
-    if not first:
-        server.middleware.append(hide)
-    async with connect(server, mode, extensions=[CLIENT_EXTENSION]) as client:
-        sent = await client.call_tool("emit", {"then": "open"})
-        dropped = await client.call_tool("emit", {"then": "secret"})
-    assert META_KEY in (sent.meta or {})
-    assert META_KEY not in (dropped.meta or {})
-    assert 'lists no tool "secret"' in caplog.text
+    return server
 
 
-@pytest.mark.parametrize("add", ["insert", "append"])
-async def test_what_a_middleware_hides_from_this_caller_is_not_named(
-    mode: str, add: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("made", [checked, low_level])
+@pytest.mark.parametrize("at", [1, 9], ids=["before", "after"])
+async def test_the_list_is_the_one_that_this_caller_sees(
+    mode: str, made: Any, at: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The high-level server lists the tool to everybody else, and another middleware adds one."""
+    """A further middleware hides a tool from this caller, and adds one."""
     sees = True
 
     async def change(ctx: Any, call_next: Any) -> Any:
         result = await call_next(ctx)
         if ctx.method == "tools/list":
             kept = [each for each in result["tools"] if sees or each["name"] != "target"]
-            result = {
-                **result,
-                "tools": [*kept, {"name": "added", "inputSchema": {"type": "object"}}],
-            }
+            added = {"name": "added", "inputSchema": {"type": "object"}}
+            result = {**result, "tools": [*kept, added]}
         return result
 
-    server = checked()
-    server.middleware.insert(1, change) if add == "insert" else server.middleware.append(change)
+    server = made()
+    server.middleware.insert(at, change)
     async with connect(server, mode, extensions=[CLIENT_EXTENSION]) as client:
         for directive, sees, is_sent in (  # noqa: B007 - the middleware reads it
             (GOOD, True, True),
@@ -309,18 +272,18 @@ async def test_an_argument_that_no_tool_declares_is_a_mistake(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "title", "problem"),
+    ("directive", "problem"),
     [
-        ({"urgency": float("inf")}, None, "arguments.urgency: a number that no IEEE double"),
-        ({"on": {"day": [date(2026, 1, 2)]}}, None, "arguments.on.day[0]: date is not a JSON"),
-        ({"pair": (1, 2)}, None, "arguments.pair: tuple is not a JSON"),
-        ({"name": "\ud83d"}, None, "arguments.name: a text with half of a surrogate pair"),
-        ({}, "two\nlines", "title: must be on one line"),
-        ({}, "", "title: must be a text of 1 to 200 characters"),
+        *(({"tool": tool}, "nextTool.tool: must") for tool in ("", None, 5)),
+        ({"arguments": {"n": float("inf")}}, "arguments.n: a number that no IEEE double"),
+        ({"arguments": {"on": {"a": [date(2026, 1, 2)]}}}, "arguments.on.a[0]: date is not a JSON"),
+        ({"arguments": {"pair": (1, 2)}}, "arguments.pair: tuple is not a JSON"),
+        ({"arguments": {"name": "\ud83d"}}, "arguments.name: a text with half of a surrogate pair"),
+        ({"title": "two\nlines"}, "title: must be on one line"),
+        ({"title": ""}, "title: must be a text of 1 to 200 characters"),
+        ({"title": "x" * 201}, "title: must be a text of 1 to 200 characters"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_at_once_and_named(
-    arguments: Any, title: str | None, problem: str
-) -> None:
+def test_what_cannot_be_sent_is_refused_at_once_and_named(directive: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
-        with_next_tool("Told.", "target", arguments, title=title)
+        with_next_tool("Told.", **{"tool": "target", **directive})

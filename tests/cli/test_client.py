@@ -16,8 +16,7 @@ from ..kit.command import Cli, command
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
-from ..proxy import wrong_server
-from ..proxy.scripted import Shop, said
+from ..proxy.scripted import LAST_WORDS, Shop, said
 from .support import refusing_server
 
 WORDS = json.dumps(FROM_LOCKED)
@@ -105,22 +104,24 @@ def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...], wh
         assert why in line
 
 
-def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli) -> None:
-    server = ("--", sys.executable, wrong_server.__file__, "2025-11-25")
-    failed = cli("call", "ends", *server)
+def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli, tmp_path: Path) -> None:
+    failed = cli("call", "ends", "--", *Shop(tmp_path, answers={"ends": ["ends"]}).command)
     assert failed.code == 1
     assert failed.out.splitlines()[-2:] == [
         'Chain failed after 0 calls: the call of "ends" (call 1) failed: "Connection closed".',
         "The server ended instead of answering; what it wrote last to its standard error: "
-        f"{wrong_server.LAST_WORDS}",
+        f"{LAST_WORDS}",
     ]
 
 
-def test_a_result_that_is_not_mcps_is_shown_as_far_as_it_can_be_read(cli: Cli) -> None:
-    server = ("--", sys.executable, wrong_server.__file__, "2025-11-25")
-    called = cli("call", "no words", "--json", *server)
+def test_a_result_that_is_not_mcps_is_shown_as_far_as_it_can_be_read(
+    cli: Cli, tmp_path: Path
+) -> None:
+    result = {"content": [{"type": "text"}]}
+    server = Shop(tmp_path, answers={"no words": [{"result": result}]}).command
+    called = cli("call", "no words", "--json", "--", *server)
     assert called.code == 0
-    assert json.loads(called.out)["steps"][0]["result"] == {"content": [{"type": "text"}]}
+    assert json.loads(called.out)["steps"][0]["result"] == result
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,6 @@ import pytest
 
 from ..kit.serving import served
 from . import strange_server
-from .wire import Wire
-
-
-class Noted:
-    """What happened to strange servers, in the order in which it did."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @property
-    def lines(self) -> list[str]:
-        return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-
-    async def until(self, line: str) -> None:
-        await Wire.until(lambda: line in self.lines)
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +16,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def notes(folder: Path) -> Iterator[Noted]:
-    """What the strange servers of this module note, in this process and in others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STRANGE_NOTES", str(folder / "notes"))
-        yield Noted(folder / "notes")
-
-
-@pytest.fixture(scope="module")
-def strange_url(notes: Noted) -> Iterator[str]:
+def strange_url() -> Iterator[str]:
     """The address of a strange server."""
     with served(strange_server.over_http()) as url:
         yield url

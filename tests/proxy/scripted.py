@@ -19,6 +19,7 @@ from .wire import CHAINING, JSON, NEW, OLD, Wire, proxy_in_a_thread, proxy_in_me
 
 SERVER = [sys.executable, str(Path(__file__).with_name("scripted_server.py"))]
 ADDS = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
+FORM: JSON = {"type": "object", "properties": {}}
 WAYS = [("stdio", OLD), ("stdio", NEW), ("http", OLD), ("http", NEW)]
 
 
@@ -30,13 +31,20 @@ def said(text: str, to: str | None = None, **more: Any) -> JSON:
     return {"result": result}
 
 
-def refused(code: int) -> JSON:
-    return {"error": {"code": code, "message": "No."}}
+def asking(*keys: str) -> JSON:
+    """An answer of 2026-07-28 that asks so many questions."""
+    form = {"mode": "form", "message": "Sure?", "requestedSchema": FORM}
+    questions = {key: {"method": "elicitation/create", "params": form} for key in keys}
+    interim = {"resultType": "input_required", "requestState": "$N", "inputRequests": questions}
+    return {"result": interim}
 
 
 WHO = {"pid": "$PID", "environment": "$STRANGE_SETTING", "secret": "$MCP_TOKEN"}
 WHO_AND_SLOW = {"who": [said("", structuredContent=WHO)], "slow": ["waits"]}
 """Which process answers, with what it knows from its environment, and a call that never ends."""
+
+LAST_WORDS = "The door fell."
+"""What the server writes to standard error when it "ends"."""
 
 FAILED = said("The back end did not answer.", isError=True)
 

@@ -5,10 +5,10 @@ for both, whether it `advertises`, its `tools` (a list for each time that it is 
 for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer is the rest of a
 JSON-RPC response, "waits" or "ends", or a whole `line`, where `$ID` is the request's id. In it `$N`
 stands for the number of the call, `$TO` for its argument `to`, and any other name for a variable of
-the environment. An answer with `together` waits until so many calls of the tool are running, one
-with `after` so many seconds. The rest of a response, or "waits", may stand for a list too. `page`
-and `greeting` replace members of each page and of the first result. It first writes so many lines
-of `errors` to standard error.
+the environment. An answer with `large` has a text of so many letters, one with `together` waits
+until so many calls of the tool are running, and one with `after` so many seconds. The rest of a
+response, or "waits", may stand for a list too. `page` and `greeting` replace members of each page
+and of the first result. It first writes so many lines of `errors` to standard error.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -21,8 +21,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from wrong_server import NEW, OLD
-
+OLD, NEW = "2025-11-25", "2026-07-28"
 NOTES, SCRIPT = Path(sys.argv[1]), json.loads(sys.argv[2])
 CHAINING: Any = {"com.example/tool-chaining": {}}
 asked: Counter[str] = Counter()
@@ -57,12 +56,14 @@ def call(number: Any, params: Any, complete: Any) -> None:
     os.environ |= {"N": str(earlier), "TO": arguments.get("to", ""), "PID": str(os.getpid())}
     answer = json.loads(os.path.expandvars(json.dumps(following(SCRIPT["answers"][name], earlier))))
     if answer == "ends":
-        os._exit(1)
+        sys.exit("The door fell.")
     if answer == "waits":
         waiting[number] = {"cancelled": name, "arguments": arguments}
         return
     if "line" in answer:
         return print(answer["line"].replace("$ID", json.dumps(number)), flush=True)
+    if "large" in answer:
+        answer = {"result": {"content": [{"type": "text", "text": "x" * answer["large"]}]}}
     if "result" in answer:
         answer["result"] = {**complete, **answer["result"]}
     together, after = answer.pop("together", 1), answer.pop("after", 0)

@@ -1,19 +1,16 @@
 """A server with everything that a proxy has to pass on, much of it known to no SDK.
 
 `python strange_server.py` speaks 2025-11-25 over stdio; `over_http` serves both revisions at
-`/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens to it is
-noted, one line each, in the file that the variable `STRANGE_NOTES` names.
+`/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`.
 """
 
 import asyncio
 import base64
 import json
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-import anyio
 from mcp import MCPError
 from mcp.server.lowlevel.server import Server
 from mcp.server.runner import serve_loop
@@ -72,19 +69,8 @@ def tool(name: str, schema: JSON = NOTHING, **members: Any) -> Callable[[Tool], 
     return add
 
 
-def note(line: str) -> None:
-    if path := os.environ.get("STRANGE_NOTES"):
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(line + "\n")
-
-
 def said(text: str, **members: Any) -> JSON:
     return {"content": [{"type": "text", "text": text}], **members}
-
-
-def leading(text: str, to: str, **members: Any) -> JSON:
-    directive = {"tool": to, "arguments": {}, "title": f"On to {to}"}
-    return said(text, _meta={"nextTool": directive, "com.strange/meta": text}, **members)
 
 
 def is_new(ctx: Any) -> bool:
@@ -147,33 +133,6 @@ async def echo(ctx: Any, params: JSON) -> JSON:
     }
 
 
-@tool("first", title="First")
-async def first(ctx: Any, params: JSON) -> JSON:
-    return leading("One.", "second", structuredContent={"of": "first"}, **{"x-first": 1})
-
-
-@tool("second")
-async def second(ctx: Any, params: JSON) -> JSON:
-    note(f"second {json.dumps(meta_of(params).get(CHAINING))}")
-    two = said("Two.", structuredContent={"of": "second", "n": 2})
-    private = {"type": "text", "text": "Private.", "annotations": {"audience": ["user"]}}
-    return {**two, "content": [*two["content"], private]}
-
-
-@tool("lead")
-async def lead(ctx: Any, params: JSON) -> JSON:
-    to = params["arguments"]["to"]
-    note(f"lead {to}")
-    return leading("One.", to)
-
-
-@tool("form")
-async def ask_form(ctx: Any, params: JSON) -> JSON:
-    answers = await ask(ctx, params, colour=form("Which colour?"))
-    note("form answered")
-    return said(json.dumps(answers["colour"], sort_keys=True))
-
-
 @tool("form_twice")
 async def ask_form_twice(ctx: Any, params: JSON) -> JSON:
     await ask(ctx, params, 1, one=form("One?"))
@@ -216,17 +175,6 @@ async def work(ctx: Any, params: JSON) -> JSON:
     return said("Worked.")
 
 
-@tool("slow")
-async def slow(ctx: Any, params: JSON) -> JSON:
-    name = params["arguments"]["text"]
-    note(f"slow {name}")
-    try:
-        await anyio.sleep_forever()
-    finally:
-        note(f"cancelled {name}")
-    raise AssertionError
-
-
 @tool("error")
 async def error(ctx: Any, params: JSON) -> JSON:
     raise MCPError(code=-32099, message="A strange error", data={"why": ["strange", None]})
@@ -234,7 +182,7 @@ async def error(ctx: Any, params: JSON) -> JSON:
 
 @tool("who")
 async def who(ctx: Any, params: JSON) -> JSON:
-    """Who answers, and who it believes asks."""
+    """Who answers, who it believes asks, and what it heard from them unasked."""
     known = ctx.session._connection.state
     meta = meta_of(params)
     request = ctx.request
@@ -243,6 +191,7 @@ async def who(ctx: Any, params: JSON) -> JSON:
         "client": meta.get(f"{META}clientInfo", known.get("clientInfo")),
         "capabilities": meta.get(f"{META}clientCapabilities", known.get("capabilities")),
         "authorization": request and request.headers.get("authorization"),
+        "heard": known.get("heard", {}),
     }
     return said(json.dumps(told), structuredContent=told)
 
@@ -276,9 +225,9 @@ async def list_tools(ctx: Any, params: JSON) -> JSON:
     """A page of the list. Cursors are opaque, and the last page has none."""
     start = int(base64.b64decode(params.get("cursor") or "MA=="))
     listed = [each for each, _ in TOOLS.values()]
-    found: JSON = {"tools": listed[start : start + 10], "x-tools": True}
-    if start + 10 < len(listed):
-        found["nextCursor"] = base64.b64encode(str(start + 10).encode()).decode()
+    found: JSON = {"tools": listed[start : start + 5], "x-tools": True}
+    if start + 5 < len(listed):
+        found["nextCursor"] = base64.b64encode(str(start + 5).encode()).decode()
     return found
 
 
@@ -327,7 +276,7 @@ async def answer(ctx: Any, call_next: Any) -> Any:
     params = dict(ctx.params or {})
     if ctx.request_id is None:
         if "/weather/" in ctx.method or "roots" in ctx.method:
-            note(f"{ctx.method} {json.dumps(params, sort_keys=True)}")
+            ctx.session._connection.state.setdefault("heard", {})[ctx.method] = params
         return await call_next(ctx)
     if ctx.method == "initialize":
         result = dict(await call_next(ctx))

@@ -23,15 +23,22 @@ from .wire import JSON, PROXY, proxy_in_memory
 pytestmark = pytest.mark.anyio
 
 
+def ended(*arguments: str) -> int:
+    """Run the command in this process; return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["tool-chaining-proxy", *arguments])
+        with pytest.raises(SystemExit) as exited:
+            main()
+    return int(exited.value.code or 0)
+
+
 def refused(*arguments: str) -> str:
     """Return the one line with which the command refuses to start."""
     out, errors = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(errors), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["tool-chaining-proxy", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
+    with redirect_stdout(out), redirect_stderr(errors):
+        code = ended(*arguments)
     said = errors.getvalue()
-    assert (ended.value.code, out.getvalue()) == (2, "")
+    assert (code, out.getvalue()) == (2, "")
     assert said.count("\n") == (1 if arguments else 2), said
     assert said.startswith("tool-chaining-proxy: ")
     return said.partition(": ")[2]
@@ -151,9 +158,3 @@ def test_the_process_over_stdio(tmp_path: Path) -> None:
         assert "Traceback" not in errors
         with pytest.raises(ProcessLookupError):
             os.kill(int(behind["pid"]), 0)
-
-
-def test_it_ends_with_its_client(tmp_path: Path) -> None:
-    with started(tmp_path) as proxy:
-        proxy.open()
-        proxy.end()

@@ -14,67 +14,19 @@ from tool_chaining import ChainResult, Follower
 from tool_chaining_proxy import callers, chains
 
 from ..kit.stdio import lines_of
-from .scripted import FAILED, WAYS, Shop, outcome, prepare, refused, said
+from .scripted import WAYS, Shop, asking, outcome, prepare, said
 from .wire import CHAINING, JSON, NEW, OLD, PROXY, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
-ASKS = {"result": {"resultType": "input_required", "requestState": "1"}}
-FORM = {"mode": "form", "message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
-QUESTION = {"sure": {"method": "elicitation/create", "params": FORM}}
-TASK = {"taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
-
-
-# What the first payment is answered with, and whether the same wish, and another, pay afterwards.
-ANSWERS = {
-    "an error of the tool": (FAILED, False, True),
-    "none, and the server is started again": ("ends", False, False),
-    "a task": ({"result": {"task": TASK}}, False, True),
-    "a refusal": (refused(-32021), True, True),
-    "another error": (refused(-32602), False, False),
-    "what it should be": (said("Paid."), True, True),
-}
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-async def test_the_same_wish_pays_once(answer: str, tmp_path: Path) -> None:
-    first, same, other = ANSWERS[answer]
-    shop = Shop(tmp_path, answers={"pay": [first, said("Paid.")]})
-    async with shop.host("stdio") as host:
-        await prepare(host)
-        again = await prepare(host)
-        assert outcome(again) == ("completed" if same else "declined")
-        # The model is given no call that may have taken effect.
-        assert same or '"to"' not in str(again.content)
-        assert outcome(await prepare(host, "Bob")) == ("completed" if other else "declined")
-    assert len(shop.made()) == 1 + same + other
-
 
 async def test_a_refusal_after_a_question_is_none(tmp_path: Path) -> None:
     """By then the server has acted, as far as anybody knows."""
-    shop = Shop(tmp_path, NEW, answers={"pay": [ASKS, refused(-32021), said("Paid.")]})
+    refusal = {"error": {"code": -32021, "message": "No."}}
+    shop = Shop(tmp_path, NEW, answers={"pay": [asking(), refusal, said("Paid.")]})
     async with shop.host("stdio") as host:
         await prepare(host)
         assert outcome(await prepare(host)) == "declined"
-
-
-async def test_a_tool_that_only_reads_is_never_in_doubt(tmp_path: Path) -> None:
-    """If its hints are trusted."""
-    shop = Shop(tmp_path, hints={"readOnlyHint": True}, answers={"pay": ["ends", said("Read.")]})
-    async with shop.host("stdio", shop.options(trust_hints=True)) as host:
-        await prepare(host)
-        assert outcome(await prepare(host)) == "completed"
-
-
-async def test_another_call_of_the_model_ends_no_doubt(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, answers={"pay": ["ends", said("Paid.")]})
-    async with shop.host("stdio") as host:
-        await prepare(host)
-        assert not (await host.call_tool("pay", {"to": "Bob", "id": "7"})).is_error
-        assert outcome(await prepare(host)) == "declined"
-        # An equal one does: it has taken effect now, once or twice, and nobody needs to ask.
-        await host.call_tool("pay", {"to": "Ann", "id": "0"})
-        assert outcome(await prepare(host)) == "completed"
 
 
 # --- a result that is not delivered ---------------------------------------------------------------
@@ -133,8 +85,7 @@ async def test_a_host_that_does_not_come_back_with_its_answer(
     time_limit: float | None, tmp_path: Path
 ) -> None:
     """It waits for its user. The chain ends before, or the proxy gives it up."""
-    asks = {"result": {**ASKS["result"], "inputRequests": QUESTION}}
-    answers = {"pay": [said("Paid.", "ask")], "ask": [asks, said("Done.")]}
+    answers = {"pay": [said("Paid.", "ask")], "ask": [asking("sure"), said("Done.")]}
     shop = Shop(tmp_path, NEW, answers=answers)
     asked = anyio.Event()
 
@@ -183,31 +134,16 @@ async def test_chains_with_different_first_calls_run_side_by_side(
 ) -> None:
     """The server answers no payment before all five are asked for."""
     shop = Shop(tmp_path, revision, answers={"pay": [{**said("Paid."), "together": 5}]})
-    assert await five(shop, way, [f"Ann {number}" for number in range(5)]) == {"completed"}
-
-
-@pytest.mark.parametrize(("way", "revision"), WAYS)
-async def test_chains_with_equal_first_calls_run_one_after_the_other(
-    way: str, revision: str, tmp_path: Path
-) -> None:
-    shop = Shop(tmp_path, revision, answers={"pay": [{**said("Paid."), "after": 0.02}]})
-    assert await five(shop, way, ["Ann"] * 5) == {"completed"}
-    of_payments = [one for one in shop.noted if "pay" in (one.get("tool"), one.get("ended"))]
-    assert ["ended" in one for one in of_payments] == [False, True] * 5
-
-
-async def five(shop: Shop, way: str, to: list[str]) -> set[str]:
-    outcomes = set()
+    outcomes = []
     async with shop.host(way) as host:
 
         async def one(name: str) -> None:
-            outcomes.add(outcome(await prepare(host, name)))
+            outcomes.append(outcome(await prepare(host, name)))
 
         async with anyio.create_task_group() as group:
-            for name in to:
-                group.start_soon(one, name)
-    assert len(shop.made()) == 5
-    return outcomes
+            for number in range(5):
+                group.start_soon(one, f"Ann {number}")
+    assert outcomes == ["completed"] * 5
 
 
 # --- whose record it is, over HTTP ----------------------------------------------------------------

@@ -142,37 +142,38 @@ async def test_an_odd_tool_costs_itself_alone(tmp_path: Path, caplog: Any) -> No
     ids=str,
 )
 async def test_an_odd_page_is_read(page: JSON, status: str, tmp_path: Path, caplog: Any) -> None:
-    """After a page that cannot be asked for, the hints spare no question."""
+    """After a page that cannot be asked for, the tools are known, and the hints spare nothing."""
     async with chains(scripted(tmp_path, page=page), caplog) as proxy:
-        assert (await proxy.run())[1] == status
+        result, made = await proxy.run()
+        assert made == status
+        assert "could not be read" not in result["content"][-1]["text"]
 
 
 @pytest.mark.parametrize(
-    ("odd", "why"),
+    ("script", "why", "named"),
     [
-        ([{**SECOND, "title": "Pay now"}], "the server lists it twice, with differences"),
         (
-            [{**OTHER, "name": None}],
-            "it is not in the part of the server's list that could be read",
+            {"tools": [[SECOND, {**SECOND, "title": "Pay now"}]]},
+            "the server lists it twice, with differences",
+            "is listed twice",
         ),
-        ([OTHER], "the server does not list it"),
+        (
+            {"tools": [[{**OTHER, "name": None}]]},
+            "it is not in the part of the server's list that could be read",
+            "has no name",
+        ),
+        ({"tools": [[OTHER]]}, "the server does not list it", "led to no call"),
+        ({"page": {"tools": None}}, "list could not be read", "cannot be read"),
     ],
 )
 async def test_a_tool_is_called_missing_only_if_it_is(
-    odd: list[JSON], why: str, tmp_path: Path, caplog: Any
+    script: JSON, why: str, named: str, tmp_path: Path, caplog: Any
 ) -> None:
-    first = [SECOND] if odd[0]["name"] == "pay" else []
-    async with chains(scripted(tmp_path, tools=[first + odd]), caplog) as proxy:
+    """An unreadable list is not an empty one."""
+    async with chains(scripted(tmp_path, **script), caplog) as proxy:
         result, status = await proxy.run()
-    assert (status, why in result["content"][-1]["text"]) == ("not_made", True), result
-
-
-async def test_an_unreadable_list_is_not_an_empty_one(tmp_path: Path, caplog: Any) -> None:
-    async with chains(scripted(tmp_path, page={"tools": None}), caplog) as proxy:
-        result, status = await proxy.run()
-        assert status == "not_made"
-        assert "could not be read" in result["content"][-1]["text"]
-        assert "cannot be read" in "".join(proxy.named())
+        assert (status, why in result["content"][-1]["text"]) == ("not_made", True), result
+        assert named in "".join(proxy.named())
 
 
 def with_audience(audience: Any) -> JSON:
@@ -231,23 +232,6 @@ async def test_an_odd_result_is_read_member_by_member(tmp_path: Path, caplog: An
         assert named.count("isError") == named.count("_meta") == named.count("audience") == 1
 
 
-async def test_what_decides_is_read_carefully(tmp_path: Path, caplog: Any) -> None:
-    tools = [
-        {"annotations": None},
-        {"annotations": []},
-        {"annotations": "safe"},
-        {"annotations": {"readOnlyHint": "true"}},
-        {"annotations": {"readOnlyHint": 1}},
-        {"annotations": {"destructiveHint": None, "openWorldHint": False}},
-        {"annotations": {"destructiveHint": 0, "openWorldHint": False}},
-        *({"_meta": {"ui": {"visibility": odd}}} for odd in ("app", [], None, {"model": True}, 5)),
-    ]
-    lists = [[{**SECOND, **odd}] for odd in tools]
-    async with chains(scripted(tmp_path, tools=lists), caplog) as proxy:
-        for odd in tools:
-            assert (await proxy.run())[1] == "not_made", odd
-
-
 @pytest.mark.parametrize(
     "capabilities",
     [
@@ -269,19 +253,6 @@ async def test_malformed_capabilities_are_none(
         named = "".join(proxy.named())
         assert "not followed, because the server does not advertise" in named
         assert ("capabilities cannot be read" in named) is not isinstance(capabilities, dict)
-
-
-async def test_a_malformed_directive_stays_one(tmp_path: Path, caplog: Any) -> None:
-    odd: list[Any] = [None, [], "pay", {"tool": 5}, {"tool": ""}, {}]
-    odd += [{"tool": "pay", "arguments": arguments} for arguments in ([], None, "x")]
-    lines = [
-        f'{START},"result":{{"content":[],"_meta":{{"nextTool":{json.dumps(one)}}}}}}}'
-        for one in [*odd, {"tool": "pay", "arguments": {"half": "\ud83d"}}]
-    ]
-    answers = {"prepare": [{"line": line} for line in lines]}
-    async with chains(scripted(tmp_path, answers=answers), caplog) as proxy:
-        for line in lines:
-            assert (await proxy.run())[1] == "malformed_directive", line
 
 
 class Answering(Handler):

@@ -26,30 +26,13 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": OLD, "capabilities": {"elicitation": {}}, "clientInfo": CLIENT},
 }
-ASKS = """
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message.get("method") == "initialize":
-        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
-    elif message.get("method") == "tools/call":
-        question, called = {"id": "q", "method": "elicitation/create", "params": {}}, message["id"]
-        print(json.dumps({"jsonrpc": "2.0", **question}), flush=True)
-        continue
-    elif message.get("id") == "q":
-        result, message["id"] = {"content": [], "error": message["error"]}, called
-    else:
-        continue
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
-"""
-FLOODS = """
-import os, sys
-sys.stdin.readline()
-os.write(1, b'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},'
-    b'"serverInfo":{}}}\\n')
-while True:
-    os.write(1, b'{"jsonrpc":"2.0","id":7,"method":"ping"}\\n' * 100)
-"""
+WHO = {"protocolVersion": OLD, "capabilities": {}, "serverInfo": {}}
+GREETED = json.dumps({"jsonrpc": "2.0", "id": 1, "result": WHO})
+
+
+def in_shell(*lines: str) -> list[str]:
+    """The proxy in front of a server that greets it, and then does what these lines say."""
+    return [*PROXY, "--", "sh", "-c", "\n".join(["read -r first", f"echo '{GREETED}'", *lines])]
 
 
 def request(name: str, number: Any = 1) -> JSON:
@@ -119,8 +102,11 @@ def test_what_cannot_finish_is_not_known(tmp_path: Path) -> None:
 
 
 def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
-    answers, _ = script([*PROXY, "--", sys.executable, "-c", ASKS], request("ask"))
-    assert "nobody can answer" in answers[-1]["result"]["error"]["message"]
+    question = '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}'
+    reads = ["read -r greeted", "read -r called"]
+    asks = [f"echo '{question}'", "read -r answer", 'echo "$answer" >&2']
+    _, errors = script(in_shell(*reads, *asks), request("ask"))
+    assert "nobody can answer" in errors
 
 
 def test_nobody_needs_to_read_standard_error(tmp_path: Path) -> None:
@@ -149,7 +135,7 @@ def test_a_server_s_text_is_one_escaped_line() -> None:
 
 @pytest.mark.parametrize("ends", ["alone", "by a signal"])
 def test_a_server_that_floods_the_proxy_is_ended(ends: str) -> None:
-    with lines_of([*PROXY, "--", sys.executable, "-c", FLOODS]) as proxy:
+    with lines_of(in_shell("""yes '{"jsonrpc":"2.0","id":7,"method":"ping"}'""")) as proxy:
         proxy.open({})
         if ends == "alone":
             assert "100 open requests" in proxy.call(2, "any", {})["error"]["message"]

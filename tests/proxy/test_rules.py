@@ -5,7 +5,6 @@ What a file of rules means is tested in `tests/chaining/test_rules.py`, and publ
 """
 
 import json
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from typing import Any
 import pytest
 
 from tool_chaining.rules import Rules
-from tool_chaining_proxy.__main__ import main
 
 from ..kit.command import run
 from ..kit.pages import ROOT, block
 from ..kit.stdio import lines_of
 from .scripted import FAILED, Shop, said
-from .test_command import refused
+from .test_command import ended, refused
 from .wire import JSON, PROXY
 
 RULES_SHOWN = ROOT / "specs" / "examples" / "rules"
@@ -47,12 +45,6 @@ after = "sense_*"
 then = { jmespath = "structuredContent.next_steps[0].tool", allow = ["sense_*"] }
 ask = false
 arguments = { jmespath = "structuredContent.next_steps[0].args" }
-
-[[rule]]
-after = "find"
-then = "hold"
-ask = false
-arguments = { to = { jmespath = "structuredContent.hits[0].id" } }
 """
 
 
@@ -67,8 +59,6 @@ ANSWERS = {
     "hold": [said('{"ref": "R7"}')],
     "notify": [said("Told.")],
     "drop": [FAILED],
-    "find": [said("Nothing.", structuredContent={"hits": []})],
-    "own": [said("Done.", "notify")],
     "sense_search": [hint("sense_graph", symbol="main")],
     "sense_graph": [hint("drop", symbol="main")],
 }
@@ -100,10 +90,6 @@ def written(folder: Path, text: str, name: str = "rules.toml") -> str:
         ("drop", ["--consent", "deny notify\nallow *"], None, []),
         # Hints of the server name a tool that the file allows, and one that it does not.
         ("sense_search", [], None, [("sense_graph", {"symbol": "main"})]),
-        # Nothing is called with half of its arguments, and the operator learns why.
-        ("find", [], None, []),
-        # The rules are no reason to follow a directive that the server does not advertise.
-        ("own", [], ["accept"], []),
     ],
 )
 def test_a_server_that_never_heard_of_chains_has_them(
@@ -126,11 +112,6 @@ def test_a_server_that_never_heard_of_chains_has_them(
     assert made == [(first, SEARCH), *calls]
     # Question, log and merged result say whose wish it is.
     result = json.dumps(came["result"], ensure_ascii=False)
-    if first == "own":
-        assert came["result"] == said("Done.", "notify")["result"] | {
-            "_meta": {"nextTool": {"tool": "notify", "arguments": {"to": "Ann", "id": "0"}}}
-        }
-        return
     assert len(questions) == len(answers or [])
     if questions:
         asked = 'After "search" rule 1 of yours asks for a further call. Its reason: '
@@ -141,9 +122,6 @@ def test_a_server_that_never_heard_of_chains_has_them(
         assert f'the next step \\"{tool}\\" by a rule of the user, has already run' in result
     assert "asked for by the server" not in result
     assert "suggested" not in result
-    why = "rule 5 led to no call: arguments.to: 'structuredContent.hits[0].id' gives nothing"
-    assert (why in errors) is (first == "find")
-    assert ("rule 5: arguments.to: " in result) is (first == "find")
     not_asked = first == "search" and answers is None and not calls
     assert ("nobody could be asked" in result) is not_asked
     assert calls or " led to no call: " in errors
@@ -198,15 +176,6 @@ LISTED: Any = [
 THEN_HOLD = "[[rule]]\nafter = 'search'\nthen = 'hold'\narguments = "
 GOOD = THEN_HOLD + "{ id = { jmespath = 'json.id' } }\n"
 AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = false\n"
-
-
-def ended(*arguments: str) -> int:
-    """Run the command in this process; return its exit code."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["tool-chaining-proxy", *arguments])
-        with pytest.raises(SystemExit) as exited:
-            main()
-    return int(exited.value.code or 0)
 
 
 @pytest.mark.parametrize(
