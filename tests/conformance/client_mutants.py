@@ -1,6 +1,6 @@
 """Deliberately wrong clients, each a few lines away from `SmallClient`.
 
-Which check each one fails stands in `specs/conformance/mutants.yaml`, under the name of its class:
+Which check each one fails stands in `mutants.yaml`, under the name of its class:
 `AsksOnce` is `asks-once`.
 """
 
@@ -1011,4 +1011,4 @@ after(
 )
 
 CLIENT_MUTANTS |= by_name(vars(), SmallClient)
-"""What mutants are called in `specs/conformance/mutants.yaml`."""
+"""What mutants are called in `mutants.yaml`."""

@@ -1,6 +1,6 @@
 """Deliberately wrong servers, each a few lines away from `SmallServer`.
 
-Which check each one fails stands in `specs/conformance/mutants.yaml`, under the name of its class:
+Which check each one fails stands in `mutants.yaml`, under the name of its class:
 `WordsComeFirst` is `words-come-first`.
 """
 

@@ -73,7 +73,6 @@ def test_a_schema_is_valid_and_so_are_its_examples(path: Path) -> None:
         (SPECS / "requirements.yaml", "requirements"),
         (CONFORMANCE / "checks.yaml", "checks"),
         (CONFORMANCE / "directives.json", "directives"),
-        (CONFORMANCE / "mutants.yaml", "mutants"),
         *((script, "client-script") for script in CLIENT_SCRIPTS),
         *((scenario, "server-scenario") for scenario in SERVER_SCENARIOS),
     ],
