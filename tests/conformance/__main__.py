@@ -24,9 +24,9 @@ from tool_chaining_conformance.report.json import report_json
 from tool_chaining_conformance.report.page import page_of
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.report.report import Report
-from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
 
+from ..kit.pages import ROOT
 from ..kit.servers import served_by
 from ..proxy import proxied_client
 from . import project_client
@@ -35,7 +35,7 @@ from .support import HERE, examine_program, suite
 from .test_this_project import BANKING, over_http
 from .test_typescript_implementation import copied, judged_client
 
-PATCHES = (SPECS / "upstream" / "python-sdk").glob("*.patch")
+PATCHES = (ROOT / "specs" / "upstream" / "python-sdk").glob("*.patch")
 
 
 def reports(folder: Path) -> Iterator[tuple[str, Any]]:
