@@ -8,7 +8,7 @@ One module for each kind of command:
 - `chat`: talk to a model that has the tools of servers, which `servers` connects to;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement, tokens;
 - `database`: the database itself;
-- `doctor`: what a start would fail at;
+- `doctor`: why a start would fail;
 - `install`: print the entry that puts this server into a host.
 """
 

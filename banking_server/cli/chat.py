@@ -38,7 +38,7 @@ PromptOption = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",
-        help="Make this one request, and end; - for all of standard input as one request.",
+        help="Make this one request and exit; - takes all of standard input as one request.",
     ),
 ]
 ReadingOption = Annotated[
@@ -69,17 +69,17 @@ def chat(
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """Talk to a language model that has tools of MCP servers.
+    """Talk to a language model that uses the tools of MCP servers.
 
-    BANKING_MODEL_URL and BANKING_MODEL_NAME say which model. Next tools that a server names are
-    called without asking the model. A call that may change something needs your consent, unless
-    you trust what its server says of it. Ctrl-C stops a request, /quit or Ctrl-D ends the
+    BANKING_MODEL_URL and BANKING_MODEL_NAME choose the model. The next tools that a server names
+    are called without asking the model. A call that may change something needs your consent,
+    unless you trust what its server says about it. Ctrl-C stops a request, /quit or Ctrl-D ends the
     conversation, and /help shows what else you can type.
 
     Without a terminal each line of standard input is a request, or a command like /tools. Nobody
-    can be asked then, so only tools that read are called. If the output is no terminal, it has
-    only the answers; the calls go to standard error. Exit code 0: every request was answered,
-    or a person has seen which was not; 1: one was not; 130: stopped by Ctrl-C.
+    can be asked then, so only read-only tools are called. If standard output is not a terminal,
+    it gets only the answers; the calls go to standard error. Exit code 0: every request was
+    answered, or a person saw which was not; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server.cli.servers import connect_all, from_options
     from banking_server.client.agent.conversation import Terminal

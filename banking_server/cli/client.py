@@ -47,7 +47,7 @@ CommandArgument = Annotated[
 UrlOption = Annotated[
     str | None,
     typer.Option(
-        "--url", metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
+        "--url", metavar="URL", help=f"The server's URL. It gets the token in {TOKEN_VARIABLE}."
     ),
 ]
 UnadvertisedOption = Annotated[
@@ -62,7 +62,7 @@ TrustOption = Annotated[
     typer.Option(
         "--trust-hints",
         help="Trust the server's tool annotations: do not ask before a call that they mark as "
-        "read-only, or as neither destructive nor open to the world. This bank's own annotations "
+        "read-only, or as neither destructive nor open-world. This bank's own annotations "
         "are always trusted.",
     ),
 ]
@@ -72,7 +72,7 @@ TimeoutOption = Annotated[
         "--timeout",
         min=0.1,
         metavar="SECONDS",
-        help="Seconds that one call may take, without the time for your answers. Default: 300.",
+        help="Seconds that one call may take, not counting your answers. Default: 300.",
     ),
 ]
 InsecureOption = Annotated[
@@ -124,12 +124,12 @@ def call(
     ] = "{}",
     url: UrlOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the whole chain as JSON when it has ended.")
+        bool, typer.Option("--json", help="Print the whole chain as JSON when it ends.")
     ] = False,
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="CALLS", help="Maximum number of calls, the first included. Default: 5."
+            min=1, metavar="CALLS", help="Maximum number of calls, including the first. Default: 5."
         ),
     ] = None,
     timeout: TimeoutOption = None,
@@ -147,8 +147,8 @@ def call(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A TOML file with [[rule]] tables: what follows what, on a server that does not "
-            "say so.",
+            help="A TOML file with [[rule]] tables, which name the next tools if the server does "
+            "not.",
         ),
     ] = None,
     database: DatabaseOption = None,
@@ -156,9 +156,9 @@ def call(
 ) -> None:
     """Call a tool of any MCP server and follow its chain.
 
-    It asks before each follow-up call, unless --consent or trusted hints decide it. Without a
-    terminal nobody can be asked, and the call is not made. Ctrl-C stops the chain and shows what
-    was done. Exit codes: 0 if the chain completed without an error, 130 after Ctrl-C, else 1 or 2.
+    It asks before each follow-up call, unless --consent or trusted hints decide. Without a
+    terminal, nobody can be asked, and it skips the call. Ctrl-C stops the chain and shows what was
+    done. Exit codes: 0 if the chain completed without an error, 130 after Ctrl-C, else 1 or 2.
     """
     import anyio
 
@@ -194,7 +194,7 @@ def tools(
     url: UrlOption = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print all that the server says of its tools, as JSON."),
+        typer.Option("--json", help="Print the server's list of tools as JSON."),
     ] = False,
     insecure: InsecureOption = False,
     database: DatabaseOption = None,

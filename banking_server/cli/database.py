@@ -23,8 +23,8 @@ database_app = typer.Typer(
 def database_create(ctx: typer.Context) -> None:
     """Create the database and fill it with the demo data.
 
-    The first start of a server does the same, unless there is a secret already: then the database
-    may have been lost.
+    A server's first start does the same, unless a secret exists already: then the database may
+    have been lost.
     """
     from banking_server.bank.storage import DatabaseMissing
 
@@ -58,7 +58,7 @@ def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
 def database_check(ctx: typer.Context) -> None:
     """Check that the ledger adds up and the records agree.
 
-    A server may be running. Each fault is one line, and the exit code is 1 if there are any.
+    A server may be running. The command prints one line per fault, and exits with 1 if any.
     """
     from banking_server.bank.consistency_check import find_faults
     from banking_server.client.printing import console, say
@@ -97,7 +97,7 @@ def database_restore(
 ) -> None:
     """Replace the database with a backup.
 
-    No server may have it open. What was there before is kept in a file beside it.
+    No server may have it open. The replaced database is kept in a file beside it.
     """
     from banking_server.bank.backup import restore
     from banking_server.server.open_bank import utc_now

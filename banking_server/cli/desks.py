@@ -23,7 +23,7 @@ ManagerOption = Annotated[str, typer.Option(metavar="NAME", help="The manager wh
 
 @handoffs_app.callback(invoke_without_command=True)
 def handoffs(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
-    """List the customers who wait for an agent, or take one."""
+    """List the customers waiting for an agent, or claim one."""
     from banking_server.bank.handoffs import list_open_handoffs
     from banking_server.cli.listings import handoff_as_json, show_handoffs
     from banking_server.client.printing import console
@@ -40,9 +40,9 @@ def handoffs(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
 def claim_handoff(
     ctx: typer.Context,
     handoff_id: Annotated[str, typer.Argument(metavar="ID", help="The handoff's id.")],
-    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent who takes the customer.")],
+    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent who claims the customer.")],
 ) -> None:
-    """Take a waiting customer."""
+    """Claim a waiting customer."""
     from banking_server.bank import handoffs as bank_handoffs
     from banking_server.cli.listings import show_handoffs
     from banking_server.client.printing import console
@@ -57,7 +57,7 @@ def claim_handoff(
 
 @approvals_app.callback(invoke_without_command=True)
 def approvals(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
-    """List the transfers that need approval, or decide."""
+    """List the transfers that need approval, or decide on one."""
     from banking_server.bank.approvals import list_open_approvals
     from banking_server.cli.listings import approval_as_json, show_open_approvals
     from banking_server.client.printing import console
@@ -204,7 +204,7 @@ def token(
 ) -> None:
     """Print a bearer token for a local trial over HTTP.
 
-    It is valid for one hour, for reading and for moving money. Nothing else is printed.
+    For one hour, it is valid for reading and for moving money. Nothing else is printed.
     """
     from datetime import timedelta
 

@@ -137,7 +137,7 @@ def install(
     """Print the configuration entry of this server for a host.
 
     The entry starts tool-chaining-proxy in front of the server, which makes the follow-up calls for
-    the host. Without a host, the command lists them. It changes no file of the host.
+    the host. Without a host, it lists them. It changes none of the host's files.
     """
     if host is None:
         print("\n".join(HOSTS))

@@ -30,9 +30,7 @@ CodesOption = Annotated[
         "asked over stdio and result over HTTP].",
     ),
 ]
-JsonLinesOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on each line.")
-]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 

@@ -64,17 +64,17 @@ Command = Annotated[
 ]
 Url = Annotated[
     str | None,
-    typer.Option(metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."),
+    typer.Option(metavar="URL", help=f"The server's URL. It gets the token in {TOKEN_VARIABLE}."),
 ]
 Headers = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=ENVVAR",
-        help="Send another HTTP header, with the value of this variable. May be repeated.",
+        help="Send this HTTP header, with the value of ENVVAR. May be repeated.",
     ),
 ]
 Output = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write to this new file, not to the terminal.")
+    Path | None, typer.Option(metavar="FILE", help="Write to this new file, not the terminal.")
 ]
 
 
@@ -108,8 +108,8 @@ def server(
 ) -> None:
     """Judge a server, at --url or started as -- COMMAND.
 
-    It calls only the tools that a scenario file names and, if the file allows it, those that their
-    directives name. Without a file it calls no tool, and the verdict is inconclusive.
+    It calls only the tools that a scenario file names and, if the file allows it, the next tools
+    that their results name. Without a file it calls no tool, and the verdict is inconclusive.
     """
     from tool_chaining_conformance.commands import judge_server
 
@@ -125,7 +125,7 @@ def first_scenario(
     header: Headers = None,
     output: Output = None,
 ) -> None:
-    """Write a first scenario file. No tool is called."""
+    """Draft a scenario file without calling a tool."""
     from tool_chaining_conformance.commands import first_scenario as first
 
     _check_new(output)
@@ -171,11 +171,11 @@ def client(
 ) -> None:
     """Judge a client, started as -- COMMAND.
 
-    With --one-process, COMMAND is started once, and reads a case from each line of its standard
-    input: the URL of a mock server, the revision, and a context with the tool to call first.
-    MCP_CONFORMANCE_RUNS is then `stdin`, and it answers each line with a line. Without the option,
-    COMMAND URL is started for each case, which takes many times as long, and the variables
-    MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT hold it.
+    With --one-process, the suite starts COMMAND once, with MCP_CONFORMANCE_RUNS=stdin. Each line of
+    its standard input is a case (the URL of a mock server, the revision, and a context with the
+    tool to call first), and COMMAND prints a line for each. Without the option, the suite starts
+    COMMAND URL for each case, which takes many times as long, with the case in the variables
+    MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT.
     """
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")

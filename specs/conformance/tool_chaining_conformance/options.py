@@ -49,7 +49,7 @@ class RunOptions:
         typer.Option("--skip", metavar="ID", help="Leave this check out. May be repeated."),
     ] = None
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 for a warning too: a SHOULD is not met.")
+        bool, typer.Option("--strict", help="Exit with 1 for a warning too: an unmet SHOULD.")
     ] = False
     output_dir: Annotated[
         Path | None,

@@ -39,7 +39,7 @@ def proxy(
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help=f"The server's URL. The token in {TOKEN_VARIABLE} is sent."
+            metavar="URL", help=f"The server's URL. It gets the token in {TOKEN_VARIABLE}."
         ),
     ] = None,
     http: Annotated[
@@ -56,7 +56,7 @@ def proxy(
         list[str] | None,
         typer.Option(
             metavar="NAME[:PORT]",
-            help="A host name under which clients reach the proxy. May be repeated.",
+            help="A host name by which clients reach the proxy. May be repeated.",
         ),
     ] = None,
     forward_authorization: Annotated[
@@ -78,10 +78,10 @@ def proxy(
         str | None,
         typer.Option(
             metavar="none|all|ask|FILE",
-            help="Which next tools are called: none, all, those to which the user agrees (ask), or "
-            "as the rules in FILE say. Default: ask. If the user cannot be asked, the tool is not "
-            "called, and the result suggests the call to the model. A rule is allow, ask or deny, "
-            "and a pattern of tool names, such as 'deny *'. The first rule that matches decides.",
+            help="Which next tools to call: none, all, those that the user agrees to (ask), or as "
+            "the rules in FILE say. Default: ask. If nobody can be asked, the proxy does not call "
+            "the tool, and the result suggests it to the model. A rule is allow, ask or deny, and "
+            "a pattern of tool names, such as 'deny *'. The first matching rule decides.",
         ),
     ] = None,
     trust_hints: Annotated[
@@ -95,7 +95,7 @@ def proxy(
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="NUMBER", help="Calls in one chain, the first one included. Default: 5."
+            min=1, metavar="NUMBER", help="Calls in one chain, including the first. Default: 5."
         ),
     ] = None,
     timeout: Annotated[
@@ -103,8 +103,8 @@ def proxy(
         typer.Option(
             min=0.001,
             metavar="SECONDS",
-            help="The time for one call, without the time for questions to the user, and for the "
-            "start of the server. Default: 300 for a call, 60 for the start.",
+            help="The time for one call, not counting questions to the user, and for the start of "
+            "the server. Default: 300 for a call, 60 for the start.",
         ),
     ] = None,
     follow_unadvertised: Annotated[
@@ -118,14 +118,14 @@ def proxy(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What follows what, on a server that does not say so itself: a TOML file with "
-            "[[rule]] tables. A changed file counts after the next start.",
+            help="A TOML file with [[rule]] tables, which name the next tools if the server does "
+            "not. The proxy reads it once, when it starts.",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Compare the --rules with the server's tools, and call none of them."
+            "--check", help="Compare the --rules with the server's tools without calling any."
         ),
     ] = False,
     try_: Annotated[
@@ -133,7 +133,7 @@ def proxy(
         typer.Option(
             "--try",
             metavar="RESULT.json",
-            help="Show which of the --rules matches this result, and make no call.",
+            help="Show which of the --rules matches this result, without any call.",
         ),
     ] = None,
     insecure: Annotated[
