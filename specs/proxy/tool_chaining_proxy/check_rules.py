@@ -97,7 +97,7 @@ def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
 
 
 def circle(rules: Rules, tools: Sequence[Tool]) -> list[str] | None:
-    """Return tools that lead back to the first of them by these rules; None if there are none."""
+    """Return a cycle of tools under these rules; None if there is none."""
     names = [tool.name for tool in tools]
     after = {
         name: {

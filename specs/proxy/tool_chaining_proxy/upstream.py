@@ -61,7 +61,7 @@ LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
 
 OPEN_REQUESTS: Final = 100
-"""The most requests of a server that can wait for an answer. Then the connection ends."""
+"""The most unanswered requests of the server's own. One more ends the connection."""
 
 logger = logging.getLogger(__name__)
 

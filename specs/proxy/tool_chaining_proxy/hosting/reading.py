@@ -1,4 +1,4 @@
-"""Reads what a server sends, so that every request ends, also one whose answer is wrong.
+"""Reads a server's messages so that every request ends, even if its answer is wrong.
 
 The SDK drops what it cannot read, and the request would wait for its whole time limit. So each line
 on stdio, and each JSON body or event over HTTP, passes `read_message` first. It
@@ -7,9 +7,9 @@ on stdio, and each JSON body or event over HTTP, passes `read_message` first. It
   surrogate pair (U+FFFD), an id `3.0`, a missing `jsonrpc`, an error without a code. A directive
   with half of a pair stays malformed: it becomes null;
 - puts an error in the place of an answer that cannot be read. Its effect is then unknown;
-- leaves out what is no message of MCP, such as a log line.
+- drops what is not an MCP message, such as a log line.
 
-Each of these is a warning of the logger here.
+It logs a warning for each.
 """
 
 import json
@@ -47,7 +47,7 @@ _WITH_ID: Final = re.compile(
     rf"\A\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_ID}|\{{\s*{_VERSION}\s*,\s*{_ID}"
     rf"|{_ID}(?:\s*,\s*{_VERSION})?\s*\}}\s*\Z"
 )
-"""Where the id of a message is, and not that of something in its result."""
+"""Where a message's own id is, as opposed to an id inside its result."""
 _KEY: Final = re.compile(r"""["'](method|result|error)["']\s*:""")
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def with_doubt(words: str) -> str:
 
 
 def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: Any = None) -> str:
-    """Return an error for what is shaped like an answer, and "" for anything else.
+    """Return an error for anything shaped like an answer, otherwise "".
 
     `value` is the text as JSON, if it is JSON.
     """
@@ -149,7 +149,7 @@ def _parsed(text: str) -> Any:
 
 
 def _repaired(value: Any, text: str) -> tuple[str, Any]:
-    """Return a message that has only one meaning in the SDK's form."""
+    """Return a message with only one possible meaning, in the SDK's form."""
     if not isinstance(value, dict):
         return text, None
     number, result, error = _number(value), value.get("result"), value.get("error")

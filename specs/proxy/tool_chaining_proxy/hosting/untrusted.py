@@ -214,7 +214,7 @@ def _description(error: httpx2.TransportError) -> str:
 
 
 _KEPT: Final = 200
-"""Bytes of a long line's beginning and end in which the id of its request is searched."""
+"""Bytes at a long line's beginning and end that are searched for the id of its request."""
 
 
 class _BoundedLines(codecs.IncrementalDecoder):
