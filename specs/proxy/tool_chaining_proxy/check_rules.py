@@ -36,7 +36,7 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
     for problem in errors:
         print(f"Error: {problem}{'' if problem.endswith(('?', '.')) else '.'}")
     if path := circle(rules, tools):
-        print(f"Warning: a cycle, which a chain leaves after its limit: {' -> '.join(path)}.")
+        print(f"Warning: a cycle, which ends only at a chain's limit: {' -> '.join(path)}.")
     if not errors:
         print("The rules fit the server's tools.", file=sys.stderr)
     print(flowchart(rules))

@@ -73,11 +73,11 @@ def malformed_members(result: Mapping[str, Any]) -> list[str]:
     """Return sentences about malformed members of a result that decide something."""
     found = []
     if not isinstance(result.get("isError"), bool | None):
-        found.append("a result has an isError that is no boolean, and counts as an error")
+        found.append("a result's isError is not a boolean, so it counts as an error")
     if result.get("_meta") and not isinstance(result["_meta"], Mapping):
-        found.append("a result has a _meta that is no object, and does not count")
+        found.append("a result's _meta is not an object, so it is ignored")
     if any(_audience(item) is _USER for item in content_of(result)):
-        found.append("an item has an audience that cannot be read, and counts as for the user only")
+        found.append("an item's audience cannot be read, so the item counts as for the user only")
     return found
 
 

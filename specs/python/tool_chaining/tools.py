@@ -202,13 +202,13 @@ async def page_as_json(session: Any, cursor: str | None) -> Json:
 def _tool(name: str, wire: Json, note: Callable[[str], None]) -> Tool:
     for place in ("inputSchema", "_meta"):
         if wire.get(place) and not isinstance(wire[place], Mapping):
-            note(f"the {place} of the tool {json_string(name)} is no object, and cannot be read")
+            note(f"the {place} of the tool {json_string(name)} is not an object, so it is ignored")
     if not isinstance(visibility(wire.get("_meta")), list | None):
-        note(f"the visibility of the tool {json_string(name)} is no list, so models do not see it")
+        note(f"the visibility of the tool {json_string(name)} is not a list, so it is hidden")
     annotations = wire.get("annotations")
     if annotations and not isinstance(annotations, Mapping):
-        note(f"the annotations of the tool {json_string(name)} cannot be read, and do not count")
+        note(f"the annotations of the tool {json_string(name)} cannot be read, so they are ignored")
     hints = annotations if isinstance(annotations, Mapping) else {}
     if not all(isinstance(hints.get(hint), bool | None) for hint in _HINTS):
-        note(f"a hint of the tool {json_string(name)} is no boolean, and does not count")
+        note(f"a hint of the tool {json_string(name)} is not a boolean, so it is ignored")
     return Tool(name, wire, hints)

@@ -74,7 +74,7 @@ def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         if own is None or str(message.id) == str(own):
             return text
-        logger.warning("An answer of the server has not the id of its request.")
+        logger.warning("An answer of the server lacks the id of its request.")
         return error_line(own, getattr(message, "error", _NO_RESULT).message)
     error = instead_of(text, value=value, own=own)
     if alone and not error:
@@ -117,7 +117,7 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
         number = found and json.loads(found[1] or found[2] or found[3], strict=False)
         certain = text.startswith("{")
     if not is_answer:
-        words = "The server writes what is no MCP message, and it is ignored. The first: %s"
+        words = "The server writes lines that are no MCP messages; they are ignored. The first: %s"
         logger.warning(words, quoted(text[:100]), extra={"kind": words})
         return ""
     logger.warning("An answer of the server cannot be read.")
@@ -174,7 +174,7 @@ def _repaired(value: Any, text: str) -> tuple[str, Any]:
     line = json.dumps(whole(repaired), ensure_ascii=False)
     if (message := _message(line)) is None:
         return text, None
-    logger.warning("A message of the server is not as JSON-RPC requires, and was repaired.")
+    logger.warning("A message of the server violates JSON-RPC, and was repaired.")
     return line, message
 
 

@@ -40,7 +40,7 @@ TOO_LARGE: Final = (
     f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which was not read."
 )
 
-COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
+COMPRESSED: Final = "The server sent a compressed message, though the client accepts none."
 
 CONNECTION_BROKE: Final = "the connection failed before the whole response had arrived"
 """The beginning of the error message of a call whose connection broke."""

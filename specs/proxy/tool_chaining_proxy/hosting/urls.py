@@ -17,7 +17,7 @@ def token_of_environment() -> str | None:
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if not may_be_a_header(token):
         raise ValueError(
-            f"{TOKEN_VARIABLE} has a character that no HTTP header can have. A token is printable "
+            f"{TOKEN_VARIABLE} has a character that HTTP headers cannot hold. A token is printable "
             "ASCII, on one line."
         )
     return token or None
