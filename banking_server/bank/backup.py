@@ -140,7 +140,7 @@ def _check(draft: Path, name: Path) -> None:
 
 
 def _keep(path: Path, kept: Path) -> bool:
-    """Link the database and its log under another name too; return whether there is a log.
+    """Link the database and its log under another name too; return whether either existed.
 
     Then remove the log's own name, so that the next database there does not meet it.
     """
