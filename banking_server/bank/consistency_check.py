@@ -65,7 +65,7 @@ def _make_objects(tx: Transaction) -> Objects:
 def faults_in(tx: Transaction, expected: Objects, now: datetime | None) -> list[str]:
     """Return the faults of one state of the database, as `find_faults` does.
 
-    Without `now`, entries of the future are no faults.
+    Without `now`, entries in the future are not faults.
     """
     tx.take_time()
     if tx.dialect.name == "sqlite" and (damage := _find_damage(tx)):

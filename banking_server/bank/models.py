@@ -120,8 +120,8 @@ TABLES: Final[dict[type[SQLModel], Table]] = {}
 def _table(record: type[SQLModel], name: str, *constraints: SchemaItem, **options: Any) -> None:
     """Make the table for records of this kind: a column for each field.
 
-    It is what `class …(SQLModel, table=True)` does, without a mapper: nothing here is an object of
-    an ORM session, and mapping eleven classes would take a tenth of the time of a start.
+    It does what `class …(SQLModel, table=True)` does, without a mapper: records never belong to an
+    ORM session, and mapping eleven classes would take a tenth of the time of a start.
     """
     columns = []
     for field, declared in record.model_fields.items():
@@ -132,7 +132,7 @@ def _table(record: type[SQLModel], name: str, *constraints: SchemaItem, **option
 
 
 class Customer(SQLModel):
-    """Somebody who banks here. `customer_id` is what a token's subject names."""
+    """A customer of the bank. A token's subject is a `customer_id`."""
 
     customer_id: str = Field(primary_key=True, sa_type=_TEXT)
     name: str = Field(sa_type=_TEXT)

@@ -128,7 +128,7 @@ class Refused(Outcome, recorded_as="refused"):
 
 @dataclass(frozen=True)
 class NotFound(Outcome, recorded_as="not_found"):
-    """There is no such record *for this customer*: unknown and somebody else's look the same.
+    """This customer has no such record: unknown ones and other customers' look the same.
 
     `field` is the argument; `value` is its value, shortened and safe to print. For an account's id,
     `known` lists the possible values: the customer's own accounts, each with its name.
@@ -657,7 +657,7 @@ def check_statement_period(
 def _month_asked(text: str, this: date) -> tuple[str, date] | None:
     """Return the normalized name of a month, and its first day; None if the text names no month.
 
-    `this` is the first day of the month that it is now.
+    `this` is the first day of the current month.
     """
     words = text.strip().lower().removesuffix(" month")
     if words in ("this", "current"):

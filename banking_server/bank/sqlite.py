@@ -109,7 +109,7 @@ class SqliteStore:
         committed: Callable[[], None],
         one_state: bool = False,
     ) -> _T:
-        """Run `work` in the next group's transaction, which is on one state in any case."""
+        """Run `work` in the next group's transaction, which always sees one state."""
         self._check_open()
         if len(self._queue) >= storage.MAX_WAITING:
             raise BankBusy

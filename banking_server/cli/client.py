@@ -301,7 +301,7 @@ async def _call(
                 await follower.call_tool(tool, arguments)
             [result] = ended
             if result.detail in (NOT_ADVERTISED, NOT_ASKED):
-                more = ["--follow-unadvertised follows it all the same"]
+                more = ["--follow-unadvertised follows it anyway"]
             advice = failures.more_of(result.error) if result.error is not None else None
             refused = [step.is_error for step in result.steps] == [True]
             if refused or isinstance(result.error, MCPError):

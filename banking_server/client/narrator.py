@@ -35,7 +35,7 @@ _PARTICIPLES: Final = (Outcome.COMPLETED, Outcome.DECLINED, Outcome.FAILED, Outc
 
 
 class Narrator(ConsentPolicy):
-    """Shows a chain as it happens: each call, why it is made, and what it returned for the user.
+    """Shows a chain as it happens: each call, its reason, and its result for the user.
 
     Pass it as the follower's `consent` and `show_step` as its `on_step`. It allows a tool that
     trusted hints mark as harmless, and any other only if the person at the terminal says yes.
@@ -86,7 +86,7 @@ class Narrator(ConsentPolicy):
         self._out.print()
         self._announce(proposal.level, proposal.tool.name, proposal.arguments, why)
         if proposal.title is not None:
-            # As JSON, so that no line break of the server's can forge a line of ours.
+            # As JSON, so that a line break in the server's text cannot forge a line of ours.
             whose = "your rule" if rule is not None else "the server"
             say(self._out, f"{whose} says: {cut(compact(proposal.title), SHOWN)}", indent=3)
 

@@ -1,4 +1,4 @@
-"""Confirming, declining and cancelling a transfer, and posting the scheduled ones that are due."""
+"""Confirms, declines and cancels transfers, and posts the scheduled ones that are due."""
 
 from datetime import date, datetime
 from typing import Any

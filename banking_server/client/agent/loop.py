@@ -215,7 +215,7 @@ class Agent:
         return f"The model has replied {self.bounds.turns} times.", None
 
     async def _complete(self, request: "_Request", *, answer: bool = False) -> list[Meaning]:
-        """Ask the model for its next reply, and keep it; return what it means.
+        """Ask the model for its next reply, and keep it; return its meaning.
 
         If `answer` is set, the model is asked for a reply that makes no call.
         """

@@ -137,7 +137,7 @@ def _plain(schema: Any) -> dict[str, Any]:
 def chain_for_model(name: str, chain: ChainResult, *, in_doubt: bool = False) -> str:
     """Return a chain as one text for the model: the answer to its one call (TC-C-32).
 
-    The text has the result of each step, and says of each follow-up call what became of it
+    The text has the result of each step, and the outcome of each follow-up call
     (TC-C-33). The server's own words for a directive are left out, so that this host alone tells
     the model of it (TC-C-35). `name` is the name by which the model knows the tool that it called,
     and `in_doubt` says that it may have taken effect without a result.
@@ -173,7 +173,7 @@ def _result(name: str, result: Json) -> str:
 def visible(result: Json) -> Json:
     """Return a result without content for the user alone.
 
-    Structured content has no audience of its own, and servers repeat in it what they say in text.
+    Structured content has no audience, and servers repeat their texts in it.
     """
     content = content_of(result)
     texts = [member(item, "text") for item in content if for_user_alone(item)]

@@ -11,7 +11,7 @@ class Called:
     """A call that returned a result."""
 
     by: Literal["model", "directive"]
-    """Who decided on the call. If it was a directive, the server did, and no model was asked."""
+    """Who decided on the call. With a directive it was the server, without asking a model."""
     server: str
     step: Step
 

@@ -1,8 +1,8 @@
 """`tool-chaining-proxy`: any client's calls to any MCP server, with their chains followed.
 
-The proxy passes on unchanged what it does not know, so both its halves handle raw JSON. The client
-takes it for the server, and the server behind it ("upstream") takes it for the client. Read in this
-order:
+The proxy passes on unchanged what it does not know, so both its halves handle raw JSON. To the
+client it looks like the server; to the server behind it ("upstream") it looks like the client. Read
+in this order:
 
 - `eras`: what a client and a server declare, in both protocol revisions;
 - `upstream`: one connection to the server behind the proxy;

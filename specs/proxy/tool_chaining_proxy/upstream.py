@@ -71,7 +71,7 @@ _NOBODY: Final = {"name": NAME, "version": __version__}
 
 
 class _Exchange:
-    """What is known about one request besides its answer.
+    """The facts about one request besides its answer.
 
     The SDK's transport makes errors of its own in place of answers. The proxy recognizes them by
     the HTTP response, and not by their text.
@@ -252,7 +252,7 @@ class Upstream:
             self._connected.set()
 
     async def _note_end(self) -> None:
-        """Record that the server ended before it was connected, and what it wrote last."""
+        """Record that the server ended before connecting, and its last output."""
         if self._failure is None or self._failure.code == CONNECTION_CLOSED:
             message = server_ended(await self._last_line())
             self._failure = MCPError(code=INTERNAL_ERROR, message=message)

@@ -92,7 +92,7 @@ class Follower:
     conversation=Conversation())`. A new connection in the same conversation is `Follower(client,
     consent=policy, conversation=follower.conversation)`.
 
-    Raises TypeError if `client` is no `ToolCaller`, `consent` no policy or `rules` no `Rules`, and
+    Raises TypeError if `client`, `consent` or `rules` has the wrong type, and
     ValueError if `limit` is less than 1.
     """
 
@@ -186,7 +186,7 @@ class Follower:
         return result
 
     def not_delivered(self, chain: ChainResult) -> None:
-        """Record that the result of a chain did not reach whoever asked for it (TC-C-55).
+        """Record that the result of a chain did not reach its caller (TC-C-55).
 
         `call_tool` does so itself if its task is cancelled. Call this in a host that drops a
         returned result, for example because its own client is gone.

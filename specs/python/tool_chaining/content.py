@@ -130,7 +130,7 @@ def suggestion(directive: Directive) -> Json:
 def without_next_step(structured: Any) -> Any:
     """Return structured content without the member that repeats a directive (TC-S-05).
 
-    A member `nextStep` that is no object with a `tool` means something else, and stays.
+    A member `nextStep` that is not an object with a `tool` means something else, and stays.
     """
     if not isinstance(member(member(structured, NEXT_STEP), "tool"), str):
         return structured

@@ -273,7 +273,7 @@ def _with_structured(result: Json) -> list[Any]:
         return [*content]
     text = json.dumps(structured, ensure_ascii=False)
     if "NaN" in text or "Infinity" in text:
-        # Python reads and writes these, and no other JSON does.
+        # Python reads and writes these, but they are not JSON.
         text = json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False)
     return [*content, _for_assistant(text)]
 

@@ -103,7 +103,7 @@ class _Examination:
     ) -> None:
         self.run = Run("client")
         self._overdue = 0
-        """How many runs in a row timed out."""
+        """The number of consecutive timeouts."""
         self._crash, self._crashes = "", 0
         """The last output of the last crashed run, and the number of runs in a row with it."""
         self._run_once = run_once

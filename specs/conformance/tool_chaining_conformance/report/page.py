@@ -64,7 +64,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Cell:
-    """One implementation and one sentence."""
+    """The result of one implementation on one sentence."""
 
     mark: Mark
     found: Sequence[Found]

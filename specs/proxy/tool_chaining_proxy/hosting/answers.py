@@ -40,7 +40,7 @@ GRACE: Final = 1.0
 async def assigned(
     transport: AbstractAsyncContextManager[tuple[Any, Any]],
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Return the streams of `transport`, with an answer for each request that can have one."""
+    """Return the streams of `transport`, which answer every request that can be answered."""
     async with transport as (read, write):
         requests = _Requests()
         yield _Answers(read, requests), _Sent(write, requests)
@@ -54,7 +54,7 @@ class _Requests:
         self._open: dict[str, tuple[int, JSONRPCRequest]] = {}
         """Each request, and how many were sent before it."""
         self._given_up: dict[str, int] = {}
-        """Requests that were cancelled or timed out, and how many had been sent by then.
+        """Cancelled or timed out requests, and how many had been sent by then.
 
         An answer may still come, or never: each accounts for one answer that cannot be read, until
         a request that was sent later is answered.

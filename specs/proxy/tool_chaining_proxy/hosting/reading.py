@@ -93,7 +93,7 @@ def error_line(number: Any, words: str, guess: Any = None) -> str:
 
 
 def with_doubt(words: str) -> str:
-    """Return the message of an error in the place of an answer: what it did is not known."""
+    """Return the error message that replaces an answer, whose effect is unknown."""
     return f"{words.rstrip('.') or UNREADABLE.rstrip('.')}. {NOT_KNOWN}"
 
 

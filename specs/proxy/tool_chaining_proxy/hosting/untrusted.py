@@ -9,7 +9,7 @@ an endless message, and its client would run out of memory. Over HTTP,
     async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
         ...
 
-Over stdio, the SDK reads with the encoding that it is given. `BOUNDED_LINES` is UTF-8 with the same
+Over stdio, the SDK reads with a configurable encoding. `BOUNDED_LINES` is UTF-8 with the same
 limit on a line::
 
     StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)

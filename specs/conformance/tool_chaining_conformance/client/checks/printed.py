@@ -327,7 +327,7 @@ def _lists_calls(case_run: CaseRun) -> bool:
 
 
 def _ambiguous_status(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> str | None:
-    """Return a status whose text for the model is also the text for another status, or None.
+    """Return a status whose text for the model is the same as another status's, or None.
 
     Texts of other cases are compared too, since no chain has every status. Names of tools and
     numbers are removed first. In `followUps`, what a call returned may stand after its status.
@@ -347,7 +347,7 @@ def _ambiguous_status(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) 
 
 
 def _client_texts(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> set[str]:
-    """Return the texts that the client added to those of the server, without names and numbers."""
+    """Return the texts that the client itself added, without names and numbers."""
     items = [item for result in _results(case_run) for item in result.get("content", [])]
     from_server = [item.get("text") for item in items]
     names = {call.tool for call in _follow_ups(case_run)}
