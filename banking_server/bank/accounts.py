@@ -1,4 +1,4 @@
-"""Accounts: what the customer has, and what is in it."""
+"""Accounts: which ones the customer has, and what they hold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from banking_server.bank.transaction import Statement, Transaction, records, unc
 class AccountView(Account):
     """An account as its customer sees it, with its funds at a moment.
 
-    The three amounts are minor units of `currency`, available = posted - reserved; they are None
-    for an external payee, whose balance is somebody else's.
+    The three amounts are minor units of `currency`, available = posted - reserved. They are None
+    for an external payee: that balance belongs to somebody else.
     """
 
     posted_minor: int | None
@@ -73,14 +73,14 @@ async def list_accounts(bank: Bank, call: Call) -> list[AccountView]:
 
 
 async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotFound | Refused:
-    """Return what is posted, reserved and available on one of the customer's accounts."""
+    """Return the posted, reserved and available funds of one of the customer's accounts."""
     return await read_and_audit(bank, call, lambda tx: _balance(tx, call, account_id))
 
 
 def accounts_that_pass(
     tx: Transaction, call: Call, check: Callable[[Account], Refused | None]
 ) -> list[AccountView]:
-    """Return those of the customer's accounts and payees that pass the check, ordered by id."""
+    """Return the customer's accounts and payees that pass the check, ordered by id."""
     accounts = accounts_of(tx, call.customer_id)
     return [view_account(tx, each, call.at) for each in accounts if check(each) is None]
 
@@ -128,9 +128,9 @@ def find_account(
     account_id: str,
     check: Callable[[Account], Refused | None],
 ) -> Account | NotFound:
-    """Return the customer's account; else that there is none, and those of theirs that will do.
+    """Return the customer's account; if there is none, a `NotFound` with their suitable accounts.
 
-    Those are the ones that pass the check.
+    Suitable accounts pass the check.
     """
     account = find_owned(tx, Account, account_id, call.customer_id)
     if account is not None:

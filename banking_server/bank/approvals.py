@@ -37,7 +37,7 @@ class OpenApproval(Outcome):
 
 @dataclass(frozen=True)
 class ApprovalRequested(OpenApproval, recorded_as="approval_requested"):
-    """A manager has been asked, now or earlier. `branch_open`: whether one can be reached now."""
+    """A manager has been asked, now or earlier. `branch_open`: can one be reached now?"""
 
     branch_open: bool
 
@@ -114,8 +114,8 @@ async def decide_approval(
 ) -> Approval | NotFound | Refused:
     """Grant a request, or refuse it, which voids the transfer.
 
-    Deciding again the same way changes nothing; a decision cannot be reversed, nor can one be
-    made when the transfer is no longer pending.
+    Repeating a decision changes nothing. A decision cannot be reversed, or made for a transfer that
+    is no longer pending.
     """
     refused = rules.check_required_text(bank.rules, Argument.MANAGER, manager)
     if refused:

@@ -1,4 +1,4 @@
-"""The audit trail: one append-only event for every call, in the transaction of what it changed."""
+"""The audit trail: one append-only event per call, written in the transaction of its changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction, insertion, reading
 
 THE_BANK: Final = "(the bank)"
-"""Stands in the audit trail where an event is about no customer."""
+"""The customer in the audit trail for an event that concerns no customer."""
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
 
 
 @dataclass
 class Call:
-    """One call of one tool: who, which, when (aware), and the chain the client says it is in.
+    """One call of one tool: who, which, when (aware), and the chain that the client claims.
 
     `recorded` turns True when the call's audit event has been committed.
     """
@@ -46,7 +46,7 @@ async def write_and_audit(
 ) -> _Outcome:
     """Run `rule` and record its outcome, in one write transaction; return the outcome.
 
-    Until its end nobody else changes anything of the caller's.
+    Nobody else can change the caller's data meanwhile.
     """
 
     def work(tx: Transaction) -> _Outcome:
@@ -62,7 +62,7 @@ async def write_and_audit(
 async def read_and_audit(
     bank: Bank, call: Call, look: Callable[[Transaction], _Outcome]
 ) -> _Outcome:
-    """Look something up on one state of the database, and record that; return the outcome."""
+    """Run a look-up on one state of the database, and record it; return the outcome."""
 
     def work(tx: Transaction) -> _Outcome:
         outcome = look(tx)
@@ -80,8 +80,7 @@ async def record(bank: Bank, call: Call, outcome: str, subject: str | None = Non
 async def check_serving(bank: Bank, now: datetime) -> None:
     """Return if the bank can serve a call; else raise what the call would raise.
 
-    It reads. If the last write failed, it also writes an event, which says since when calls are
-    served again.
+    It reads. If the last write failed, it also writes an event that shows when the bank recovered.
     """
     await bank.read(lambda tx: tx.find(Customer, THE_BANK))
     if bank.write_failed:

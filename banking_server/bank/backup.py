@@ -1,6 +1,6 @@
-"""The SQLite file as a whole: copied while servers work; put back, or deleted, when none does.
+"""The SQLite file as a whole: copy it while servers run; restore or delete it when none does.
 
-A copy is one file that is complete in itself, and was checked. The secret is not in it.
+A copy is one self-contained, checked file. It does not contain the secret.
 """
 
 import os
@@ -21,7 +21,7 @@ from banking_server.bank.transaction import Transaction
 def back_up(path: Path, copy: Path) -> None:
     """Write one state of the database at `path` to a new file, and check it.
 
-    Raises `DatabaseUnavailable`; then there is no file.
+    Raises `DatabaseUnavailable`, and then leaves no file behind.
     """
     if not path.exists():
         raise DatabaseMissing(path)
@@ -31,7 +31,7 @@ def back_up(path: Path, copy: Path) -> None:
             _check(draft, path)
             publish(draft, copy)
     except FileExistsError:
-        message = f"There is a file {copy} already; choose another name."
+        message = f"The file {copy} already exists; choose another name."
         raise DatabaseUnavailable(message) from None
     except OSError as error:
         raise _unusable(copy, "written", error) from error
@@ -40,12 +40,12 @@ def back_up(path: Path, copy: Path) -> None:
 
 
 def restore(path: Path, copy: Path, *, now: datetime) -> Path | None:
-    """Put what `copy` holds in the place of the database at `path`.
+    """Replace the database at `path` with the content of `copy`.
 
-    Returns where the replaced database is kept; None if there was none. It is kept until somebody
-    deletes it. At any moment there is the one or the other at `path`, and never with a log that
-    belongs to the other. Raises `DatabaseUnavailable` if the database is in use, or the copy cannot
-    be used; then nothing has changed.
+    Returns the path of the replaced database, or None if there was none. Somebody has to delete
+    that file. At any moment `path` has one database or the other, never with the other's log.
+    Raises `DatabaseUnavailable` if the database is in use, or the copy cannot be used; then nothing
+    has changed.
     """
     if not copy.is_file():
         raise DatabaseUnavailable(f"There is no file {copy}.")
@@ -71,10 +71,10 @@ def restore(path: Path, copy: Path, *, now: datetime) -> Path | None:
 
 
 def delete_database(path: Path) -> None:
-    """Delete the database at `path`, with the files that are kept beside it, if there is one.
+    """Delete the database at `path` and the files beside it, if there is one.
 
-    Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted. One of
-    ours that is damaged is deleted, and so is an empty file.
+    Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted. Damaged
+    databases of ours and empty files are deleted too.
     """
     path = path.resolve()
     with exclusive_use(path):
@@ -88,10 +88,10 @@ def delete_database(path: Path) -> None:
 
 @contextmanager
 def exclusive_use(path: Path) -> Iterator[None]:
-    """Keep everybody else from the database at `path`, if there is one, until the end of the block.
+    """Lock everybody else out of the database at `path`, if there is one, during the block.
 
     Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged file
-    cannot be asked who has it: a server that has will notice that it is gone, and end.
+    cannot tell us who has it open: such a server will notice that the file is gone, and end.
     """
     if not path.exists():
         yield
@@ -104,7 +104,7 @@ def exclusive_use(path: Path) -> Iterator[None]:
         try:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             if application == APPLICATION_ID:
-                # SQLite leaves WAL mode only for the last one who has the file open.
+                # SQLite leaves WAL mode only if nobody else has the file open.
                 connection.execute("PRAGMA journal_mode = DELETE")
                 connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError:
@@ -134,15 +134,15 @@ def _check(draft: Path, name: Path) -> None:
         faults = faults_in(tx, expected_objects(tx), now=None)
     if faults:
         raise DatabaseUnavailable(
-            f"{name} has faults, and is not copied; the first is: {faults[0]}. "
+            f"{name} has faults, so it is not copied. The first is: {faults[0]}. "
             "`banking-server database check` names those of a database."
         )
 
 
 def _keep(path: Path, kept: Path) -> bool:
-    """Let the database be found under another name too, with its log; return whether there is one.
+    """Link the database and its log under another name too; return whether either existed.
 
-    Then take the log away from its own name: what comes there must not meet it.
+    Then remove the log's own name, so that the next database there does not meet it.
     """
     was_there = False
     for suffix in ("", "-wal", "-journal"):

@@ -29,8 +29,8 @@ async def record_report(
 ) -> ReportRecorded | NotFound | Refused:
     """Report one of the customer's posted transfers under `rule`, which must apply to it.
 
-    The report was filed with the posting (`transfers.records.post`): this shows it. It files one
-    only for a posting that was made under another threshold.
+    Posting already filed the report (`transfers.records.post`); this shows it. It files one only
+    for a posting under another threshold.
     """
 
     def file(tx: Transaction) -> ReportRecorded | NotFound | Refused:

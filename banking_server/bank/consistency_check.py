@@ -1,12 +1,12 @@
-"""The consistency check: whether the schema and the books are what they must be.
+"""The consistency check: are the schema and the books correct?
 
-Its schema is compared with one that is made for the purpose. Then every question is one statement
-over whole tables, so that ten million entries are asked about in minutes, and all see one state.
-What is kept (balances, totals, a transfer's status) is proven against what it was made of: the
-entries, which nobody can change.
+It compares the schema with a freshly made one. Then it asks each question in one statement over
+whole tables, so that ten million entries take minutes, and all questions see one state. It proves
+derived data (balances, totals, a transfer's status) against its source: the entries, which nobody
+can change.
 
-It cannot find a missing report: whether one was due depends on the threshold of that time, which is
-a setting. It does check that each report belongs to a posting.
+It cannot find a missing report: whether one was due depends on the threshold at that time, a
+setting. It does check that each report belongs to a posting.
 """
 
 import sqlite3
@@ -23,17 +23,17 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction
 
 FAULTS_OF_A_KIND = 10
-"""How many faults of a kind are named; if there are more, the report says so."""
+"""The most faults of one kind to name; if there are more, the report says so."""
 
 Objects = Mapping[tuple[str, str], str]
-"""What a schema has: the kind and the name of each object, and what made it."""
+"""The objects of a schema: the kind and name of each, and its definition."""
 
 
 async def find_faults(bank: Bank, now: datetime) -> list[str]:
-    """Return what is wrong with the database, one line each; nothing if all is well.
+    """Return the faults of the database, one line each; an empty list if all is well.
 
-    It takes a time that grows with the database, and holds no lock. On PostgreSQL it takes the
-    right to make a schema.
+    Its time grows with the database, and it holds no lock. On PostgreSQL it needs the right to
+    create a schema.
     """
     is_sqlite = await bank.read(lambda tx: tx.dialect.name == "sqlite")
     expected = await (bank.read if is_sqlite else bank.write)(expected_objects)
@@ -41,9 +41,9 @@ async def find_faults(bank: Bank, now: datetime) -> list[str]:
 
 
 def expected_objects(tx: Transaction) -> Objects:
-    """Return what this program makes in an empty database of this kind.
+    """Return the schema that this program makes in an empty database of this kind.
 
-    On PostgreSQL it is made in a schema of its own, which is gone again at the end.
+    On PostgreSQL it uses a schema of its own, and drops it at the end.
     """
     if tx.dialect.name == "sqlite":
         with closing(sqlite3.connect(":memory:")) as empty:
@@ -63,17 +63,17 @@ def _make_objects(tx: Transaction) -> Objects:
 
 
 def faults_in(tx: Transaction, expected: Objects, now: datetime | None) -> list[str]:
-    """Return what is wrong on one state of the database, as `find_faults` does.
+    """Return the faults of one state of the database, as `find_faults` does.
 
-    Without `now`, entries of the future are no faults.
+    Without `now`, entries in the future are not faults.
     """
     tx.take_time()
     if tx.dialect.name == "sqlite" and (damage := _find_damage(tx)):
-        return damage  # The answers of a damaged file are worth nothing.
+        return damage  # A damaged file's answers are worthless.
     there = dict(tx.all(_OBJECTS[tx.dialect.name]))
     faults = list(_find_changes(there, expected))
     if any(there.get(one) != made for one, made in expected.items() if one[0] in _ASKED):
-        return faults  # Nothing can be asked about a table that is not there, or is another.
+        return faults  # The questions make no sense for a missing or different table.
     if tx.dialect.name == "sqlite":
         faults += _listed(tx.all(_DANGLING))
     if now is not None:
@@ -90,7 +90,7 @@ def _listed(found: list[str]) -> list[str]:
 
 
 def _find_damage(tx: Transaction) -> list[str]:
-    """Return what SQLite itself finds wrong with a file, one line each."""
+    """Return the faults that SQLite itself finds in a file, one line each."""
     try:
         found = tx.all(_INTEGRITY)
     except sqlite3.DatabaseError as error:
@@ -119,7 +119,7 @@ _ASKED: Final = ("table", "column")
 
 
 def _object(kind: str, name: str, made: str) -> tuple[tuple[str, str], str]:
-    return (kind, name), "".join(made.split())  # How a statement is laid out does not matter.
+    return (kind, name), "".join(made.split())  # The layout of a statement does not matter.
 
 
 _OBJECTS: Final = {
@@ -173,7 +173,7 @@ _DANGLING = Statement(
 
 
 def _ask(line: str, question: str) -> Statement[str]:
-    """Make a question that finds faults; `line` says one, with the columns found in order."""
+    """Make a question that finds faults; `line` describes one, with the columns in order."""
     limited = sa.text(f"{question} LIMIT {FAULTS_OF_A_KIND + 1}")
     if ":now" in question:
         limited = limited.bindparams(sa.bindparam("now", type_=UtcTimestamp()))

@@ -41,7 +41,7 @@ def _read_time(value: object) -> time:
 
 
 class _Item(BaseModel):
-    # Strict: what YAML makes of an unquoted word or number is a mistake, not a wish.
+    # Strict: an unquoted word or number that YAML converts is a mistake, not intended.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
@@ -92,7 +92,7 @@ class DemoData(_Item):
 
     @property
     def opening(self) -> dict[str, int]:
-        """What each account but a payee's held before its history, in minor units."""
+        """The balance of each account, except payees', before its history, in minor units."""
         effects: dict[str, int] = defaultdict(int)
         for line in self.history:
             effects[line.account_id] += line.amount
@@ -131,7 +131,7 @@ def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
     accounts = {
         item.account_id: Account(**item.model_dump(exclude={"balance"})) for item in data.accounts
     }
-    # What comes from or goes to nobody in the files is the bank's own, in each currency.
+    # Money without a counterparty in the files goes through the bank's own account per currency.
     equity = {
         currency: Account(
             account_id=f"acc_equity_{currency.lower()}",

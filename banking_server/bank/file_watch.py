@@ -1,7 +1,7 @@
 """The files of an open database: whose turn it is to commit, and whether they are still the same.
 
-`.lock`, beside the database, is locked by whoever commits or checkpoints, so that processes take
-turns; the lock ends with the process that holds it.
+Whoever commits or checkpoints locks `.lock`, beside the database, so that processes take turns. The
+lock ends with the process that holds it.
 """
 
 import os
@@ -23,12 +23,12 @@ class DatabaseLost(DatabaseUnavailable):
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """Return the path of a file that is kept beside the database at `path`, such as `-wal`."""
+    """Return the path of a file beside the database at `path`, such as `-wal`."""
     return path.with_name(path.name + suffix)
 
 
 class FileLock:
-    """A lock on one file, which it makes; each object is a holder of its own, for one thread.
+    """A lock on one file, which it creates. Each object is a separate holder, for one thread.
 
     On Windows it locks nothing: there one process at a time should use a database.
     """
@@ -37,12 +37,12 @@ class FileLock:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def close(self) -> None:
-        """Give the file back, and with it the lock."""
+        """Close the file, which releases the lock."""
         os.close(self._descriptor)
 
     @contextmanager
     def held(self, wait_seconds: float) -> Iterator[None]:
-        """Hold the lock until the end of the block. Raises `TimeoutError` if somebody keeps it.
+        """Hold the lock during the block. Raises `TimeoutError` if somebody else keeps it.
 
         It is tried at least once.
         """
@@ -67,16 +67,16 @@ class FileLock:
 class WatchedFiles:
     """The files of one open database: is each still the one that was opened?
 
-    What is committed to a deleted or replaced file is lost, so nothing of it is acknowledged. A
-    file whose content another program changes is not noticed: SQLite documents that as corruption.
+    Commits to a deleted or replaced file are lost, so they are not acknowledged. If another program
+    changes a file's content, this notices nothing: SQLite documents that as corruption.
     """
 
     def __init__(self, path: Path, identity: tuple[int, int] | None) -> None:
-        """Watch from now on: a connection is open, so that SQLite itself replaces none of them.
+        """Watch from now on: a connection is open, so SQLite itself replaces none of the files.
 
         `identity` is that of the file at `path` before the connection was opened.
         """
-        # SQLite's own files are beside the one that a link leads to.
+        # If `path` is a link, SQLite's own files are beside its target.
         real = path.resolve()
         self.log = beside(real, "-wal")
         others = (self.log, beside(real, "-shm"), beside(real, ".lock"))
@@ -90,15 +90,15 @@ class WatchedFiles:
                 if identity_of(file) != identity:
                     self.lost = DatabaseLost(
                         f"The file {file} of the database was deleted or replaced while it was in "
-                        "use. Nothing was acknowledged after that. Stop each server of it, bring a "
-                        "backup back with `banking-server database restore FILE`, and start again."
+                        "use. Nothing was acknowledged after that. Stop its servers, restore a "
+                        "backup with `banking-server database restore FILE`, and start again."
                     )
         if self.lost is not None:
             raise self.lost
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return what stays the same as long as the file at `path` is the same one; None: no file."""
+    """Return the identity of the file at `path`, which a replacement changes; None: no file."""
     try:
         found = os.stat(path)
     except OSError:

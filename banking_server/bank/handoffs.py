@@ -61,9 +61,9 @@ async def open_handoff(
 ) -> HandoffOpened | Refused | TooMany:
     """Open a handoff, or return the open one for the same reason.
 
-    Reasons that name the same account or transfer of the customer are the same: it is one matter,
-    in whatever words a repeated call puts it.
-    One that is open already gets the choice if it had none. Without a reason it is
+    Reasons that name the same account or transfer of the customer count as the same, however a
+    repeated call words them.
+    An open handoff without a choice gets this one. The default reason is
     `rules.DEFAULT_REASON`.
     """
 
@@ -148,7 +148,7 @@ _OPEN = records(
     has_status(Handoff, "open"),
     order_by=[_handoffs.created_at, _handoffs.handoff_id],
 )
-"""A customer's own; there are never more than `max_open_handoffs`."""
+"""The customer's handoffs; there are never more than `max_open_handoffs`."""
 _SUBJECT = re.compile(r"\b(?:acc|tr)_[A-Za-z0-9_-]+")
 
 

@@ -1,4 +1,4 @@
-"""The ledger: how a posting is written, and what an account holds."""
+"""The ledger: writes postings, and reads what an account holds."""
 
 import logging
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from banking_server.bank.transaction import Statement, Transaction, has_status, 
 logger = logging.getLogger(__name__)
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
-"""How far an entry may be ahead of the clock before that is logged: servers' clocks differ."""
+"""An entry further ahead of the clock is logged: servers' clocks differ."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ def add_posting(
 ) -> datetime:
     """Move `amount_minor` (above zero) from `debit` to `credit`: two entries, one posting.
 
-    Both accounts' totals change with it. `reserved_minor` is what was pending for it on `debit`,
-    and is not any more. Returns when it was posted: at `posted_at`, or later if
-    one of the accounts has a later entry, because an account's entries never go back in time.
+    It updates both accounts' totals. `reserved_minor` is the amount that was pending for it on
+    `debit`, and is released. Returns the time of posting: `posted_at`, or later if one of the
+    accounts has a later entry, because an account's entries never go back in time.
     """
     earlier = [at for at in (debit.last_posted_at, credit.last_posted_at) if at is not None]
     at = max([posted_at, *earlier])
@@ -108,7 +108,7 @@ def read_funds(tx: Transaction, account: Account, now: datetime) -> Funds:
     posted = account.credits_posted_minor - account.debits_posted_minor
     if account.debits_pending_minor == 0:
         return Funds(posted, 0)
-    # They are still counted as pending, until somebody marks them.
+    # They still count as pending until somebody marks them.
     overdue = tx.first(_OVERDUE, account_id=account.account_id, now=now)
     return Funds(posted, account.debits_pending_minor - int(overdue or 0))
 
@@ -119,7 +119,7 @@ _NEWEST = Statement(sa.select(sa.func.max(_LAST.c.posted_at)), value)
 
 
 def warn_of_clock(tx: Transaction, now: datetime) -> None:
-    """Tell in the log if the newest entry is dated after `now`: this clock or another is wrong."""
+    """Log a warning if the newest entry is dated after `now`: this clock or another is wrong."""
     newest = tx.first(_NEWEST)
     if newest is not None and newest - now > CLOCK_TOLERANCE:
         logger.warning(

@@ -17,7 +17,7 @@ _OPTIONS: Final = {
     *("host", "hostaddr", "port", "target_session_attrs", "passfile", "channel_binding"),
     *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "gssencmode"),
 }
-"""What may follow the `?` of a URL: where the server is and how it is known, and nothing secret.
+"""The options allowed after the `?` of a URL: they locate and identify the server; none is secret.
 
 Timeouts and the durability of a commit are set by this program, not by a URL.
 """
@@ -33,7 +33,7 @@ def read_location(value: object) -> Location:
     text = str(value)
     if text.startswith((":memory:", "file:")):
         raise ValueError("must be the path of a file; a database in memory would not be kept")
-    # With a slash too few it is no path either: its password would be shown.
+    # A URL with a slash missing is not a path either, and its password would be shown.
     if "://" not in text and not text.lower().startswith(("postgresql:/", "postgres:/")):
         try:
             return Path(text).expanduser().absolute()
@@ -47,7 +47,7 @@ def read_location(value: object) -> Location:
         raise ValueError(
             f"must be written like {_SCHEME}://USER:PASSWORD@HOST:PORT/DATABASE"
         ) from None
-    # A password with an "@" in it would be taken for a host, and be shown.
+    # A password that contains "@" would be mistaken for a host and shown.
     if any("@" in str(part) for part in (url.host, url.database, *url.query.values())):
         raise ValueError("has more than one @: write %40 for one in a password")
     if not url.database:

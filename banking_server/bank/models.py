@@ -2,11 +2,11 @@
 
 Money is integer minor units, time is UTC, and every closed set has a CHECK. The ledger is double
 entry: a `Posting` has two `Entry` rows, a debit (negative) and a credit (positive), that sum to
-zero. Each account keeps its totals, and each entry the totals after it, so that no balance and no
-statement has to add anything up; `consistency_check.find_faults` proves them against the sums.
+zero. Each account keeps its totals, and each entry the totals after it, so balances and statements
+need no summing; `consistency_check.find_faults` proves them against the sums.
 
-A record is a plain object: what a rule is given, and what `Transaction` reads and writes. `TABLES`
-has the table of each kind.
+A record is a plain object, which rules receive and `Transaction` reads and writes. `TABLES` has the
+table of each kind.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def is_id(value: str) -> bool:
-    """Whether a text has the form of an id; anything else is the id of nothing."""
+    """Whether a text has the form of an id; no record has any other id."""
     return _ID.fullmatch(value) is not None
 
 
@@ -74,7 +74,7 @@ class UtcTimestamp(TypeDecorator[datetime]):
         return dialect.type_descriptor(DateTime(timezone=True) if is_native else Text())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | datetime | None:
-        """Write the time in UTC; a naive one is a mistake in the program."""
+        """Write the time in UTC; a naive one is a bug."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -92,13 +92,13 @@ class UtcTimestamp(TypeDecorator[datetime]):
 
 @lru_cache(maxsize=1024)
 def _write_time(value: datetime) -> str:
-    """Return a time as SQLite keeps it. A call stores its own some ten times."""
+    """Return a time as SQLite keeps it. One call stores its time about ten times."""
     utc = value.astimezone(UTC).replace(tzinfo=None)
     return f"{utc.isoformat(timespec='microseconds')}Z"
 
 
 _INTEGER = BigInteger().with_variant(Integer(), "sqlite")
-"""For amounts of money, and for numbers that the database gives."""
+"""For amounts of money, and for numbers that the database assigns."""
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 """Text in the order of its code points, as on SQLite, whatever the server's language."""
 
@@ -109,7 +109,7 @@ def _one_of(column: str, values: Any) -> CheckConstraint:
 
 
 def _on_sqlite(condition: str, name: str) -> CheckConstraint:
-    """Check what SQLite's loose typing would let in, and a column's type rules out elsewhere."""
+    """Reject what SQLite's loose typing would let in, and a column's type rules out elsewhere."""
     return CheckConstraint(condition, name=name).ddl_if(dialect="sqlite")
 
 
@@ -118,10 +118,10 @@ TABLES: Final[dict[type[SQLModel], Table]] = {}
 
 
 def _table(record: type[SQLModel], name: str, *constraints: SchemaItem, **options: Any) -> None:
-    """Make the table in which records of this kind are kept: a column for each field.
+    """Make the table for records of this kind: a column for each field.
 
-    It is what `class …(SQLModel, table=True)` does, without a mapper: nothing here is an object of
-    an ORM session, and mapping eleven classes would take a tenth of the time of a start.
+    It does what `class …(SQLModel, table=True)` does, without a mapper: records never belong to an
+    ORM session, and mapping eleven classes would take a tenth of the time of a start.
     """
     columns = []
     for field, declared in record.model_fields.items():
@@ -132,7 +132,7 @@ def _table(record: type[SQLModel], name: str, *constraints: SchemaItem, **option
 
 
 class Customer(SQLModel):
-    """Somebody who banks here. `customer_id` is what a token's subject names."""
+    """A customer of the bank. A token's subject is a `customer_id`."""
 
     customer_id: str = Field(primary_key=True, sa_type=_TEXT)
     name: str = Field(sa_type=_TEXT)
@@ -144,8 +144,8 @@ _table(Customer, "customer")
 class Account(SQLModel):
     """An account, or a payee's account elsewhere that a customer sends money to.
 
-    `customer_id` is whose list it stands in; None is the bank itself. `account_holder` names
-    who holds an external account. `is_locked` stops debits, not credits.
+    `customer_id` is the customer who lists it; None is the bank itself. `account_holder` names
+    the holder of an external account. `is_locked` stops debits, not credits.
     """
 
     account_id: str = Field(primary_key=True, sa_type=_TEXT)
@@ -160,13 +160,13 @@ class Account(SQLModel):
     account_holder: str | None = Field(default=None, sa_type=_TEXT)
     currency: str = Field(sa_type=_TEXT)
     debits_posted_minor: int = Field(default=0, sa_type=_INTEGER)
-    """What has gone out of it, ever; above zero."""
+    """The sum of all debits ever, as a positive number."""
     credits_posted_minor: int = Field(default=0, sa_type=_INTEGER)
-    """What has come in, ever."""
+    """The sum of all credits ever."""
     debits_pending_minor: int = Field(default=0, sa_type=_INTEGER)
     """The sum of the transfers out of it that are stored as pending, expired ones included."""
     last_posted_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
-    """When its last entry was posted. The next one is not dated before it."""
+    """When its last entry was posted. The next one is never dated before it."""
 
 
 _table(
@@ -201,7 +201,7 @@ class Transfer(SQLModel):
     `pending` (funds reserved until `expires_at`) becomes `posted`, `scheduled`, `voided`
     or `expired`; `scheduled` (nothing reserved) becomes `posted`, `voided` or `failed`.
     `reason` says why it was voided or failed. `wrong_codes` counts wrong confirmation codes,
-    and `declines` how often the customer was asked to confirm and did not.
+    and `declines` how often the customer was asked to confirm but did not.
     """
 
     transfer_id: str = Field(primary_key=True, sa_type=_TEXT)
@@ -244,7 +244,7 @@ class Posting(SQLModel):
     """One event in the ledger; append-only. `transfer_id` is unique: a transfer posts once."""
 
     posting_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
-    """Given by the database, in the order of posting."""
+    """Assigned by the database, in the order of posting."""
     kind: PostingKind = Field(sa_type=_TEXT)
     description: str = Field(sa_type=_TEXT)
     posted_at: datetime = Field(sa_type=UtcTimestamp)
@@ -365,9 +365,9 @@ _table(ComplianceReport, "compliance_report", UniqueConstraint("transfer_id", "r
 class AuditEvent(SQLModel):
     """One call of a tool, or one act at a desk; append-only.
 
-    `subject` is one of our own ids or None. The `chain_*` columns are what the client said
-    about the tool chain the call belonged to; nothing is decided on them. `customer_id` is no
-    foreign key: a call is recorded even where the customer is not one of ours.
+    `subject` is one of our own ids or None. The `chain_*` columns are the client's claims about
+    the call's tool chain; no decision depends on them. `customer_id` is not a foreign key: calls
+    of unknown customers are recorded too.
     """
 
     event_id: int = Field(default=None, primary_key=True, sa_type=_INTEGER)
@@ -385,7 +385,7 @@ _table(AuditEvent, "audit_event", sqlite_autoincrement=True)
 
 
 _APPEND_ONLY = ("posting", "entry", "audit_event")
-"""What is written once, and stays."""
+"""Tables whose rows are written once and never change."""
 _TRIGGERS = {
     "sqlite": [
         """
@@ -445,7 +445,7 @@ END $$
 
 
 WRONG_CODE_OUTCOMES: Final = "outcome IN ('wrong_code', 'voided_for_codes')"
-"""The condition on audit events that tell of a wrong confirmation code."""
+"""The condition on audit events about a wrong confirmation code."""
 _INDEXES_OF_SOME = (
     "CREATE INDEX transfer_reserves ON transfer (from_account_id, expires_at)"
     " WHERE status = 'pending'",
@@ -458,16 +458,16 @@ _INDEXES_OF_SOME = (
     "CREATE INDEX audit_event_wrong_codes ON audit_event (customer_id, at)"
     f" WHERE {WRONG_CODE_OUTCOMES}",
 )
-"""Indexes of what is under way, or seldom: they stay small however much has been done.
+"""Indexes of rows that are in progress, or rare: they stay small however old the bank is.
 
-A query is answered from one only where its condition has the same literals
+A query can use one only if its condition has the same literals
 (`transaction.has_status`). They are text because SQLAlchemy would load a whole dialect for
 each `Index` with a condition.
 """
 
 
 def schema(dialect: Dialect) -> list[str]:
-    """Return the statements that make every table, index and trigger in an empty database."""
+    """Return the statements that create every table, index and trigger in an empty database."""
     database = dialect.name
     tables = SQLModel.metadata.sorted_tables
     statements = [str(CreateTable(table).compile(dialect=dialect)) for table in tables]
@@ -483,9 +483,9 @@ def schema(dialect: Dialect) -> list[str]:
 
 
 def fingerprint(dialect: Dialect) -> int:
-    """Return the number, of 31 bits, by which a database tells that it has just this schema.
+    """Return the 31-bit number that identifies exactly this schema in a database.
 
-    How the statements are laid out does not matter.
+    The layout of the statements does not matter.
     """
     text = "".join("".join(schema(dialect)).split())
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

@@ -1,4 +1,4 @@
-"""Making a new file so that it is complete or not there at all."""
+"""Creates a new file atomically: it is complete, or does not exist."""
 
 import os
 import secrets
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Make an empty file beside `path`, for its owner only; it is deleted after the block."""
+    """Create an empty file beside `path`, for its owner only; delete it after the block."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -19,9 +19,9 @@ def draft_of(path: Path) -> Iterator[Path]:
 
 
 def publish(draft: Path, path: Path) -> None:
-    """Give the draft the name `path`, and return when file and name are on the disk.
+    """Rename the draft to `path`, and return once file and name are on disk.
 
-    Raises `FileExistsError` if a file has this name already; it is left alone.
+    Raises `FileExistsError` if a file already has this name, and leaves that file alone.
     """
     sync(draft)
     os.link(draft, path)
@@ -31,7 +31,7 @@ def publish(draft: Path, path: Path) -> None:
 def sync(path: Path) -> None:
     """Write a file's content, or a folder's list of files, to the disk (`fsync`)."""
     if os.name == "nt" and path.is_dir():
-        return  # Windows has no such thing.
+        return  # Windows cannot do this.
     descriptor = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
     try:
         os.fsync(descriptor)

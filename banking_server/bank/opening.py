@@ -1,4 +1,4 @@
-"""Opening a bank: the database that a location names, made and filled if it is new."""
+"""Opens a bank: the database at a location, created and filled if it is new."""
 
 import asyncio
 import sqlite3
@@ -36,11 +36,11 @@ async def open_bank(
     now: datetime,
     may_create: bool,
 ) -> Bank:
-    """Open the database at `location`, or make it and fill it from the folder `demo_data`.
+    """Open the database at `location`, or create it and fill it from the folder `demo_data`.
 
-    A new file is readable by its owner only, and its history ends at `now`. A PostgreSQL database
-    has to be there, and may be empty. Processes that start together on a new one all succeed, and
-    the data is loaded once.
+    Only its owner can read a new file, and its history ends at `now`. A PostgreSQL database must
+    exist, and may be empty. Processes that start together on a new one all succeed, and the data
+    is loaded once.
     Raises `DatabaseMissing` if there is none and `may_create` is false; `DatabaseUnavailable`, also
     for a mistake in the demo data, and for a database that another version made.
     """
@@ -77,7 +77,7 @@ async def _open_database(url: URL, *, may_create: bool) -> Store:
 
 
 def load_postgresql() -> Any:
-    """Load what most banks do without. Raises `DatabaseUnavailable` if it is not installed."""
+    """Import the PostgreSQL module. Raises `DatabaseUnavailable` if its extra is not installed."""
     try:
         from banking_server.bank import postgresql
     except ImportError as error:
@@ -92,7 +92,7 @@ _USER_VERSION = Statement(sa.text("PRAGMA user_version"), value)
 
 
 async def _fill(bank: Bank, demo_data: Path, now: datetime) -> None:
-    # Only a new database needs it, and every start would wait for it.
+    # Imported here: only a new database needs it, and every start would wait.
     from banking_server.bank.demo_data import DemoDataError, add_demo_data, read_demo_data
 
     try:

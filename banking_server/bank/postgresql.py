@@ -6,15 +6,15 @@ customer's row before it reads anything that it decides on, and nothing else, ev
 
 - Two writes for one customer run one after the other, as they do on SQLite; those of different
   customers run side by side.
-- Whoever holds one lock waits for no other. There is no order to keep, and no deadlock.
-- Under READ COMMITTED every statement sees what was committed before it began. What is read after
-  the lock was had is as the last writer left it, and nobody can change it until the commit. A look
-  before the lock (whose is this handoff?) only finds out whom to lock; the record is read again.
+- Whoever holds one lock waits for no other, so there is no order to keep, and no deadlock.
+- Under READ COMMITTED every statement sees what was committed before it began. A read after taking
+  the lock sees what the last writer left, and nobody can change that until the commit. A read
+  before it (whose is this handoff?) only finds out whom to lock; the record is read again.
 - `FOR NO KEY UPDATE` lets others store rows that refer to the customer, such as audit events.
 
-SERIALIZABLE would give the same, but decide after the fact: it aborts transactions that read pages
-of the same small index, whosever rows those were, and every call would have to be run again until
-it gets through. Here the only thing that is ever run again is what a broken connection cut off.
+SERIALIZABLE would guarantee the same, but decide after the fact: it aborts transactions that read
+pages of the same small index, whoever owns the rows, and every call would need retries until it
+gets through. Here the only work that ever runs twice is what a broken connection cut off.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ _T = TypeVar("_T")
 CONNECTIONS: Final = 8
 """Connections of one process; each piece of work has a connection and a thread to itself."""
 APPLICATION_NAME: Final = "banking-server"
-"""What the server's list of sessions shows."""
+"""The name in the server's list of sessions."""
 DIALECT: Final[sa.Dialect] = psycopg_dialect.dialect()  # type: ignore[no-untyped-call]
 
 _SESSION: Final = {
     "timezone": "UTC",
-    # A commit that is acknowledged is on the disk, whatever the server does for others.
+    # An acknowledged commit is on disk, whatever the server's default is.
     "synchronous_commit": "on",
     # Nothing waits for ever, in milliseconds: not for a slow statement, not for a lock, and not for
     # a server process that was stopped while it held one.
@@ -87,7 +87,7 @@ _COME_AGAIN: Final = {
     *("55P03", "57014"),  # a lock, or a statement, took too long
     *("53300", "57P01", "57P02", "57P03", "25P03"),  # full, stopping, starting, idle for too long
 }
-"""Errors that undo the transaction, and that time mends."""
+"""Transient errors, which undo the transaction."""
 
 
 class _ConnectionLost(Exception):
@@ -139,7 +139,7 @@ class PostgresStore:
             await asyncio.sleep(1)
 
     async def close(self) -> None:
-        """Finish what has begun, and close every connection."""
+        """Finish running work, and close every connection."""
         if self._closed:
             return
         self._closed = True
@@ -197,7 +197,7 @@ class PostgresStore:
             ending = True
             cursor.execute(end)
             if cursor.statusmessage != end:
-                raise DatabaseFailed("A statement failed, so that nothing could be committed.")
+                raise DatabaseFailed("A statement failed, so nothing could be committed.")
             return result
         except psycopg.Error as error:
             if not connection.closed:
@@ -227,7 +227,7 @@ class PostgresStore:
             self._idle.append(connection)
 
     def _connect(self) -> psycopg.Connection[Any]:
-        """Connect, and try again for a while: a server that is restarted is back in a moment."""
+        """Connect, and retry for a while: a restarting server is back in a moment."""
         give_up_at = time.monotonic() + storage.WAIT_SECONDS
         while True:
             try:
@@ -246,7 +246,7 @@ class PostgresStore:
                 return connection
 
     def _close_idle(self) -> None:
-        with suppress(IndexError):  # Until there is none: other threads take some meanwhile.
+        with suppress(IndexError):  # Until none is left: other threads may take some meanwhile.
             while True:
                 self._idle.pop().close()
 
@@ -256,7 +256,7 @@ def translate_error(error: psycopg.Error) -> Exception:
     if error.sqlstate in _COME_AGAIN:
         return BankBusy()
     if isinstance(error, psycopg.IntegrityError):
-        # Of this class, the first line names the rule that was broken, and no values.
+        # For this class, the first line names the broken rule, and no values.
         return DatabaseFailed(f"The database refused a change: {error.diag.message_primary}.")
     return DatabaseFailed(
         f"The database reports an error: {type(error).__name__}. `banking-server database check` "
@@ -277,7 +277,7 @@ _CAUSES: Final = {
     "SSL": "the server and this program do not agree on TLS",
     "read-only": "the server is read-only",
 }
-"""What PostgreSQL says, by a part of it, in our words; it has no codes for this."""
+"""Parts of PostgreSQL's messages, with our words for them; it has no codes for these."""
 
 
 def explain(url: URL, error: Exception) -> str:
@@ -288,7 +288,7 @@ def explain(url: URL, error: Exception) -> str:
 
 
 def lock_schema(tx: Transaction) -> None:
-    """Let nobody else make the tables until the end of the transaction."""
+    """Keep everybody else from creating the tables until the end of the transaction."""
     tx.run_text("SET LOCAL lock_timeout = '1min'")
     tx.run_text("SELECT pg_advisory_xact_lock(1111576139)")  # The number says "BANK".
 

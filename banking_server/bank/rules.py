@@ -36,11 +36,11 @@ class Rules:
     approval_threshold_minor: int = 1_000_000
     """A transfer strictly above this needs a manager's approval."""
     compliance_threshold_minor: int = 300_000
-    """A transfer to an external payee of at least this is reported to compliance."""
+    """A transfer of at least this to an external payee is reported to compliance."""
     transfer_expiry: timedelta = timedelta(minutes=10)
     """How long a prepared transfer waits for its confirmation."""
     approval_expiry: timedelta = timedelta(hours=24)
-    """How long a prepared transfer waits when a manager has to approve it first."""
+    """How long a prepared transfer waits if a manager has to approve it first."""
     max_wrong_codes: int = 5
     """Wrong confirmation codes after which the transfer is voided."""
     codes: CodeDelivery = "result"
@@ -61,7 +61,7 @@ class Rules:
     statement_page: int = 50
     """Lines on one page of a statement."""
     max_entries_told_apart: int = 500
-    """Entries of a statement up to which it says what was spent, and what was only moved."""
+    """The most entries for which a statement separates spending from the customer's own moves."""
     max_pending_transfers: int = 100
     """The most pending transfers of one customer."""
     max_open_handoffs: int = 20
@@ -72,7 +72,7 @@ class Rules:
 
 
 class Argument(StrEnum):
-    """What a caller gives, by its name in Python. `tools/results.py` turns these into the names on
+    """A caller's arguments, by their Python names. `tools/results.py` turns these into the names on
     the wire."""
 
     ACCOUNT_ID = "account_id"
@@ -96,9 +96,9 @@ class Argument(StrEnum):
 
 
 class Outcome:
-    """What a bank function returns: one small type for each thing that can happen.
+    """The result of a bank function: one small type for each thing that can happen.
 
-    `recorded_as` is the word for it in the audit trail. It is stored, so it does not change.
+    `recorded_as` is its word in the audit trail. It is stored, so it never changes.
     """
 
     recorded_as: ClassVar[str]
@@ -109,15 +109,15 @@ class Outcome:
 
     @property
     def subject(self) -> str | None:
-        """The id of our record that the outcome is about, if there is one."""
+        """The id of the record that the outcome concerns, if any."""
         return None
 
 
 @dataclass(frozen=True)
 class Refused(Outcome, recorded_as="refused"):
-    """The request breaks a rule; nothing was changed by it.
+    """The request breaks a rule, and changed nothing.
 
-    `field` is the argument at fault, `message` says to people what is wrong and what to do.
+    `field` is the argument at fault; `message` tells people what is wrong and what to do.
     `subject` is the id of the record concerned, for the audit trail.
     """
 
@@ -128,10 +128,10 @@ class Refused(Outcome, recorded_as="refused"):
 
 @dataclass(frozen=True)
 class NotFound(Outcome, recorded_as="not_found"):
-    """There is no such record *for this customer*: unknown and somebody else's look the same.
+    """This customer has no such record: unknown ones and other customers' look the same.
 
-    `field` is the argument; `value` what was asked for, made safe to print, and shortened. `known`
-    is what it can be where it is an account's id: the customer's own, each with its name.
+    `field` is the argument; `value` is its value, shortened and safe to print. For an account's id,
+    `known` lists the possible values: the customer's own accounts, each with its name.
     """
 
     field: Argument
@@ -141,8 +141,8 @@ class NotFound(Outcome, recorded_as="not_found"):
 
 @dataclass(frozen=True)
 class TooMany(Outcome, recorded_as="too_many"):
-    """The customer has reached a limit of the bank's; nothing was changed. `message` says which,
-    and what to do."""
+    """The customer has reached a limit of the bank, and nothing changed. `message` says which, and
+    what to do."""
 
     message: str
 
@@ -166,9 +166,9 @@ def is_debit_blocked(account: Account) -> bool:
 def needs_approval(rules: Rules, amount_minor: int) -> bool:
     """Escalation 2: strictly above the threshold a manager has to approve.
 
-    The threshold is for each transfer by itself, and so is the one of `compliance_rule`: amounts
-    are not added up over a day or a payee, so that two transfers of half the amount need no
-    approval. The documents that this project grew from have it so.
+    The threshold applies to each transfer by itself, as does that of `compliance_rule`: amounts do
+    not add up over a day or a payee, so two transfers of half the amount need no approval. The
+    documents that this project grew from define it this way.
     """
     return amount_minor > rules.approval_threshold_minor
 
@@ -308,9 +308,9 @@ TOO_MANY_WRONG_CODES: Final = "too many wrong confirmation codes"
 
 @dataclass(frozen=True)
 class Yes:
-    """The customer was asked, and said yes. They had declined `after_declines` times by then.
+    """The customer was asked and said yes, after declining `after_declines` times.
 
-    A `code` that came beside it is checked all the same.
+    A `code` beside it is checked all the same.
     """
 
     after_declines: int
@@ -319,14 +319,14 @@ class Yes:
 
 @dataclass(frozen=True)
 class Code:
-    """What a caller gave as the transfer's confirmation code."""
+    """The caller's value for the transfer's confirmation code."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ViewSecret:
-    """What a caller gave as the secret of the view in which the customer said yes."""
+    """The caller's value for the secret of the view in which the customer said yes."""
 
     text: str
 
@@ -337,7 +337,7 @@ class NoConsent:
 
 
 Consent = Yes | Code | ViewSecret | NoConsent
-"""What a caller offers as the customer's yes. The bank checks it."""
+"""A caller's evidence of the customer's yes. The bank checks it."""
 
 
 class Decision(Enum):
@@ -356,7 +356,7 @@ class Decision(Enum):
 
 
 WRONG_CODES_COUNT_FOR: Final = timedelta(hours=1)
-"""How long a customer's wrong codes are counted together."""
+"""The period over which a customer's wrong codes add up."""
 
 
 def decide_confirmation(
@@ -373,17 +373,17 @@ def decide_confirmation(
 ) -> Decision | Refused | TooMany:
     """Decide what to do when a transfer is confirmed; the first rule that applies wins.
 
-    `code_is_right` is what the comparison found, which needs the secret; None: no code was given.
+    `code_is_right` is the result of the comparison, which needs the secret; None: there is no code.
 
-    1. What is not pending any more, or has expired by `now`, stays as it is.
+    1. A transfer that is no longer pending, or has expired by `now`, stays as it is.
     2. A locked from-account pays nothing out.
     3. A manager has to agree first if the amount is above the threshold.
-    4. A code that is given is always checked, even beside a yes, and a wrong one counts. If the
-       customer was asked and said no, nothing comes here. After too many wrong ones within the
-       hour (`recent_wrong_codes`), for whatever transfers, not even a right one is taken.
-    5. It takes the customer's own act: a yes, or the right code. A question takes one answer: when
-       they were asked, they had declined `yes_after_declines` times (None: there is no yes), and if
-       they have once more since then, that stands.
+    4. A code is always checked, even beside a yes, and a wrong one counts. If the customer was
+       asked and said no, this is not called. After too many wrong codes within the hour
+       (`recent_wrong_codes`), for whatever transfers, even a right one is refused.
+    5. It needs the customer's own act: a yes, or the right code. A question takes one answer: when
+       they were asked, they had declined `yes_after_declines` times (None: there is no yes). If
+       they have declined again since, that stands.
     6. The accounts must still allow it, with `available_minor` to pay from (`check_payable`);
        if they do not, the transfer stays pending.
     7. A transfer dated after today, UTC, is scheduled; any other is posted.
@@ -429,7 +429,7 @@ def decide_wrong_code(rules: Rules, transfer: Transfer) -> Decision:
 
 
 def status_at(transfer: Transfer, now: datetime) -> TransferStatus:
-    """Return the transfer's status at `now`: one that is stored as pending may have expired."""
+    """Return the transfer's status at `now`: one stored as pending may have expired."""
     overdue = transfer.status == "pending" and is_expired(transfer.expires_at, now)
     return "expired" if overdue else transfer.status
 
@@ -453,8 +453,8 @@ def check_payable(
 ) -> Refused | None:
     """Check again what held when the transfer was prepared: flags, currencies, funds.
 
-    `available_minor` is what the from-account has available; what a pending transfer has reserved
-    for itself comes on top of it.
+    `available_minor` is what the from-account has available; a pending transfer's own reservation
+    comes on top of it.
     """
     own_reservation = transfer.amount_minor if transfer.status == "pending" else 0
     refused = check_parties(from_account, to_account) or check_available(
@@ -602,7 +602,7 @@ def check_figures_visible(account: Account) -> Refused | None:
 class Period:
     """The days of a statement, UTC, from `first` to `last`.
 
-    `asked` is how it was asked for: the number of days, `last`, `this` or `2026-10`.
+    `asked` is the request for it: the number of days, `last`, `this` or `2026-10`.
     """
 
     asked: str
@@ -626,7 +626,7 @@ class Period:
 def check_statement_period(
     rules: Rules, account: Account, *, days: int, month: str | None, today: date
 ) -> Period | Refused:
-    """Return the time that a statement is of: a calendar month if one is given, else the last days.
+    """Return the period of a statement: a calendar month if one is given, else the last days.
 
     A month is written `last`, `this` or `2026-10`.
     """
@@ -655,9 +655,9 @@ def check_statement_period(
 
 
 def _month_asked(text: str, this: date) -> tuple[str, date] | None:
-    """Return how a month was asked for, and its first day; None if the text names no month.
+    """Return the normalized name of a month, and its first day; None if the text names no month.
 
-    `this` is the first day of the month that it is now.
+    `this` is the first day of the current month.
     """
     words = text.strip().lower().removesuffix(" month")
     if words in ("this", "current"):

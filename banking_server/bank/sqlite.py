@@ -39,11 +39,11 @@ APPLICATION_ID: Final = 0x42414E4B
 """`PRAGMA application_id` of our files, which tells them from other programs' ("BANK")."""
 DIALECT: Final = sqlite_dialect.dialect()
 READERS: Final = 4
-"""Connections that read at once, besides the one that writes."""
+"""Concurrent read connections, besides the one that writes."""
 LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 """How much the write-ahead log grows before it is checkpointed."""
 CHECKPOINT_WAIT_MILLISECONDS: Final = 50
-"""How long a checkpoint waits for those who read; the next one comes when the log has grown."""
+"""How long a checkpoint waits for readers; the next one comes when the log has grown."""
 
 
 @dataclass(eq=False)
@@ -70,14 +70,14 @@ class SqliteStore:
         self._readers = storage.ConcurrencyLimit(READERS)
         self._queue: deque[_Waiting] = deque()
         self._next: asyncio.Task[None] | None = None
-        """The task that will commit what is in the queue; None if there is none yet."""
+        """The task that will commit the queued work; None if there is none yet."""
         self._closed = False
 
     @classmethod
     async def open(cls, path: Path, *, may_create: bool) -> "SqliteStore":
         """Open a file of ours; a new one is empty, and only its owner can read it.
 
-        Raises `DatabaseMissing` if there is no bank in it and none may be made;
+        Raises `DatabaseMissing` if it has no bank and none may be created;
         `DatabaseUnavailable`, `OSError`, `TimeoutError` or `sqlite3.Error`.
         """
         opened = await asyncio.to_thread(_open_file, path, may_create=may_create)
@@ -109,7 +109,7 @@ class SqliteStore:
         committed: Callable[[], None],
         one_state: bool = False,
     ) -> _T:
-        """Run `work` in the next group's transaction, which is on one state in any case."""
+        """Run `work` in the next group's transaction, which always sees one state."""
         self._check_open()
         if len(self._queue) >= storage.MAX_WAITING:
             raise BankBusy
@@ -123,7 +123,7 @@ class SqliteStore:
             if waiting.error is not None:
                 raise waiting.error
         except asyncio.CancelledError:
-            waiting.cancelled = True  # Unless its group has begun, it is left out.
+            waiting.cancelled = True  # Skip it, unless its group has begun.
             with suppress(Exception):
                 await storage.to_the_end(group)
             raise
@@ -147,8 +147,8 @@ class SqliteStore:
             raise self._files.lost
 
     def _run_group(self, connection: sqlite3.Connection) -> None:
-        """Commit all that waits, on the writer's thread, and give each its result or its error."""
-        self._next = None  # First: work that comes after the queue was emptied needs another group.
+        """Commit all waiting work on the writer's thread, and give each its result or error."""
+        self._next = None  # First: work that arrives after this needs another group.
         taken = [self._queue.popleft() for _ in range(len(self._queue))]
         group = [waiting for waiting in taken if not waiting.cancelled]
         try:
@@ -175,7 +175,7 @@ class SqliteStore:
                 waiting.committed()
 
     def _checkpoint_if_long(self, connection: sqlite3.Connection) -> None:
-        """Bring the log into the file, if it has grown much; the lock is held."""
+        """Move the log into the file, if it has grown much. The caller holds the lock."""
         size = self._files.log.stat().st_size
         # Another process may have made a checkpoint since.
         self._long_log = min(self._long_log, size + LONG_WAL_BYTES)
@@ -204,7 +204,7 @@ def _run_each(group: list[_Waiting], connection: sqlite3.Connection) -> None:
             waiting.result = waiting.work(tx)
         except BaseException as error:
             if not connection.in_transaction:
-                raise  # SQLite itself has given up the whole group: a full disk, for one.
+                raise  # SQLite itself gave up the whole group: a full disk, for example.
             waiting.error = error
             execute("ROLLBACK TO one")
         execute("RELEASE one")
@@ -223,7 +223,7 @@ def _open_file(
 ) -> tuple[sqlite3.Connection, WatchedFiles, FileLock]:
     if may_create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Only a file that was not there: closing a descriptor of an open database would drop
+        # Only a file that did not exist: closing a descriptor of an open database would drop
         # the locks that SQLite holds on it in this process.
         with suppress(FileExistsError):
             path.touch(0o600, exist_ok=False)
@@ -238,7 +238,7 @@ def _open_file(
             raise storage.DatabaseMissing(path)
         lock = FileLock(beside(path.resolve(), ".lock"))
         try:
-            # SQLite lets two that change the mode of one file at once fail, without a wait.
+            # If two processes change the mode of one file at once, SQLite fails without waiting.
             with lock.held(storage.WAIT_SECONDS):
                 connection.execute("PRAGMA journal_mode = WAL")
             is_filled(connection, path)  # SQLite makes the log's files when it reads in this mode.
@@ -254,11 +254,11 @@ def _open_file(
 
 
 def connect(path: Path, *, reads: bool = False) -> sqlite3.Connection:
-    """Open a file that is there. What is committed is on the disk; a reader commits nothing.
+    """Open an existing file. Commits reach the disk before they return; a reader commits nothing.
 
     Transactions and checkpoints are explicit. The connection may be used on another thread.
     """
-    # "rw" never makes a file. As a URI, since a "?" or "#" in the path must not be syntax.
+    # "rw" never creates a file. A quoted URI, so that "?" or "#" in the path is not syntax.
     uri, wait = f"{path.as_uri()}?mode=rw", storage.WAIT_SECONDS
     connection = sqlite3.connect(uri, wait, uri=True, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -294,9 +294,9 @@ def explain(path: Path, error: Exception) -> str:
 
 
 def translate_error(error: sqlite3.Error | TimeoutError) -> BankBusy | DatabaseFailed:
-    """Return what to raise instead of an error that undid a transaction.
+    """Return the exception to raise instead of an error that undid a transaction.
 
-    SQLite's messages name a table or a rule at most, and contain no stored data.
+    SQLite's messages name at most a table or a rule, and contain no stored data.
     """
     name = getattr(error, "sqlite_errorname", "")
     if isinstance(error, TimeoutError) or name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):

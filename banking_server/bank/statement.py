@@ -1,4 +1,4 @@
-"""Statements: what went through an account, a page at a time."""
+"""Statements: the entries of an account, page by page."""
 
 import base64
 import json
@@ -27,10 +27,10 @@ from banking_server.bank.transaction import Transaction, value
 
 
 class Totals(NamedTuple):
-    """What came in and what went out, both above zero, in minor units.
+    """The sums that came in and went out, both positive, in minor units.
 
-    `spent_minor` is what went out and not to the customer's own accounts; None if the entries were
-    too many to tell (`max_entries_told_apart`).
+    `spent_minor` is what went out, except to the customer's own accounts; None if there are too
+    many entries to tell (`max_entries_told_apart`).
     """
 
     credits_minor: int
@@ -41,7 +41,7 @@ class Totals(NamedTuple):
 class StatementLine(NamedTuple):
     """One entry: its signed amount and the balance after it, in minor units.
 
-    `counter_account_name` names the other account where it stands in the customer's own list.
+    `counter_account_name` names the other account if the customer lists it.
     """
 
     posting_id: int
@@ -56,8 +56,8 @@ class StatementLine(NamedTuple):
 class Statement(Outcome, recorded_as="statement"):
     """One page of an account's entries in `period`, newest first.
 
-    `totals` are those of the whole period up to now, with the first page only: no entry that comes
-    later changes the other pages. `next_cursor` asks for the page after this one; None on the last.
+    The first page alone has `totals`, those of the whole period up to now: later entries do not
+    change the other pages. `next_cursor` asks for the page after this one; None on the last.
     """
 
     account_id: str
@@ -85,11 +85,11 @@ async def get_statement(
 ) -> Statement | NotFound | Refused:
     """Return the account's entries of the last `days` days, or of a calendar month, by the page.
 
-    A `month` is written as `rules.check_statement_period` reads it; `days` does not count then.
-    `cursor` is a previous page's `next_cursor`; it is good for that account and period only.
+    `rules.check_statement_period` reads `month`, which replaces `days`. `cursor` is the
+    `next_cursor` of an earlier page; it is valid for that account and period only.
     """
     async with bank.heavy_read_slot(call.customer_id):
-        # Beside the writer, so that nobody's call waits for it.
+        # Not on the writer's connection, so that no call waits for it.
         outcome = await bank.read(
             lambda tx: _statement(tx, bank.rules, call, account_id, days, month, cursor)
         )
@@ -128,7 +128,7 @@ _PAGE = Query(
         _entry.c.posted_at >= sa.bindparam("since"),
         sa.tuple_(_entry.c.posted_at, _entry.c.posting_id)
         < sa.tuple_(
-            # In a tuple it does not know its type by itself.
+            # In a tuple, SQLAlchemy cannot infer its type.
             sa.bindparam("before", type_=_entry.c.posted_at.type),
             sa.bindparam("before_id"),
         ),
@@ -198,7 +198,7 @@ def _statement(
                 subject=account.account_id,
             )
         period, before, before_id = place.period, place.posted_at, place.posting_id
-    # One line more than the page holds tells whether another page follows.
+    # One extra line shows whether another page follows.
     lines = tx.all(
         _PAGE,
         account_id=account.account_id,
@@ -245,10 +245,10 @@ def _totals(tx: Transaction, rules: Rules, account: Account, period: Period) -> 
 
 
 class _Place(NamedTuple):
-    """How far a statement has been read: which one, and its last line so far.
+    """A position in a statement: which one, and the last line that was read.
 
-    A cursor is its opaque form. A forged one gains nothing: it can name lines of the account that
-    is asked for, and that has to be the caller's own.
+    A cursor is its opaque form. Forging one gains nothing: it can only name lines of the requested
+    account, which must be the caller's own.
     """
 
     account_id: str

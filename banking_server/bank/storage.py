@@ -1,7 +1,7 @@
-"""The bank's database: reading from it, and writing to it before anybody hears of it.
+"""The bank's database: reads, and writes that are on disk before anybody learns of them.
 
-`Bank` is what the bank's functions work on. Where it is kept is a `Store`: one SQLite file
-(`sqlite`), or a PostgreSQL database that several servers share (`postgresql`).
+The bank's functions work on a `Bank`. It is kept in a `Store`: one SQLite file (`sqlite`), or a
+PostgreSQL database that several servers share (`postgresql`).
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class DatabaseFailed(ForPeople):
 
 
 class MaybeDone(DatabaseFailed):
-    """The database could not say whether it has committed. To call again is safe."""
+    """The database could not say whether it has committed. Calling again is safe."""
 
 
 class DatabaseMissing(DatabaseUnavailable):
@@ -66,7 +66,7 @@ class OtherVersion(DatabaseUnavailable):
 
 
 class BankBusy(ForPeople):
-    """Too much is waiting for the database. Nothing was done: the call may be repeated."""
+    """Too many calls wait for the database. Nothing was done: the call may be repeated."""
 
     def __init__(self) -> None:
         super().__init__("The bank is busy: nothing was done. Please try again in a moment.")
@@ -116,7 +116,7 @@ class Bank:
         self.code_key = code_key
         """Secret from which confirmation codes are derived; the same in every process."""
         self.code_keys = (code_key, *other_code_keys)
-        """Those whose codes are accepted: more than one while the secret is being changed."""
+        """The keys whose codes are accepted: more than one while the secret changes."""
         self.store = store
         self.write_failed = False
         """Whether the last write failed."""
@@ -125,7 +125,7 @@ class Bank:
     def heavy_read_slot(self, customer_id: str) -> AbstractAsyncContextManager[None]:
         """Limit the customer to one long read at a time in this process.
 
-        So others wait for one of them at most. Entering raises `BankBusy`.
+        So others wait for at most one of them. Entering raises `BankBusy`.
         """
         return self._heavy_reads.setdefault(customer_id, ConcurrencyLimit(1)).one()
 
@@ -142,7 +142,7 @@ class Bank:
     ) -> _T:
         """Run `work` in a write transaction; commit it, or roll back if it raises.
 
-        Lock a customer's data before you read what you will change: `Transaction.lock`.
+        Before reading what you will change, lock the customer's data: `Transaction.lock`.
         `committed` is called as soon as the commit is on disk, even if nobody waits any more.
         `one_state`: `work` reads one state of the database, and locks nothing.
         """
@@ -176,7 +176,7 @@ def find_owned(
 
 
 class ConcurrencyLimit:
-    """Limits how many work at once; others wait in turn, for `WAIT_SECONDS` at most."""
+    """Limits concurrent work; the rest waits its turn, for `WAIT_SECONDS` at most."""
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
@@ -196,7 +196,7 @@ class ConcurrencyLimit:
 
 
 async def to_the_end(work: Awaitable[_T]) -> _T:
-    """Wait for the end of `work` even if the caller is cancelled, and raise the cancellation then.
+    """Wait for the end of `work` even if the caller is cancelled; then raise the cancellation.
 
     A driver that is interrupted loses its connection.
     """

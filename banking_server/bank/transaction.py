@@ -1,8 +1,8 @@
 """One transaction as a bank function sees it: records in and out, on either database.
 
-A bank function is synchronous code that gets a `Transaction` and runs whole, on the thread of its
-connection. Statements are SQLAlchemy's, built once where they are used; their texts are
-compiled once for each database, and go straight to the driver.
+A bank function is synchronous code that gets a `Transaction` and runs in one piece, on the thread
+of its connection. It uses SQLAlchemy's statements, built once; their texts are compiled once for
+each database, and go straight to the driver.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ _Record = TypeVar("_Record", bound=SQLModel)
 
 
 class Statement(Generic[_T]):
-    """A statement that is built once; `make` turns the columns of each row into what is returned.
+    """A statement, built once; `make` turns the columns of each row into the returned value.
 
     Its parameters are `sa.bindparam("name")`.
     """
@@ -32,7 +32,7 @@ class Statement(Generic[_T]):
         self._compiled: dict[str, _Compiled] = {}
 
     def compiled(self, dialect: sa.Dialect) -> "_Compiled":
-        """Return what the driver is given, in the words of this database."""
+        """Return the statement compiled for this database, as the driver takes it."""
         compiled = self._compiled.get(dialect.name)
         if compiled is None:
             compiled = self._compiled[dialect.name] = _compile(self._construct, dialect)
@@ -41,16 +41,16 @@ class Statement(Generic[_T]):
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A statement in the words of one database."""
+    """A statement compiled for one database."""
 
     text: str
     places: Sequence[tuple[str, Callable[[Any], Any] | None]]
-    """Its parameters in order, each with what converts it for the database."""
+    """Its parameters in order, each with its converter for the database."""
     constants: Mapping[str, Any]
-    """Those whose value is part of the statement."""
+    """Parameters whose value is part of the statement."""
     from_database: Sequence[tuple[int, Callable[[Any], Any]]]
     by_name: bool
-    """Whether the driver takes parameters by name, and not by their places."""
+    """Whether the driver takes parameters by name, not by position."""
 
     def parameters(self, values: Mapping[str, Any]) -> Any:
         """Return the values as the driver takes them."""
@@ -95,14 +95,14 @@ def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
 
 
 class Transaction:
-    """A transaction under way, for the code that runs in it. It is over when that code returns."""
+    """An open transaction, for the code that runs in it. It ends when that code returns."""
 
     def __init__(
         self, execute: Callable[[str, Any], Any], dialect: sa.Dialect, *, lock_rows: bool
     ) -> None:
         self._execute = execute
         self.dialect = dialect
-        """Which words this database understands."""
+        """The SQL dialect of this database."""
         self._lock_rows = lock_rows
 
     def all(self, statement: Statement[_T], **values: Any) -> list[_T]:
@@ -122,11 +122,11 @@ class Transaction:
         self._execute(compiled.text, compiled.parameters(values))
 
     def run_text(self, text: str) -> None:
-        """Run a statement that is in the words of this database already, such as a schema's."""
+        """Run a statement in this database's own SQL, such as one of the schema."""
         self._execute(text, ())
 
     def take_time(self) -> None:
-        """Let statements take as long as they need: those over whole tables, at the desks."""
+        """Lift the time limit, for statements over whole tables at the desks."""
         if self.dialect.name == "postgresql":
             self.run_text("SET LOCAL statement_timeout = 0")
 
@@ -135,12 +135,12 @@ class Transaction:
         return self.first(_by_key(model), key=key)
 
     def get(self, model: type[_Record], key: Any) -> _Record:
-        """Return the record with this primary key, which a foreign key says is there."""
+        """Return the record with this primary key, whose existence a foreign key guarantees."""
         found: _Record = self.all(_by_key(model), key=key)[0]
         return found
 
     def add(self, record: SQLModel) -> None:
-        """Store a new record. A number that the database gives it is set on the record."""
+        """Store a new record, and set the number that the database assigns to it."""
         statement, table = _insert(type(record)), TABLES[type(record)]
         if is_numbered(table):
             vars(record)[key_of(table).name] = self.all(statement, **vars(record))[0]
@@ -148,13 +148,13 @@ class Transaction:
             self.run(statement, **vars(record))
 
     def change(self, record: SQLModel, **values: Any) -> None:
-        """Set these fields of a record, here and where it is stored."""
+        """Set these fields of a record, in memory and in the database."""
         key = key_of(TABLES[type(record)]).name
         self.run(_update(type(record), tuple(values)), **values, key=getattr(record, key))
         vars(record).update(values)
 
     def lock(self, customer_id: str) -> None:
-        """Let nobody else change anything of this customer's until the end of the transaction.
+        """Keep everybody else from changing this customer's data until the end of the transaction.
 
         On SQLite nobody else can write during the transaction, so there is nothing to do.
         """
@@ -165,8 +165,8 @@ class Transaction:
 def unchecked(model: type[_Record], values: dict[str, Any]) -> _Record:
     """Return a record, or a view of one, with a value for every field.
 
-    The values are not checked: they were when they were stored. It does what pydantic's
-    `model_construct` does where every field is given, in a quarter of the time.
+    The values are not checked: that happened when they were stored. With every field given, it does
+    what pydantic's `model_construct` does, in a quarter of the time.
     """
     record = object.__new__(model)
     give = object.__setattr__
@@ -178,7 +178,7 @@ def unchecked(model: type[_Record], values: dict[str, Any]) -> _Record:
 
 
 def reading(model: type[_Record]) -> Callable[..., _Record]:
-    """Return what makes a record of the columns of `sa.select(TABLES[model])`."""
+    """Return a function that makes a record from the columns of `sa.select(TABLES[model])`."""
     names = list(model.model_fields)
     return lambda *values: unchecked(model, dict(zip(names, values, strict=True)))
 
@@ -191,21 +191,21 @@ def records(
 
 
 def has_status(model: type[SQLModel], status: str) -> sa.ColumnElement[bool]:
-    """Return the condition that a record has this status, which an index of some rows may answer.
+    """Return the condition that a record has this status, for which a partial index can be used.
 
-    The status is part of the statement's text: of a parameter SQLite does not know the value yet
-    when it looks for an index.
+    The status is part of the statement's text, because SQLite does not know a parameter's value
+    when it chooses an index.
     """
     return TABLES[model].c.status == sa.literal_column(f"'{status}'")
 
 
 def command(construct: sa.Executable) -> Statement[None]:
-    """Return the statement that changes something, and finds nothing."""
+    """Return a statement that changes something and returns no rows."""
     return Statement(construct, lambda *_: None)
 
 
 def insertion(model: type[SQLModel]) -> Statement[None]:
-    """Return the statement that stores a record, field by field, whose number nobody asks for."""
+    """Return the statement that stores a record, field by field, without returning its number."""
     return command(_insertion(TABLES[model]))
 
 
@@ -223,7 +223,7 @@ def key_of(table: sa.Table) -> sa.Column[Any]:
 
 @cache
 def is_numbered(table: sa.Table) -> bool:
-    """Whether the key is a number that the database gives."""
+    """Whether the database assigns the key, as a number."""
     return key_of(table).type.python_type is int
 
 

@@ -1,15 +1,15 @@
-"""The command line. What a command needs is imported inside it, so that each starts quickly.
+"""The command line. Each command imports what it needs, so that all start quickly.
 
 One module for each kind of command:
 
 - `serve`: serve MCP, over stdio or HTTP;
-- `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`, and
+- `client`: act as a client of any server: `call`, whose `--arguments` `arguments` reads, and
   `tools`; and `demo`, whose stories are in `demo`;
-- `chat`: talk to a model that has the tools of servers, which `servers` connects to;
+- `chat`: talk to a model that has the tools of servers; `servers` connects to them;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement, tokens;
 - `database`: the database itself;
-- `doctor`: why a start would fail;
-- `install`: print the entry that puts this server into a host.
+- `doctor`: finds problems that would make a start fail;
+- `install`: prints the entry that adds this server to a host.
 """
 
 import io
@@ -57,7 +57,7 @@ app.add_typer(database_app, name="database", epilog=example("database check"))
 
 
 def main() -> None:
-    """Run the command line: a mistake, or a full disk, is one line and exit code 2."""
+    """Run the command line: a user's mistake or a full disk gives one line and exit code 2."""
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
@@ -73,18 +73,18 @@ def main() -> None:
         while isinstance(cause, ExceptionGroup) and len(cause.exceptions) == 1:
             (cause,) = cause.exceptions
         if isinstance(cause, BrokenPipeError):
-            sys.exit(1)  # As Typer does, which looks into no group.
-        told = for_people(cause)
-        if told is None:
+            sys.exit(1)  # As Typer does, which does not look into groups.
+        message = for_people(cause)
+        if message is None:
             raise
-        complain(told)
+        complain(message)
         sys.exit(2)
 
 
 def _open_what_is_closed() -> None:
     """Open the null device as each standard stream that was closed for this program.
 
-    Otherwise the next file that is opened gets its number, and a child process writes to it.
+    Otherwise the next file to be opened gets its number, and a child process writes to it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -1,4 +1,4 @@
-"""What `call` calls a tool with: JSON on the command line, in a file, or on standard input."""
+"""The arguments of `call`: JSON on the command line, in a file, or on standard input."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from tool_chaining.text import one_line
 def read_arguments(given: str) -> dict[str, Any]:
     """Return arguments for a tool: `given` itself, `@FILE`, or `-` for standard input.
 
-    Raises `CommandFailed` if they cannot be read, or are no JSON object.
+    Raises `CommandFailed` if they cannot be read, or are not a JSON object.
     """
     source, text = _text(given)
     try:
@@ -26,7 +26,7 @@ def read_arguments(given: str) -> dict[str, Any]:
 
 
 def _text(given: str) -> tuple[str, str]:
-    """Return how people know the source, and what it has."""
+    """Return the source's name for people, and its content."""
     if given == "-":
         return "Standard input", standard_input()
     if given.startswith("@"):
@@ -42,7 +42,7 @@ def _text(given: str) -> tuple[str, str]:
 
 
 def standard_input() -> str:
-    """Return all of standard input. Raises `CommandFailed` if it is no text."""
+    """Return all of standard input. Raises `CommandFailed` if it is not text."""
     return _decoded("Standard input", sys.stdin.buffer.read())
 
 

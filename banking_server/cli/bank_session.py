@@ -1,4 +1,4 @@
-"""Runs one function on the open bank, for the commands that need no server."""
+"""Runs one function on the open bank, for commands that need no server."""
 
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,7 @@ def run_on_bank(
 ) -> _T:
     """Open the bank of these settings, run `work` on it and close it again.
 
-    With `create`, a missing database is made. Raises `DatabaseUnavailable`.
+    With `create`, a missing database is created. Raises `DatabaseUnavailable`.
     """
     import asyncio
 
@@ -37,7 +37,7 @@ def run_on_bank(
 def accepted(outcome: "_T | NotFound | Refused", subject: str) -> _T:
     """Return a desk's outcome. Raises `CommandFailed` if the bank refused.
 
-    `subject` is what the command was about, in a word: "handoff".
+    `subject` names what the command was about, such as "handoff".
     """
     from banking_server.bank.rules import NotFound, Refused
 

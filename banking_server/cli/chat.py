@@ -97,12 +97,12 @@ def chat(
         raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
     silence_libraries()
     if isinstance(sys.stdin, io.TextIOWrapper):
-        # What is no text ends no conversation.
+        # Input that is not text must not end the conversation.
         sys.stdin.reconfigure(errors="replace")
     request = None if prompt is None else _request(prompt)
     waiting = StatusLine(sys.stderr)
     out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
-    # A program that reads the output gets the answers, and a person sees it all in its order.
+    # A program that reads the output gets only the answers; a person sees everything in order.
     seen = sys.stdout.isatty()
     is_here = sys.stdin.isatty()
     person = TerminalQuestions(errors, waiting.hidden) if is_here else None
@@ -142,7 +142,7 @@ def chat(
             call_timeout=timeouts.call,
         )
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None  # As a program that Ctrl-C has ended.
+        raise typer.Exit(130) from None  # The exit code of a program that Ctrl-C ended.
     if not (answered or terminal.is_typed):
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""Being a client of any MCP server: `call` and `tools`; and the `demo`."""
+"""Acting as a client of any MCP server: `call` and `tools`; and the `demo`."""
 
 import json
 import os
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from tool_chaining import ChainResult
 
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
-    """Connects to a server; takes the options of `connected` that a command adds."""
+    """Connects to a server; takes further options of `connected` from a command."""
 
 _LIST: Final = 10
-"""Seconds that the list of tools may take, if it only explains why a call failed."""
+"""Seconds for reading the list of tools, if it only explains why a call failed."""
 
 _NAMED: Final = 10
-"""Tools that are named where none is like the one that was asked for."""
+"""The most tools to name if none resembles the requested one."""
 
 
 CommandArgument = Annotated[
@@ -225,7 +225,7 @@ def tools(
 def connecting(
     server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
 ) -> "Connect":
-    """Return what connects to a server, with the token of the environment."""
+    """Return a function that connects to a server, with the token of the environment."""
     from banking_server.client.connect import connected
     from tool_chaining_proxy.hosting.urls import token_of_environment
 
@@ -267,7 +267,7 @@ async def _call(
     from tool_chaining.tools import ToolList
 
     waiting = StatusLine(sys.stderr)
-    # With --json the steps are shown on standard error, beside the questions.
+    # With --json, the steps go to standard error, like the questions.
     errors = console(sys.stderr, waiting.hidden)
     out = errors if as_json else console(sys.stdout, waiting.hidden)
     questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
@@ -301,7 +301,7 @@ async def _call(
                 await follower.call_tool(tool, arguments)
             [result] = ended
             if result.detail in (NOT_ADVERTISED, NOT_ASKED):
-                more = ["--follow-unadvertised follows it all the same"]
+                more = ["--follow-unadvertised follows it anyway"]
             advice = failures.more_of(result.error) if result.error is not None else None
             refused = [step.is_error for step in result.steps] == [True]
             if refused or isinstance(result.error, MCPError):
@@ -319,12 +319,12 @@ async def _call(
     if as_json:
         print(json.dumps(_as_json(result), indent=2))
     if result.outcome is Outcome.CANCELLED:
-        return 130  # As a program that Ctrl-C has ended.
+        return 130  # The exit code of a program that Ctrl-C ended.
     return 0 if good else 1
 
 
 async def _unknown_tool(client: "Client", tool: str) -> str | None:
-    """Return that the server has no such tool, and which it has; None if it has it, or no list."""
+    """Say that a tool is missing, and which exist; None if it exists, or the list is unreadable."""
     import anyio
 
     from banking_server.client.plain import quoted_name
@@ -391,7 +391,7 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
 
 
 def silence_libraries() -> None:
-    """Keep libraries from logging what the command itself reports, but for faults of a server."""
+    """Keep libraries from logging what the command itself reports, except faults of a server."""
     import logging
 
     from tool_chaining_proxy.hosting.operator import Warnings
@@ -423,14 +423,14 @@ def chosen_server(
     given = {"database": database, "customer": customer}
     chosen = {name: value or ctx.find_root().obj[name] for name, value in given.items()}
     server = started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
-    # Not as options: everybody on this computer can read a command line.
-    told = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
-    server.env = {**(server.env or {}), **told}
+    # Not as options: everybody on this computer can read command lines.
+    variables = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
+    server.env = {**(server.env or {}), **variables}
     return server
 
 
 def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioServerParameters":
-    """Return how to start a server: in this environment, as the shell would start it.
+    """Return how to start a server in this environment, as the shell would.
 
     No server gets the bearer token, nor a secret setting that is not among `secrets`.
     """

@@ -35,7 +35,7 @@ def database_create(ctx: typer.Context) -> None:
         _make(settings)
     else:
         raise CommandFailed(
-            f"There is a database at {settings.database} already. `banking-server database reset` "
+            f"{settings.database} already has a database. `banking-server database reset` "
             "empties it."
         )
     note(f"{settings.database} holds the demo data.")
@@ -114,7 +114,7 @@ def database_restore(
 
 
 def _file_of(settings: "Settings") -> Path:
-    """Return the database, which is a SQLite file. Raises `CommandFailed` if it is not."""
+    """Return the database's SQLite file. Raises `CommandFailed` if it is not a file."""
     if not isinstance(settings.database, Path):
         raise CommandFailed(
             "This command is for SQLite files. For PostgreSQL use dropdb, pg_dump and pg_restore."
@@ -123,7 +123,7 @@ def _file_of(settings: "Settings") -> Path:
 
 
 def _make(settings: "Settings") -> None:
-    """Make the database, and its secret file: where that is, a database is missed if it is gone."""
+    """Make the database and its secret file; if only the secret is left, the database was lost."""
     from banking_server.server.keys import load_keys
 
     run_on_bank(settings, _do_nothing, create=True)

@@ -1,7 +1,7 @@
 """The stories of `banking-server demo`, on the real server, with no language model.
 
-A locked account hands itself off, the customer's answers being scripted; and with `--multiplex` one
-request makes three calls, each of which needs what the one before it found.
+A locked account leads to an agent, with scripted answers of the customer. With `--multiplex`, one
+request makes three calls, each of which needs the result of the one before.
 """
 
 import json
@@ -67,7 +67,7 @@ PLAN: Final = {
 
 
 async def play(out: Console) -> bool:
-    """Play the story in a database of its own; return whether the chain completed as it should."""
+    """Play the story on a new database; return whether the chain completed as it should."""
     with tempfile.TemporaryDirectory(prefix="banking-server-demo-") as folder:
         database = Path(folder) / "bank.db"
         _heading(out, "A customer wants to pay from a locked account")
@@ -79,10 +79,10 @@ async def play(out: Console) -> bool:
 
 
 async def play_plan(out: Console) -> bool:
-    """Play three calls in one request in a database of its own; return whether all were made."""
+    """Play three calls in one request on a new database; return whether all were made."""
     with tempfile.TemporaryDirectory(prefix="banking-server-demo-") as folder:
         database = Path(folder) / "bank.db"
-        _heading(out, "A customer wants three things done, each by what the last one found")
+        _heading(out, "A customer wants three things done, each with the result of the last")
         say(out, "A real server, started over stdio, on a new database. No language model.")
         _heading(out, "One request, to multiplex_tools")
         # Not wrapped, so that it can be copied.
@@ -98,7 +98,7 @@ async def play_plan(out: Console) -> bool:
             'A model finds a value instead where it says, for instance, "PROMPT_ARGUMENT: the id '
             'of the account for everyday spending".',
         )
-        _heading(out, "What became of it")
+        _heading(out, "The results")
         async with connected(this_server(database)) as (client, _):
             result = await client.call_tool("multiplex_tools", dict(PLAN))
         steps = (result.structured_content or {})["results"]
@@ -130,8 +130,8 @@ async def _customer(out: Console, client: Client) -> bool:
 
 
 async def _bank(out: Console, database: Path, *, handoffs: bool) -> None:
-    """Show what the bank knows of it afterwards."""
-    # The defaults, whatever the environment of the person who watches says.
+    """Show what the bank recorded."""
+    # The defaults, whatever the viewer's environment says.
     settings = Settings.model_construct(database=database)
     async with open_bank(settings, utc_now()) as bank:
         if handoffs:

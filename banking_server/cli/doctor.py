@@ -19,7 +19,7 @@ _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 _WIDTH: Final = len("problem  ")
 
 Finding = tuple[str, str, str]
-"""How something is (a key of `_STYLES`), what it is, and what was found."""
+"""The state (a key of `_STYLES`), the subject, and the finding."""
 
 
 def doctor(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
@@ -93,18 +93,18 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
 
 
 def _settings(settings: "Settings") -> Finding:
-    """Return the settings that are not as by default, but for the database and the secret."""
-    told = [
+    """Return the settings that differ from the defaults, except the database and the secret."""
+    changed = [
         f"{variable}={value}"
         for variable, value in sorted(settings.environment().items())
         if (name := variable.removeprefix("BANKING_").lower()) != "database"
         and getattr(settings, name) != type(settings).model_fields[name].default
     ]
-    return "ok", "settings", ", ".join(told) or "all have their defaults"
+    return "ok", "settings", ", ".join(changed) or "all have their defaults"
 
 
 def database_finding(settings: "Settings") -> Finding:
-    """Return whether the database can be used, and has the customer who was chosen."""
+    """Return whether the database is usable and has the chosen customer."""
     from banking_server.bank.accounts import is_customer
     from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
     from banking_server.cli.bank_session import run_on_bank

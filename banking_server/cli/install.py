@@ -1,7 +1,7 @@
 """`banking-server install HOST`: prints the entry that starts this server in a host.
 
-Where a host has a command of its own for that, it is the command that is printed. No file of a host
-is read or written. As of November 2026, from the hosts' own documentation.
+If a host has a command of its own for that, it prints that command. It reads and writes no file of
+a host. From the hosts' own documentation, as of November 2026.
 """
 
 import json
@@ -22,14 +22,14 @@ from banking_server.cli.messages import CommandFailed, note
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
 
 NAME: Final = "bank"
-"""What the server is called in a host."""
+"""The server's name in a host."""
 
 Command = Sequence[str]
-"""A program, by its full path, and its arguments: hosts start servers with a PATH of their own."""
+"""A program with its full path, since hosts have a PATH of their own, and its arguments."""
 
 
 _written: Final = partial(json.dumps, ensure_ascii=False)
-"""Writes JSON, of which a string is one of TOML and of YAML too."""
+"""Writes JSON, whose strings are valid in TOML and YAML too."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Host:
     entry: Callable[[Command], str]
     """Returns the entry, or the host's command, for the command that starts this server."""
     place: str
-    """What to do with it, in one sentence."""
+    """Instructions for it, in one sentence."""
 
 
 def _json(servers: str, **members: Any) -> Callable[[Command], str]:
-    """Return what writes an entry in JSON, with these members, under the name `servers`."""
+    """Return a function that writes a JSON entry with these members, under the name `servers`."""
 
     def entry(command: Command) -> str:
         server = {**members, "command": command[0], "args": list(command[1:])}
@@ -68,7 +68,7 @@ def _codex(command: Command) -> str:
         f"[mcp_servers.{NAME}]",
         f"command = {_written(command[0])}",
         f"args = {_written(command[1:])}",
-        # Without it, Codex begins to work before the server is there.
+        # Without it, Codex starts to work before the server is ready.
         "required = true",
         # A slow machine needs more than Codex's ten seconds; with `required`, Codex would stop.
         "startup_timeout_sec = 120",
@@ -122,7 +122,7 @@ HOSTS: Final = {
         f"@modelcontextprotocol/inspector --config mcp.json --server {NAME}",
     ),
 }
-"""All of them, by the name that is typed."""
+"""All hosts, by the name to type."""
 
 
 def install(
@@ -155,7 +155,7 @@ def install(
 
 
 def _arguments(ctx: typer.Context, own: Mapping[str, str]) -> list[str]:
-    """Return the settings that have options as arguments, which hosts pass on as they are.
+    """Return the settings that have options, as arguments that hosts pass on unchanged.
 
     The database is not opened: `doctor` says whether the server can start. Raises `SettingsError`
     and `CommandFailed`.
@@ -166,7 +166,7 @@ def _arguments(ctx: typer.Context, own: Mapping[str, str]) -> list[str]:
     given |= {**before, **own}
     database = given.get("database")
     if (database and ":" in str(database)) or "codes" in given:
-        # Only then is there something to check. The import costs more than all the rest.
+        # Imported only if there is something to check: it costs more than all the rest.
         from banking_server.bank.location import URL
 
         location = settings_of(ctx, **own).database
@@ -187,13 +187,13 @@ _OPTIONS: Final = ("customer", "database", "codes")
 def _program(name: str) -> str:
     """Return the full path of a program of this installation. Raises `CommandFailed`."""
     if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
-        # An environment that `uvx` has made, and deletes some day.
+        # An environment of `uvx`, which deletes it some day.
         raise CommandFailed(
             "This program runs from a cache, which can be deleted at any time. Install it first, "
             "with `uv tool install .` or `pipx install .` in the checkout, or with "
             "`uv tool install NAME` if you ran `uvx NAME`."
         )
-    # `pip install --user` puts programs elsewhere than the environment does.
+    # `pip install --user` puts programs outside the environment.
     for folder in (os.path.dirname(os.path.abspath(sys.argv[0])), sysconfig.get_path("scripts")):
         if (program := shutil.which(name, path=folder)) is not None:
             return program

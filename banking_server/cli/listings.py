@@ -1,4 +1,4 @@
-"""What the commands of the bank's desks print, for agents, managers and auditors."""
+"""The output of the desk commands, for agents, managers and auditors."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from banking_server.bank.models import Approval, AuditEvent, Handoff
 from banking_server.bank.money import format_money, to_decimal
 from banking_server.client.printing import say, say_in_parts
 
-if TYPE_CHECKING:  # A command imports the bank's modules that it needs, and no others.
+if TYPE_CHECKING:  # Each command imports only the modules of the bank that it needs.
     from banking_server.bank.approvals import OpenApproval
     from banking_server.bank.transfers.outcomes import TransferView
     from banking_server.bank.transfers.records import PendingCode
@@ -21,7 +21,7 @@ _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to b
 
 
 def show_handoffs(out: Console, handoffs: Sequence[Handoff]) -> None:
-    """Print handoffs, oldest first as they come."""
+    """Print handoffs in the given order, oldest first."""
     if not handoffs:
         say(out, "No customer is waiting for an agent.")
     for handoff in handoffs:
@@ -34,7 +34,7 @@ def show_handoffs(out: Console, handoffs: Sequence[Handoff]) -> None:
 
 
 def show_open_approvals(out: Console, waiting: "Sequence[OpenApproval]") -> None:
-    """Print the requests that wait for a manager, with what each is about."""
+    """Print the requests that wait for a manager, each with its transfer."""
     if not waiting:
         say(out, "No transfer is waiting for a manager.")
     for request in waiting:
@@ -99,9 +99,9 @@ def _about(transfer: "TransferView") -> dict[str, Any]:
 
 
 def _as_json(record: object, *names: str, **more: Any) -> str:
-    """Return members of a record as one line of JSON, with the names that MCP has for them.
+    """Return members of a record as one line of JSON, with their names in MCP.
 
-    A time is UTC in ISO 8601, an amount a number. What is not known is null.
+    A time is UTC in ISO 8601, an amount a number. Unknown values are null.
     """
     members = {to_camel(name): getattr(record, name) for name in names} | more
     return json.dumps(members, default=datetime.isoformat)
@@ -118,7 +118,7 @@ def show_settled(out: Console, transfers: "Sequence[TransferView]") -> None:
 
 
 def show_events(out: Console, events: Sequence[AuditEvent]) -> None:
-    """Print a part of the audit trail, with the chains that calls name."""
+    """Print a part of the audit trail, with the chains of the calls."""
     for event in events:
         subject = f" {event.subject}" if event.subject else ""
         say_in_parts(

@@ -1,4 +1,4 @@
-"""Messages of the program to people: notes, and why a command failed."""
+"""The program's messages to people: notes, and why a command failed."""
 
 import errno
 import sys
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class CommandFailed(ForPeople):
-    """The command cannot do what it was asked."""
+    """The command cannot do its task."""
 
 
 def for_people(error: Exception) -> str | None:
-    """Return what people read of an error, or None if they need the traceback."""
+    """Return an error's message for people, or None if they need the traceback."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     return str(error) if isinstance(error, ForPeople) else None
@@ -32,12 +32,12 @@ def complain(problem: str) -> None:
     from banking_server.client.printing import console, say_in_parts
 
     out = console(sys.stderr)
-    out.soft_wrap = True  # One line of ours, however wide the terminal is.
+    out.soft_wrap = True  # One line, however wide the terminal is.
     say_in_parts(out, ("banking-server:", "bold red"), (f" {one_line(problem)}", ""))
 
 
 def codes_in_words(rules: "Rules") -> str:
-    """Return for the operator who gets confirmation codes, and what a model can do with one."""
+    """Tell the operator who gets confirmation codes, and what a model can do with one."""
     return f"{rules.codes}. {_CODES[rules.codes]}"
 
 

@@ -1,4 +1,4 @@
-"""The options that several commands share, and the settings that they lead to."""
+"""The options that several commands share, and the settings made from them."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any

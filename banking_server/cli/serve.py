@@ -1,4 +1,4 @@
-"""`banking-server serve`, and what the program does without a command: serve MCP."""
+"""`banking-server serve`, which is also the default without a command: serve MCP."""
 
 import gc
 import os
@@ -55,7 +55,7 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
 
     Raises `CommandFailed`, `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
     """
-    # What a start makes stays: to look for garbage in it would take a quarter of its time.
+    # The objects of a start stay: searching them for garbage takes a quarter of its time.
     gc.disable()
     import signal
 
@@ -73,8 +73,8 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
         note(f"Confirmation codes: {codes_in_words(rules)}")
     gc.freeze()
     gc.enable()
-    # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
-    # is lost by leaving at once: a transaction is in the database whole, or not at all.
+    # A thread that waits for input cannot be interrupted, so exit at once, without cleaning up.
+    # Nothing is lost: a transaction is in the database completely, or not at all.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
     if sys.stdin.isatty():

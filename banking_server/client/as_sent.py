@@ -1,7 +1,7 @@
-"""Results as the server sent them, where they are not what MCP defines.
+"""Results as the server sent them, if they violate MCP.
 
 `mcp.Client` reads each result into a model, and raises an exception if one member does not fit. But
-the call has been made then, and the other members are worth reading.
+by then the call has been made, and the other members are worth reading.
 """
 
 from collections.abc import Awaitable
@@ -17,10 +17,10 @@ _ARRIVED: Final[ContextVar[list[Json] | None]] = ContextVar("_ARRIVED", default=
 
 
 def keep_results(session: ClientSession) -> None:
-    """Let a session keep each result for `or_as_sent`, and no longer check structured content.
+    """Make a session keep each result for `or_as_sent`, and stop checking structured content.
 
     The SDK checks it against the output schema in the server's list. If the list cannot be read, or
-    the server breaks its own schema, the SDK drops the result. Its dispatcher is no public part.
+    the server breaks its own schema, the SDK drops the result. Its dispatcher is not public.
     """
     send = session._dispatcher.send_raw_request
 
@@ -38,7 +38,7 @@ def keep_results(session: ClientSession) -> None:
 
 
 async def or_as_sent(request: Awaitable[Any], *, always: bool = False) -> Any:
-    """Return what a request of the client returns, or its result as JSON if that is no model's.
+    """Return the result of a client's request, or its JSON if it fits no model.
 
     With `always`, it is returned as JSON in any case: models turn a hint `"true"` into a boolean.
     """
@@ -46,7 +46,7 @@ async def or_as_sent(request: Awaitable[Any], *, always: bool = False) -> Any:
     token = _ARRIVED.set(arrived)
     try:
         result = await request
-        # A list that the SDK reads for a call is its own affair.
+        # Ignore a list that the SDK reads for a call.
         return arrived[-1] if always and arrived and outer is None else result
     except ValidationError:
         if outer is not None or not arrived:

@@ -34,8 +34,8 @@ _TIMEOUT = httpx2.Timeout(30, read=300)
 
 def this_server(database: Path) -> StdioServerParameters:
     """Return how to start this server over stdio, for the demo's first customer, on `database`."""
-    # The SDK passes hardly any environment on to the child. The way to this package must reach
-    # it; the settings of the person who started this must not.
+    # The SDK passes hardly any environment on to the child. It needs the path to this package,
+    # but must not get the settings of the person who started this.
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     return StdioServerParameters(
         command=sys.executable,
@@ -49,16 +49,16 @@ class ConnectionFailed(ForPeople):
 
 
 class Failures:
-    """Remembers what the SDK's errors do not say: a refusal over HTTP, or what a server wrote."""
+    """Remembers what the SDK's errors leave out: a refusal over HTTP, or a server's output."""
 
     def __init__(self, advice: str, errors: ServerLog | None) -> None:
-        """`advice`: what to do where the server wants another token, or one at all."""
+        """`advice`: what to do if the server requires a token, or another one."""
         self.last: str | None = None
         self._advice = advice
         self._errors = errors
 
     def more_of(self, error: BaseException) -> str | None:
-        """Say why a request failed, if that is known better than the error says."""
+        """Say why a request failed, if we know more than the error says."""
         if self.last is not None:
             return f"the server answered {self.last}"
         closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
@@ -113,11 +113,11 @@ async def connected(
 ) -> AsyncIterator[tuple[Client, Failures]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
-    `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
-    was given. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
-    the server's questions; without it, the server cannot ask any. `progressed` is
-    told of the progress of calls. Raises ConnectionFailed, but only while connecting: a connection
-    that breaks later fails the call that it breaks in, and the client goes on.
+    `token` is the bearer token for a URL; errors show `token_advice` if the token is missing or
+    refused. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
+    the server's questions; without it, the server cannot ask any. `progressed` gets the
+    progress of calls. Raises ConnectionFailed, but only while connecting: a connection that breaks
+    later fails the running call, and the client goes on.
     """
     failure: Exception | None = None
     async with AsyncExitStack() as stack:
@@ -139,7 +139,7 @@ async def connected(
             errors = ServerLog()
             stack.callback(errors.close)
             failures = Failures(token_advice, errors)
-            # What is no UTF-8 is no message, and is to end nothing.
+            # Invalid UTF-8 is not a message, and must not end anything.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
             transport = assigned(stdio_client(server.model_copy(update=readable), errors.stream))
         timer = CallTimer()
@@ -151,13 +151,13 @@ async def connected(
         )
         client.timer, client.progressed = timer, progressed
         try:
-            # Not anyio's: its scopes could not end before what the client enters in them.
+            # Not anyio's: its scopes could not end before those that the client opens in them.
             async with asyncio.timeout(timeouts.connect) as waiting:
                 await stack.enter_async_context(client)
         except Exception as error:
             late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
             reason = late or failures.reason(error)
-            # A proxy has reported the same about the server behind it.
+            # A proxy reports the same about the server behind it.
             talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "
             raise ConnectionFailed(f"{talk}{reason}") from error
         try:
@@ -165,12 +165,12 @@ async def connected(
         except Exception as error:
             failure = error
     if failure is not None:
-        # As it is: what the client has entered would put it into groups.
+        # Raised here, since the client's task groups would wrap it.
         raise failure
 
 
 def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
-    """Return a URL as it may be shown. Raises ConnectionFailed if no token may go there."""
+    """Return a URL that is safe to show. Raises ConnectionFailed if no token may go there."""
     try:
         return checked_url(url, has_secret=has_token, insecure=insecure)
     except ValueError as error:

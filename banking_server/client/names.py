@@ -1,10 +1,9 @@
-"""What a server has called the things that a call is about: people know names, calls have ids.
+"""The names that a server gave to the ids in a call: calls have ids, but people know names.
 
-A question for consent shows each id of a call with the name that the same server gave it, in what
-it returned before: an object with an id and a name beside it (`accountId` and `accountName`, `id`
-and `name`). An id that is a whole word in a text of the server is known too. Each server's names
-count for that server alone. An id that the server has not named is shown as such: a model may have
-made it up.
+A question for consent shows each id of a call with its name from an earlier result of the same
+server: an object with an id and a name beside it (`accountId` and `accountName`, `id` and `name`).
+An id that is a whole word in a text of the server is known too. Each server's names count for that
+server alone. An id that the server has not named is marked: a model may have made it up.
 """
 
 import json
@@ -18,25 +17,25 @@ from banking_server.client.plain import quoted_name
 from tool_chaining.content import Json, content_of, in_text, is_error
 
 MAX_IDS: Final = 2_000
-"""Ids of one server that are remembered, the latest."""
+"""The most ids of one server to remember: the latest ones."""
 
 MAX_VALUES: Final = 20_000
-"""Values in one result that are searched."""
+"""The most values to search in one result."""
 
 MAX_TEXT: Final = 200_000
-"""Characters of a text that are read as JSON, and of a server's texts that are remembered."""
+"""The most characters to read as JSON in a text, and to remember of a server's texts."""
 
 MAX_SHOWN: Final = 10
-"""Ids in lists and in parts of a call that are shown, fewer if the call itself has many."""
+"""The most ids to show from lists and parts of a call, fewer if the call itself has many."""
 
 MAX_OWN: Final = 50
-"""Ids that a call itself has, and that are shown."""
+"""The most ids to show of the call itself."""
 
 _NAMED: Final = re.compile(r"[-*\s]*(?:(.{1,40}?) *(?:\(\0\)|: *\0)|\0: *(.{1,40}?))[.;,\s]*")
-"""A line of text that is an id, here NUL, and its name: `name (id)`, `name: id` or `id: name`."""
+"""A line with an id, here NUL, and its name: `name (id)`, `name: id` or `id: name`."""
 
 _NAMES: Final = 3
-"""Different names of one id that are remembered: none of them is preferred."""
+"""The most names to remember for one id; none is preferred."""
 
 _ID: Final = re.compile("(?:id|Id|ID)|(.+?)(?:Id|ID|_id)")
 _MANY: Final = re.compile("(.+?)(?:Ids|IDs|_ids)")
@@ -58,7 +57,7 @@ _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 class _Thing:
-    """What an id stands for: the kind of thing, empty if nothing says it, and its names."""
+    """What an id stands for: the kind of thing, empty if unknown, and its names."""
 
     def __init__(self, of: str = "", names: list[str] | None = None) -> None:
         self.of = of
@@ -73,7 +72,7 @@ class Names:
         self._texts: dict[str, str] = {}
 
     def add_result(self, server: str, said: Json) -> None:
-        """Remember the ids and names in a result of a server, by the host's name for it.
+        """Remember the ids and names in a server's result; `server` is the host's name for it.
 
         An error names nothing: it repeats what the caller made up.
         """
@@ -134,14 +133,14 @@ class Names:
         return found
 
     def _is_named(self, server: str, of: str, id_: str) -> bool:
-        """Return whether a server has named an id, and not as that of another kind of thing."""
+        """Return whether a server has named an id, and not for another kind of thing."""
         thing = self._of.get(server, {}).get(id_)
         if thing is not None and of and not of.endswith(thing.of):
             return False
         return self.knows(server, id_)
 
     def returned(self, server: str, key: str) -> list[str]:
-        """Return the ids that a server has returned and that an argument can mean, with names."""
+        """Return a server's ids that are possible for an argument, with names."""
         of = stem(key)
         return [
             f"{id_} ({thing.names[-1]})" if thing.names else id_
@@ -150,11 +149,11 @@ class Names:
         ]
 
     def id_lines(self, server: str, arguments: Mapping[str, Any]) -> list[str]:
-        """Return a line for each id in the arguments of a call: what it is of, its name, itself."""
+        """Return a line for each id in a call's arguments: its kind, its name, and the id."""
         known = self._of.get(server, {})
         own = {k: v for k, v in arguments.items() if not isinstance(v, dict | list)}
         others = {k: v for k, v in arguments.items() if k not in own}
-        # Those in the call itself come first, so that none is hidden behind others.
+        # Ids in the call itself come first, so that none gets hidden behind others.
         first, then = (list(self._lines(server, known, part)) for part in (own, others))
         lines = first[:MAX_OWN]
         lines += then[: max(0, MAX_SHOWN - len(lines))]
@@ -178,7 +177,7 @@ class Names:
 
 
 def stem(key: str) -> str:
-    """Return what an id is of, by the name of its argument: `prescription` of `prescription_id`."""
+    """Return the kind of an id, from its argument's name: `prescription` for `prescription_id`."""
     match = _ID.fullmatch(key) or _MANY.fullmatch(key) or _NUMBER.fullmatch(key)
     return (match[1] or "" if match else key).replace("_", "").lower()
 
@@ -198,7 +197,7 @@ def _parsed(text: str) -> Any:
 
 
 def _parts(values: list[Any]) -> Iterator[dict[str, Any] | str]:
-    """Yield the objects and texts in some values, however deep, if there are not too many."""
+    """Yield the objects and texts in some values, at any depth, up to a limit."""
     waiting, seen = deque(values), 0
     while waiting and seen < MAX_VALUES:
         value = waiting.popleft()
@@ -217,7 +216,7 @@ def _objects(values: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> bool:
-    """Take note of the ids in an object, and of the names beside them; return if there are any."""
+    """Note the ids in an object, and the names beside them; return whether there are any."""
     ids = {key: match for key in thing if (match := _ID.fullmatch(key))}
     for key, match in ids.items():
         id_ = _as_id(thing[key])
@@ -228,16 +227,16 @@ def _note(known: dict[str, _Thing], thing: dict[str, Any]) -> bool:
         if len(ids) == 1:
             wanted += ["name", "title"]
         name = next((thing[each] for each in wanted if isinstance(thing.get(each), str)), None)
-        names = known.pop(id_, _Thing()).names  # To the end: the oldest is forgotten first.
+        names = known.pop(id_, _Thing()).names  # Move it to the end: the oldest is forgotten first.
         if name and name not in names:
-            # The first and the newest: what it was called before, and what it is called now.
+            # Keep the first and the newest: its former and its current name.
             names = [*names[:1], *names[1:][-_NAMES + 2 :], name]
         known[id_] = _Thing(stem(key), names)
     return bool(ids)
 
 
 def _note_lines(known: dict[str, _Thing], text: str) -> None:
-    """Take note of the ids in a text, and of the name of one that is alone with it in its line."""
+    """Note the ids in a text, and the name of each id that shares a line only with its name."""
     for line in text.splitlines():
         ids = _IN_TEXT.findall(line)
         for id_ in ids:
@@ -260,7 +259,7 @@ def _label(key: str, match: re.Match[str] | None) -> str:
 
 
 def _named(id_: str, names: list[str], known: Mapping[str, object]) -> str:
-    # A blank that would not be seen makes another id of it.
+    # An invisible blank makes it a different id.
     shown = id_ if _PLAIN_ID.fullmatch(id_) else quoted_name(_UNSEEN.sub("\N{OPEN BOX}", id_))
     if not names:
         return shown
@@ -271,7 +270,7 @@ def _named(id_: str, names: list[str], known: Mapping[str, object]) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name is shown as it is: not if it can pass for another, or turns the line about."""
+    """Whether a name is safe to show: it cannot pass for another, or reverse the line."""
     scripts = {unicodedata.name(sign, "").partition(" ")[0] for sign in name if sign.isalpha()}
     turned = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in name)
     return bool(_PLAIN_NAME.fullmatch(name)) and len(scripts) <= 1 and not turned

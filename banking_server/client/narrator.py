@@ -35,12 +35,12 @@ _PARTICIPLES: Final = (Outcome.COMPLETED, Outcome.DECLINED, Outcome.FAILED, Outc
 
 
 class Narrator(ConsentPolicy):
-    """Shows a chain as it happens: each call, why it is made, and what it returned for the user.
+    """Shows a chain as it happens: each call, its reason, and its result for the user.
 
-    Pass it as the follower's `consent` and `told` as its `on_step`. A tool that a server with
-    trusted hints annotates as harmless is called, and any other only if the person at the terminal
-    says yes. Without `questions` nobody is asked. Instead of asking, `follows` can be "all" or
-    "none". `waiting` shows which call is waited for.
+    Pass it as the follower's `consent` and `show_step` as its `on_step`. It allows a tool that
+    trusted hints mark as harmless, and any other only if the person at the terminal says yes.
+    Without `questions` nobody is asked. Instead of asking, `follows` can be "all" or
+    "none". `waiting` shows the running call.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Narrator(ConsentPolicy):
             say(self._out, "(The tool reports this as an error.)", indent=3, style="red")
 
     def propose(self, proposal: Proposal) -> None:
-        """Show a follow-up call, its directive and what the server says of it."""
+        """Show a follow-up call, its directive and the server's title."""
         directive = member(member(self._last and self._last.result, "_meta"), META_KEY)
         previous, rule = one_line(proposal.previous_tool, NAME), proposal.rule
         why = f"{previous} said so: _meta.{META_KEY} = {cut(compact(directive), LINE)}"
@@ -86,7 +86,7 @@ class Narrator(ConsentPolicy):
         self._out.print()
         self._announce(proposal.level, proposal.tool.name, proposal.arguments, why)
         if proposal.title is not None:
-            # As JSON, so that no line break of the server's can forge a line of ours.
+            # As JSON, so that a line break in the server's text cannot forge a line of ours.
             whose = "your rule" if rule is not None else "the server"
             say(self._out, f"{whose} says: {cut(compact(proposal.title), SHOWN)}", indent=3)
 
@@ -102,12 +102,12 @@ class Narrator(ConsentPolicy):
         return await self._agrees(proposal, again=False)
 
     async def forbids(self, proposal: Proposal) -> bool:
-        """Show a call that the user's rule makes unasked; `--consent none` forbids it too."""
+        """Show a call that the user's rule makes unasked; `--consent none` forbids even that."""
         self.propose(proposal)
         return self._follows == "none"
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Do the same for a call in doubt: only the person can agree, whatever `follows` says."""
+        """The same for a call in doubt: only the person can agree, whatever `follows` says."""
         self.propose(proposal)
         return await self._agrees(proposal, again=True)
 

@@ -5,13 +5,13 @@ from typing import Final
 from tool_chaining.text import one_line, quoted
 
 LINE: Final = 400
-"""Characters of such a text in one line of our own."""
+"""The most characters of such a text in one of our lines."""
 
 NAME: Final = 128
-"""Characters of a tool's name that are shown; MCP allows no more."""
+"""The most characters of a tool's name; MCP allows no more."""
 
 SHOWN: Final = 4_000
-"""Characters of such a text by itself, for example the arguments of a call."""
+"""The most characters of such a text by itself, for example a call's arguments."""
 
 
 def quoted_name(name: str, length: int = NAME) -> str:

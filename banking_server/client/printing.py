@@ -17,7 +17,7 @@ Hidden = Callable[[], AbstractContextManager[object]]
 """Hides the status line while something is printed: `StatusLine.hidden`."""
 
 _WRAPPED: Final = 20_000
-"""Characters of a text that is wrapped; a longer one is not, as rich needs much memory for it."""
+"""The longest text to wrap, in characters: rich needs much memory for longer ones."""
 
 
 class _Console(Console):
@@ -65,7 +65,7 @@ def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
 def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: int = 0) -> None:
     """Print one line of texts from any source, each with its style.
 
-    Where it wraps, what follows is indented by `hang` more.
+    If it wraps, the following lines are indented by `hang` more.
     """
     shown = [(printable(text), style) for text, style in parts]
     if out.soft_wrap and not out.color_system:
@@ -82,7 +82,7 @@ def _print(out: Console, text: Text, indent: int) -> None:
         lines = text.split("\n", allow_blank=True)
         out.print(Text("\n").join(Text(" " * indent) + line for line in lines))
     elif not text.plain.strip("\n"):
-        out.print(text)  # Of no width: padded, it would be no line at all.
+        out.print(text)  # Without a width: padding would make it more than a line.
     else:
         out.print(Padding(text, (0, 0, 0, indent), expand=False))
 

@@ -1,4 +1,4 @@
-"""Asking a person at a terminal: what a server asks (elicitation), and for the host's consent."""
+"""Asks a person at a terminal: a server's questions (elicitation), and for the host's consent."""
 
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -33,12 +33,12 @@ class TerminalQuestions:
     """Puts questions to the person at the terminal, one at a time."""
 
     def __init__(self, out: Console, hidden: Hidden = nullcontext) -> None:
-        """`hidden` keeps away whatever else is on the terminal, from question to answer."""
+        """`hidden` hides everything else on the terminal, from question to answer."""
         self._out = out
         self._hidden = hidden
         self._one_at_a_time = anyio.Lock()
         self.names = Names()
-        """What servers have called the ids that calls are made with."""
+        """The names that servers gave to the ids in calls."""
 
     async def consents(
         self,
@@ -50,11 +50,11 @@ class TerminalQuestions:
         server: str = "",
         again: bool = False,
     ) -> bool:
-        """Ask whether a call that may change something is to be made, naming what it is about.
+        """Ask whether to make a call that may change something, naming what it affects.
 
-        `name` is what the person knows the tool by, if that is not the server's own name for it,
-        and `server` the one whose names are shown. `again` says that the tool is
-        in doubt: it may have run before.
+        `name` is the person's name for the tool, if it differs from the server's own, and
+        `server` is the server whose names are shown. `again`: the tool is in
+        doubt, since it may have run before.
         """
         async with self._asking():
             if again:
@@ -94,7 +94,7 @@ class TerminalQuestions:
                     return ElicitResult(action="decline")
                 if value is not None:
                     content[name] = value
-            # A form without a single answer is a question all the same.
+            # A form without fields is a question all the same.
             if not content and not await self._agrees("   [y/N] "):
                 return ElicitResult(action="decline")
             return ElicitResult(action="accept", content=content)
@@ -136,13 +136,13 @@ class TerminalQuestions:
             form = {"type": "object", "properties": {name: schema}}
             if ArgumentCheck().problem("", form, {name: value}) is None:
                 return value
-            say(self._out, "That does not fit what is asked for.", indent=3, style="red")
+            say(self._out, "That does not fit the question.", indent=3, style="red")
 
     @asynccontextmanager
     async def _asking(self) -> AsyncIterator[None]:
-        """Ask inside. What was typed before the question is forgotten: it can be no answer to it.
+        """Ask inside the block. Discard what was typed before the question: it cannot be an answer.
 
-        A server, or a model, can show what looks like a question before there is one.
+        A server, or a model, can show a fake question first.
         """
         async with self._one_at_a_time:
             with self._hidden():
@@ -164,9 +164,9 @@ class TerminalQuestions:
 
 
 def what_it_may_do(tool: Tool, name: str, *, trust_hints: bool) -> str:
-    """Say what calls of a tool may do, and that its server says so, unless the server is trusted.
+    """Say what calls of a tool may do, according to its server unless that is trusted.
 
-    A single call may do less (cancel, say), and only the server knows.
+    A single call may do less (cancel, for example), but only the server knows.
     """
     said, _ = may_do(tool.wire)
     source = "The" if trust_hints or said == ANYTHING else "According to its server, the"
@@ -178,7 +178,7 @@ class _Declined(Exception):
 
 
 def choices(schema: dict[str, Any]) -> dict[str, str]:
-    """Return the values that a field offers, each with its title; empty if any value will do."""
+    """Return a field's possible values, each with its title; empty if any value will do."""
     offered = schema.get("items", schema) if schema.get("type") == "array" else schema
     titled = offered.get("oneOf") or offered.get("anyOf")
     if titled:
@@ -190,7 +190,7 @@ def choices(schema: dict[str, Any]) -> dict[str, str]:
 def parse(line: str, schema: dict[str, Any], titles: Mapping[str, str]) -> Answer:
     """Return what a typed line means for a field.
 
-    Raises ValueError with a sentence for people if it means nothing.
+    Raises ValueError with a sentence for people if the line is not valid.
     """
     kind = schema.get("type")
     if titles:

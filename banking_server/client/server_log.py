@@ -20,7 +20,7 @@ the SDK log in such tables. They are 80 characters wide, and leave 25 for the me
 
 
 class ServerLog(ServerErrors):
-    """The standard error of one server, printed on ours."""
+    """The standard error of one server, passed on to ours."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -42,7 +42,7 @@ class ServerLog(ServerErrors):
 
         None if it logged none. Call this only after `close`.
         """
-        # A row without a space that fills the column is a part of a longer word.
+        # A row without a space that fills the column is part of a longer word.
         parts = (
             part if len(part) == self._width and " " not in part else f"{part} "
             for part in self._parts

@@ -6,7 +6,7 @@
         print("something came")
     waiting.remove()
 
-The line is written to standard error, only on a terminal, and it is removed at the end. Whatever
+The line goes to standard error, only on a terminal, and disappears at the end. Everything that
 prints or asks hides it: `printing.console` and `TerminalQuestions` get `hidden`.
 """
 
@@ -23,7 +23,7 @@ from banking_server.client.plain import LINE
 from tool_chaining.text import one_line
 
 _A_SECOND: Final = 8
-"""How often the line is drawn each second."""
+"""How often the line is redrawn, per second."""
 
 
 class StatusLine:
@@ -31,7 +31,7 @@ class StatusLine:
 
     def __init__(self, stream: TextIO) -> None:
         self.is_shown = stream.isatty()
-        """Whether it is shown, which needs a terminal."""
+        """Whether the stream is a terminal, so that the line shows."""
         self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
         self._spinner = Spinner("dots")
         self._live: Live | None = None
@@ -45,19 +45,19 @@ class StatusLine:
         self._show()
 
     def add(self, detail: str) -> None:
-        """Show a detail behind it."""
+        """Show a detail after it."""
         self._detail = one_line(detail, LINE)
 
     async def progressed(self, progress: float, total: float | None, message: str | None) -> None:
         """Show the progress of a call; a `progress_callback` of the client."""
         done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
         if message:
-            # The number first: what is too long for the line is cut off at its end.
+            # The number first, because a long line is cut off at its end.
             done = message if total is None else f"{done}, {message}"
         self.add(done)
 
     def remove(self) -> None:
-        """Remove the line: the program waits no more."""
+        """Remove the line: the program no longer waits."""
         self._what = ""
         self._hide()
 

@@ -1,4 +1,4 @@
-"""How long one call may take, without the time for the answers of the person."""
+"""Time limits for calls, without the time in which the person answers."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -20,13 +20,13 @@ class Timeouts:
     """How long the client waits for a server. Reported progress does not extend it."""
 
     connect: float = 60.0
-    """Seconds until it has started and answered."""
+    """Seconds for it to start and answer."""
     call: float = DEFAULT_CALL_TIMEOUT
-    """Seconds for one call, without those in which the person is asked."""
+    """Seconds for one call, without the time for questions to the person."""
 
 
 DEFAULT: Final = Timeouts()
-"""The timeouts if the user chose none."""
+"""The default timeouts."""
 
 
 def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> ElicitationFnT:
@@ -42,9 +42,9 @@ def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> Elicitatio
 
 
 class TimeoutClient(Client):
-    """A client of the SDK whose timeout does not count the time of the person's answers.
+    """A client of the SDK whose timeout excludes the time for the person's answers.
 
-    A result or a page of tools that is not what MCP defines is returned as JSON (see `as_sent`).
+    A result or a page of tools that violates MCP is returned as JSON (see `as_sent`).
     """
 
     timer: CallTimer

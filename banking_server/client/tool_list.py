@@ -1,4 +1,4 @@
-"""The tools of any server, told in short to a person, or whole as JSON."""
+"""The tools of any server: a summary for a person, or all of it as JSON."""
 
 import re
 from collections.abc import Mapping
@@ -22,22 +22,22 @@ _SENTENCE: Final = re.compile(r"(.+?[.!?])(?= +[^a-z])")
 """The first sentence of a description, if another one follows; `--json` has the rest."""
 
 _VALUES: Final = 6
-"""Values of one argument that are shown, where it takes no others."""
+"""The most values of one argument to show, if it takes no others."""
 
 _DEPTH: Final = 3
-"""How deep the values of an argument are searched for in a schema."""
+"""How deep to search a schema for the values of an argument."""
 
 ANYTHING: Final = "may change or destroy something"
-"""What a tool without hints may do: these are the defaults that MCP defines."""
+"""What a tool without hints may do, by MCP's defaults."""
 
 
 async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dict[str, Any]:
-    """Return what a connected server offers, as JSON; one that has no tools lists none.
+    """Return what a connected server offers, as JSON; a server without tools lists none.
 
-    `toolChaining` says whether it advertises the extension, and `unread` what of the list cannot be
-    read, in sentences.
+    `toolChaining` says whether it advertises the extension; `unread` has sentences about parts of
+    the list that cannot be read.
 
-    Raises `ConnectionFailed` if it does not list them in so many seconds, or nothing can be read.
+    Raises `ConnectionFailed` if the list takes longer than `seconds`, or cannot be read at all.
     """
     unread: list[str] = []
     try:
@@ -85,7 +85,7 @@ def show_offer(out: Console, offer: Mapping[str, Any]) -> None:
 
 
 def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:
-    """Print a tool: its names, what a call may do, what it is for, and its arguments.
+    """Print a tool: its names, the possible effects of a call, its description and its arguments.
 
     `chains` says whether its server advertises tool chaining.
     """
@@ -112,7 +112,7 @@ def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:
 
 
 def may_do(tool: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a call of a tool, as JSON, may do, as its server says, and the style of that."""
+    """Return what a call of a tool (as JSON) may do according to its server, with the style."""
     hints = _mapping(tool.get("annotations"))
     if _mapping(tool.get("_meta")).get(MOVES_MONEY) is True:
         return "may move money", "red"
@@ -124,25 +124,25 @@ def may_do(tool: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _hints(tool: Mapping[str, Any], *, chains: bool) -> list[tuple[str, str]]:
-    """Return what a server says of a tool, each hint with its style.
+    """Return a server's hints about a tool, each with its style.
 
-    A tool whose output schema has no `nextStep` can name a next tool too, which nobody knows.
+    A tool whose output schema lacks `nextStep` may name a next tool too; nothing shows that.
     """
     hints = _mapping(tool.get("annotations"))
-    told = [may_do(tool)]
+    words = [may_do(tool)]
     if hints.get("idempotentHint") is True and hints.get("readOnlyHint") is not True:
-        told.append(("repeatable", "dim"))
+        words.append(("repeatable", "dim"))
     if hints.get("openWorldHint") is True:
-        told.append(("reaches out to other systems", "dim"))
+        words.append(("reaches out to other systems", "dim"))
     if chains and has_next_step(_mapping(tool.get("outputSchema"))):
-        told.append(("can name a next tool", "magenta"))
-    return [part for hint in told for part in ((", ", ""), hint)][1:]
+        words.append(("can name a next tool", "magenta"))
+    return [part for hint in words for part in ((", ", ""), hint)][1:]
 
 
 def type_in_words(schema: object, root: Mapping[str, Any], depth: int = _DEPTH) -> str:
-    """Return what an argument may be, in few words: "string or number".
+    """Return the types of an argument in a few words: "string or number".
 
-    `root` is the schema that a `$ref` points into. Whatever the schema is, there is an answer.
+    `root` is the schema that a `$ref` points into. Never raises, whatever the schema is.
     """
     found = _mapping(schema)
     reference = found.get("$ref")
@@ -168,7 +168,7 @@ def _kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: 
 
 
 def _either(words: list[str]) -> str:
-    """Return what is one of these; that it may be null as well goes without saying."""
+    """Join these with "or"; null is left out."""
     return " or ".join(dict.fromkeys(word for word in words if word != "null")) or "null"
 
 

@@ -1,4 +1,4 @@
-"""The lines that a person types at a prompt, with the editing of the platform's readline."""
+"""Reads the lines that a person types at a prompt, edited with the platform's readline."""
 
 import importlib
 import sys
@@ -6,10 +6,10 @@ from contextlib import suppress
 
 
 def read_line(prompt: str) -> str:
-    """Return the next line of standard input. To be called in the main thread.
+    """Return the next line of standard input. Call it in the main thread.
 
-    Raises EOFError if there are no more lines. The prompt is shown to a person alone, and never
-    in the way of a program that reads the output.
+    Raises EOFError if there are no more lines. Only a person sees the prompt; it never gets
+    into the output that a program reads.
     """
     sys.stdout.flush()
     if sys.stdin.isatty() and sys.stdout.isatty():

@@ -3,8 +3,8 @@
 It reads only the headers. A request of 2026-07-28 names its method and tool there (`Mcp-Method`,
 `Mcp-Name`), and the SDK checks that the body agrees. A request of 2025-11-25 has no such headers:
 there the tool itself checks the scope (`tools/scopes.py`). While a call that needs the scope for
-transfers runs in a session, each request of the session needs it, since it may be the answer to the
-question of that call.
+transfers runs in a session, every request of the session needs it, since it may answer that call's
+question.
 """
 
 import asyncio
@@ -161,7 +161,7 @@ class AccessControl:
         return self._challenge(403, f"Required scope: {missing}", "insufficient_scope")
 
     def _challenge(self, status: int, words: str, error: str | None = None) -> Response:
-        """Return a refusal that says where to get a valid token (RFC 9728).
+        """Return a refusal that names the place to get a valid token (RFC 9728).
 
         `error` is the code of RFC 6750, or None if the request had no token.
         """

@@ -31,7 +31,7 @@ from banking_server.server.tokens import CustomerTokens, Tokens
 from tool_chaining_proxy.hosting.any_id import AnyId
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""The largest body of a request. So a refusal of an argument of a megabyte can name it."""
+"""The largest body of a request, so that a refusal of a one-megabyte argument can name it."""
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -85,7 +85,7 @@ def http_app(
 
 
 def _for_browsers(app: ASGIApp, origins: list[str]) -> CORSMiddleware:
-    """Let pages of these origins call `app`: a browser first asks, without a token, if they may."""
+    """Let pages of these origins call `app`: a browser first asks permission, without a token."""
     ports = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in origins]
     return CORSMiddleware(
         AnyId(app),

@@ -1,4 +1,4 @@
-"""Logging that never waits for whoever reads it."""
+"""Logging that never waits for its reader."""
 
 import atexit
 import logging
@@ -28,7 +28,7 @@ def log_to_standard_error(line: str = logging.BASIC_FORMAT) -> None:
 
 
 class StandardError(logging.Handler):
-    """Writes messages in a thread, so that a pipe which nobody reads stops nothing else.
+    """Writes messages in a thread, so that an unread pipe blocks nothing else.
 
     If `MOST_WAITING` messages wait, more are left out and counted.
     """
@@ -41,7 +41,7 @@ class StandardError(logging.Handler):
         atexit.register(self._finish)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Add a message to those that wait."""
+        """Add a message to the queue."""
         try:
             self._waiting.put_nowait(self.format(record))
         except Full:

@@ -1,4 +1,4 @@
-"""The server over standard input and output, which answers all that was asked before it ends.
+"""The server over standard input and output, which answers every request before it ends.
 
 Scripts and smoke tests end their input at once: `printf '...' | banking-server`.
 """

@@ -33,7 +33,7 @@ CLIENT_ID: Final = "banking-server"
 
 @dataclass(frozen=True, repr=False)
 class VerificationKey:
-    """A key that checks tokens, with the only signature algorithms that it is accepted for."""
+    """A key that checks tokens, with the only signature algorithms allowed for it."""
 
     key: Any
     algorithms: tuple[str, ...]

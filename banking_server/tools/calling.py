@@ -133,7 +133,7 @@ def asks_by_form(ctx: Context[Any, Any]) -> bool:
 
 @contextmanager
 def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
-    """Make a request for `tool` the current call. `meta` is the `_meta` of the request."""
+    """Set the current call to a request for `tool`. `meta` is the `_meta` of the request."""
     provenance = read_provenance(meta)
     call = Call(
         customer_id=app.caller(),
@@ -151,7 +151,7 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
 
 
 class BankServer(MCPServer[App]):
-    """Serves each `tools/call` for its caller, and makes sure that its result is audited.
+    """Serves each `tools/call` for its caller, and makes sure that its result gets audited.
 
     The bank writes the event together with the changes of the call. This class writes the events
     of calls that never reached the bank: a missing scope, refused arguments, an unknown tool, a
@@ -248,7 +248,7 @@ class BankServer(MCPServer[App]):
                     return failure
                 raise
             if not isinstance(result, CallToolResult):
-                return result  # A question: the call that has the answer is recorded.
+                return result  # A question: the call with the answer will be recorded.
             outcome = _outcome(result)
             if outcome == "busy":
                 # Nothing was done. An audit event would make the caller wait again.

@@ -1,4 +1,4 @@
-"""Limits on one customer's calls in a second and at once, so that no one overloads the bank.
+"""Limits one customer's calls per second and at once, so that nobody overloads the bank.
 
 Each server process counts its own calls: several processes allow several times as many.
 """

@@ -44,7 +44,7 @@ RefusalStatus = Literal[
 ]
 
 BUSY: Final = "The bank is busy, and nothing was done. Please try again in a moment."
-"""The text for a call that the bank had no time to run."""
+"""The text for a call that the bank was too busy to run."""
 
 
 class Refusal(Structured):

@@ -117,7 +117,7 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
         "(Not called: request_agent_handoff. Nobody can be asked here.)",
         "   /tools  list the tools that the model has\n",
         "   request_agent_handoff: Request Agent Handoff (not called here)\n",
-        "There is no /nothing at all: there are /help, /tools, /quit.\n",
+        "There is no /nothing at all. The commands are /help, /tools, /quit.\n",
     ):
         assert told in ended.err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):

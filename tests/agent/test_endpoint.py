@@ -104,9 +104,9 @@ POOR = {"error": {"message": "Insufficient\x1b[31m\ncredits", "code": 402}}
         (plain(["no"], 403), ": HTTP 403: no."),
         (plain({"error": {}}, 403), ": HTTP 403: Error code: 403."),
         (plain({"detail": "no such model"}), ": no such model."),
-        (plain({"choices": []}), ": it is no chat completion."),
-        (plain([1]), ": it is no chat completion."),
-        (Raw("<h1>Sign in</h1>"), ": it is no chat completion."),
+        (plain({"choices": []}), ": it is not a chat completion."),
+        (plain([1]), ": it is not a chat completion."),
+        (Raw("<h1>Sign in</h1>"), ": it is not a chat completion."),
     ],
 )
 async def test_the_endpoints_own_reason_is_told(reply: Raw, told: str) -> None:

@@ -135,7 +135,7 @@ class Misspelt(ConsentPolicy):
         (object(), {}, "object has no protocol_version, server_capabilities, call_tool, list_t"),
         (ClientSession.__new__(ClientSession), {}, r"use mcp\.Client, or with mcp 1\.x"),
         (following(), {"consent": lambda _: True}, "consent must be a tool_chaining.ConsentPolicy"),
-        (following(), {"consent": TrustHints}, "not TrustHints itself: pass an object of it"),
+        (following(), {"consent": TrustHints}, "not TrustHints itself: pass an instance"),
         (following(), {"rules": "rules.toml"}, r"must be tool_chaining\.rules\.Rules.*not str"),
         (following(), {"limit": 0}, "at least 1"),
     ],

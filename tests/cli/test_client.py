@@ -76,7 +76,7 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     for token in ("of-yesterday\nX: y", "of-yesterd\u00e9"):
         monkeypatch.setenv("MCP_TOKEN", token)
         refused = cli("tools", "--url", "http://127.0.0.1:1/mcp")
-        assert refused.err.startswith("banking-server: MCP_TOKEN has a character that no HTTP")
+        assert refused.err.startswith("banking-server: MCP_TOKEN has a character that HTTP headers")
         assert "of-yester" not in refused.err
 
 

@@ -180,7 +180,7 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) 
     assert listed.out.splitlines()[-5:] == [
         "An entry of the tool list has no name, and is left out.",
         "",
-        'The annotations of the tool "php" cannot be read, and do not count.',
+        'The annotations of the tool "php" cannot be read, so they are ignored.',
         "",
         'The tool "twice" is listed twice, and is left out.',
     ]

@@ -224,7 +224,7 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
             "Error: rule 2 can never match: rule 1 always matches before it.",
             1,
         ),
-        (GOOD + AGAIN, "Warning: a cycle, which a chain leaves after its limit: search -> ", 0),
+        (GOOD + AGAIN, "Warning: a cycle, which ends only at a chain's limit: search -> ", 0),
     ],
 )
 def test_check_compares_the_rules_with_the_list_and_calls_no_tool(

@@ -1,4 +1,4 @@
-"""Confirming, declining and cancelling a transfer, and posting the scheduled ones that are due."""
+"""Confirms, declines and cancels transfers, and posts the scheduled ones that are due."""
 
 from datetime import date, datetime
 from typing import Any
@@ -58,10 +58,10 @@ async def confirm_transfer(
 ) -> Confirmation:
     """Post a pending transfer, or schedule it if it is dated in the future.
 
-    It takes the customer's own act, `consent`; a view's secret is spent by it. A code that is given
-    is always checked, even beside a yes, and a wrong one counts. A customer's no goes to
-    `decline_transfer` instead. A posted or scheduled transfer gives the same outcome again. If the
-    accounts no longer allow it, the transfer stays pending.
+    It needs the customer's own act, `consent`, which uses up a view's secret. A code is always
+    checked, even beside a yes, and a wrong one counts. A customer's no goes to `decline_transfer`
+    instead. A posted or scheduled transfer gives the same outcome again. If the accounts no longer
+    allow it, the transfer stays pending.
     """
 
     def rule(tx: Transaction, transfer: Transfer, parties: Parties) -> Confirmation:
@@ -96,17 +96,17 @@ async def confirm_transfer(
             Decision.MANAGER_MUST_DECIDE,
         )
         if stays_pending and isinstance(consent, ViewSecret):
-            tx.change(transfer, declines=transfer.declines + 1)  # The secret is spent all the same.
+            tx.change(transfer, declines=transfer.declines + 1)  # The secret is used up anyway.
         return _carry_out(tx, bank, decision, transfer, parties, call.at)
 
     return await act_on_transfer(bank, call, transfer_id, rule)
 
 
 async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirmation:
-    """Remember that the customer was asked to confirm a transfer, and did not.
+    """Record that the customer was asked to confirm a transfer, and did not.
 
-    The transfer stays as it is; but no other answer to the same question confirms it any more. One
-    that is not pending any more gives the outcome that a confirmation would give.
+    The transfer stays as it is, but no other answer to the same question can confirm it. If it is
+    no longer pending, the outcome is that of a confirmation.
     """
 
     def rule(tx: Transaction, transfer: Transfer, parties: Parties) -> Confirmation:
@@ -157,7 +157,7 @@ def _carry_out(
                     return outcomes.Expired(view())
                 case "failed":
                     return outcomes.TransferFailed(view())
-                case "voided" | "pending":  # "pending" cannot be: it is decided before.
+                case "voided" | "pending":  # Not "pending": that was handled before.
                     return outcomes.Voided(view())
         case Decision.MANAGER_REFUSED:
             return outcomes.ApprovalRefused(view())
@@ -234,8 +234,8 @@ _OVERDUE = records(
 async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView]:
     """Post the scheduled transfers due by `as_of`, and mark the overdue pending ones expired.
 
-    Each in its own transaction; oldest date first. One that can no longer be paid becomes failed
-    with the reason. Returns what this run changed; several may run at once.
+    Each has its own transaction, oldest date first. One that can no longer be paid fails, with the
+    reason. Returns what this run changed; several may run at once.
     """
 
     def find_due(tx: Transaction) -> list[Transfer]:
@@ -246,7 +246,7 @@ async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView
 
 
 async def _settle_one(bank: Bank, due: Transfer, as_of: date, now: datetime) -> TransferView | None:
-    """Settle one transfer; None if another process was first and nothing is left to do."""
+    """Settle one transfer; None if another process did so first."""
 
     def work(tx: Transaction) -> TransferView | None:
         tx.lock(due.customer_id)

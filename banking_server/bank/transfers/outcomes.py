@@ -1,7 +1,6 @@
 """The outcomes of transfers: one small type for each thing that can happen.
 
-`recorded_as` is the word for it in the audit trail. It is stored, so it stays even if the type is
-renamed.
+`recorded_as` is its word in the audit trail. It is stored, so it stays even if the type is renamed.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ class TransferView(Transfer):
 
 @dataclass(frozen=True)
 class AccountLocked(Outcome, recorded_as="account_locked"):
-    """The from-account is locked: nothing may be taken from it, and nothing was stored."""
+    """The from-account is locked: no money can leave it, and nothing was stored."""
 
     account: AccountView
 
@@ -42,7 +41,7 @@ class AccountNeeded(Outcome, recorded_as="account_needed"):
 
     field: Argument
     accounts: Sequence[AccountView]
-    """Those that can be chosen, ordered by id."""
+    """The accounts to choose from, ordered by id."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Prepared(_AboutTransfer, recorded_as="prepared"):
     code: str | None
     """None where the bank's desk gives it out."""
     secret: str | None
-    """What confirms it from a view; None likewise."""
+    """The secret that confirms it from a view; None likewise."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +74,9 @@ class OverThreshold(_AboutTransfer, recorded_as="over_threshold"):
 
 @dataclass(frozen=True)
 class Posted(_AboutTransfer, recorded_as="posted"):
-    """The money has moved. The same receipt every time it is asked for.
+    """The money has moved. Every request gets the same receipt.
 
-    `compliance_rule` names the rule under which the posting has to be reported, if one applies.
+    `compliance_rule` names the rule that requires a report of the posting, if one applies.
     """
 
     compliance_rule: str | None
@@ -117,7 +116,7 @@ class VoidedForCodes(_AboutTransfer, recorded_as="voided_for_codes"):
 
 @dataclass(frozen=True)
 class SecretRefused(_AboutTransfer, recorded_as="secret_refused"):
-    """A view's secret is not the transfer's, or not any more; nothing was changed."""
+    """A view's secret is not (or no longer) that of the transfer; nothing changed."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +124,12 @@ class CodeMissing(_AboutTransfer, recorded_as="code_missing"):
     """Neither the customer's own yes nor a code came with the request."""
 
     secret: str | None
-    """What confirms it from a view; None where the bank's desk gives out what confirms."""
+    """The secret that confirms it from a view; None if the bank's desk gives out the code."""
 
 
 @dataclass(frozen=True)
 class Declined(_AboutTransfer, recorded_as="declined"):
-    """The customer was asked and did not confirm; or had not, before this yes was given."""
+    """The customer was asked and did not confirm, now or before this yes."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Preparing a transfer: which checks come in which order, and the funds that it reserves."""
+"""Prepares a transfer: the checks, in their order, and the reserved funds."""
 
 import hashlib
 from datetime import UTC, date
@@ -33,9 +33,9 @@ from banking_server.bank.transfers.records import (
 
 
 class Wish(NamedTuple):
-    """What the customer asks for: major units as they came from the wire, a day as `YYYY-MM-DD`.
+    """The customer's request: major units as on the wire, a day as `YYYY-MM-DD`.
 
-    None or today's date means immediately. An account that is None has to be chosen.
+    None or today's date means immediately. The customer has to choose an account that is None.
     """
 
     amount: Decimal
@@ -48,7 +48,7 @@ class Wish(NamedTuple):
 async def find_needed_account(bank: Bank, call: Call, wish: Wish) -> AccountNeeded | None:
     """Return the account that the customer has to choose next. Nothing is audited.
 
-    None if both are given, or if `prepare_transfer` would refuse the wish in any case.
+    None if both are given, or if `prepare_transfer` would refuse the request in any case.
     """
     outcome = await bank.read(lambda tx: _checked(bank, tx, call, wish))
     return outcome if isinstance(outcome, AccountNeeded) else None
@@ -59,9 +59,9 @@ async def prepare_transfer(
 ) -> Preparation:
     """Make a pending transfer and reserve its funds, or return the identical one that is pending.
 
-    An amount that nobody can pay is refused first; then the lock is checked, before everything
-    else. `expired_transfer_id` is a transfer that this one replaces; with the same details it is
-    replaced once, so that a repeated call makes no second transfer, whatever became of the first.
+    An amount that nobody can pay is refused first; then comes the lock, before everything else.
+    `expired_transfer_id` is a transfer that this one replaces. With the same details it is replaced
+    only once, so a repeated call makes no second transfer, whatever happened to the first.
     """
 
     def rule(tx: Transaction) -> Preparation:
@@ -157,7 +157,7 @@ def _checked(
 
 
 class _Details(NamedTuple):
-    """What two transfers have in common if they are the same one, asked for twice."""
+    """The details that make two requests the same transfer."""
 
     from_account_id: str
     to_account_id: str
@@ -167,7 +167,7 @@ class _Details(NamedTuple):
 
 
 def _replacement_id(expired_transfer_id: str, details: _Details) -> str:
-    """Return the id of what replaces an expired transfer: the same for the same details."""
+    """Return the id of an expired transfer's replacement: the same details have the same id."""
     said = repr((expired_transfer_id, *details))
     return f"tr_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
@@ -181,4 +181,4 @@ _PENDING = Statement(
     ),
     lambda transfer_id, *details: (transfer_id, _Details(*details)),
 )
-"""All pending ones; there are never more than `max_pending_transfers`."""
+"""All pending transfers; there are never more than `max_pending_transfers`."""

@@ -1,4 +1,4 @@
-"""Transfers as they are stored and shown: finding, changing, looking, and what confirms one.
+"""Stored transfers: finding, changing and viewing them, and the code and secret that confirm one.
 
 A code confirms a transfer, and a secret confirms it from a view.
 """
@@ -80,7 +80,7 @@ _PARTIES = records(
 
 
 def read_parties(tx: Transaction, transfer: Transfer) -> Parties:
-    """Return the two accounts; foreign keys see to it that they are there."""
+    """Return the two accounts; foreign keys guarantee that they exist."""
     one, other = tx.all(
         _PARTIES, from_account_id=transfer.from_account_id, to_account_id=transfer.to_account_id
     )
@@ -103,7 +103,7 @@ def set_status(
     status: TransferStatus,
     **more: Any,
 ) -> None:
-    """Move the transfer on to `status`, and set `more` of it. What is not pending reserves nothing.
+    """Move the transfer on to `status`, and set `more` fields. Only a pending one reserves funds.
 
     Only this and `post` change a stored status.
     """
@@ -116,7 +116,7 @@ def set_status(
 def expire_if_due(
     tx: Transaction, transfer: Transfer, from_account: Account, now: datetime
 ) -> None:
-    """Mark a pending transfer expired if its time has come; the stored status follows the clock."""
+    """Mark a pending transfer expired if its time is up; the stored status follows the clock."""
     status = status_at(transfer, now)
     if status != transfer.status:
         set_status(tx, transfer, from_account, status)
@@ -162,11 +162,11 @@ def is_code(bank: Bank, transfer: Transfer, given: str) -> bool:
 
 
 def view_secret(bank: Bank, transfer: Transfer) -> str | None:
-    """Return what confirms the transfer from a view that shows it to its customer, 256 bits.
+    """Return the 256-bit secret that confirms the transfer from a view shown to its customer.
 
-    It is bound to the customer, the transfer, its expiry, and to how often the transfer was to be
-    confirmed and was not: it is good for one attempt, whatever comes of that. There is none where
-    only the bank's desk gives out what confirms.
+    It is bound to the customer, the transfer, its expiry, and the number of failed confirmations,
+    so it is valid for one attempt, whatever the result. There is none if only the bank's desk gives
+    out codes.
     """
     return None if bank.rules.codes == "desk" else _secret(bank.code_key, transfer)
 
@@ -174,7 +174,7 @@ def view_secret(bank: Bank, transfer: Transfer) -> str | None:
 def is_view_secret(bank: Bank, transfer: Transfer, given: str) -> bool:
     """Whether a caller gave the transfer's secret under one of the keys; it may be any text.
 
-    Where no secret is given out, no text is right.
+    If no secret is given out, no text is right.
     """
     is_right = _is_one_of([_secret(key, transfer) for key in bank.code_keys], given)
     return bank.rules.codes != "desk" and is_right
@@ -234,12 +234,12 @@ def _look(
 
 @dataclass(frozen=True)
 class PendingCode:
-    """The code of a pending transfer, as the bank's desk gives it out."""
+    """The code of a pending transfer, for the bank's desk."""
 
     transfer: TransferView
     code: str
     needs_manager: bool
-    """A manager has to approve the transfer before the code is good for anything."""
+    """A manager has to approve the transfer before the code is of any use."""
 
 
 _transfers = TABLES[Transfer].c
@@ -250,7 +250,7 @@ _WAITING = records(Transfer, *_waiting, order_by=[_transfers.created_at, _transf
 async def list_codes(
     bank: Bank, code_key: bytes, now: datetime, customer_id: str | None = None
 ) -> list[PendingCode]:
-    """Return the codes that are good at `now`, of one customer or of all, oldest first.
+    """Return the codes that are valid at `now`, of one customer or of all, oldest first.
 
     `code_key` is the key that the servers of this bank derive codes from. Not audited.
     """

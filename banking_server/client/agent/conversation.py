@@ -1,4 +1,4 @@
-"""A conversation with the agent: lines of a person or of a program, and what comes of each.
+"""A conversation with the agent: lines of a person or a program, and the response to each.
 
 The event loop runs in a thread of its own. The main thread reads the lines, so that the terminal's
 own line editing works, and so that Ctrl-C reaches it and stops a request.
@@ -34,10 +34,10 @@ COMMANDS: Final = {
     "/tools": "list the tools that the model has",
     "/quit": "end the conversation, as Ctrl-D does",
 }
-"""What can be typed beside requests, and what it does."""
+"""The commands that can be typed instead of requests, with their effects."""
 
 _LOOK: Final = 0.2
-"""Seconds after which Ctrl-C is seen at the latest."""
+"""The most seconds until Ctrl-C is noticed."""
 
 
 @dataclass
@@ -49,10 +49,10 @@ class Terminal:
     notes: Console
     """Shows everything else."""
     person: TerminalQuestions | None
-    """Who is asked for consent. None means that nobody can be asked, so that nothing is changed."""
+    """Asks for consent. None means that nobody can be asked, so nothing may change."""
     waiting: StatusLine
     is_typed: bool = True
-    """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
+    """Whether a person types the lines. Otherwise it explains nothing, and Ctrl-C ends it all."""
 
     def __post_init__(self) -> None:
         self.narrator = Narrator(self.notes, questions=None, waiting=self.waiting)
@@ -81,7 +81,7 @@ class Terminal:
         self.notes.print()
 
     def _answer(self, text: str) -> None:
-        """Show an answer: as it is to a program, else indented, to tell it from our own lines."""
+        """Show an answer: unchanged to a program, else indented, unlike our own lines."""
         if self.answers is self.notes:
             self.answers.print()
             say(self.answers, text, indent=3)
@@ -89,7 +89,7 @@ class Terminal:
             write(self.answers, text if text.endswith("\n") else f"{text}\n")
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
-        """Return whether the user consents to a call, as `CallPolicy` has it."""
+        """Return whether the user consents to a call: a `CallPolicy`."""
         return self.person is not None and await self.person.consents(
             tool.tool,
             arguments,
@@ -100,7 +100,7 @@ class Terminal:
         )
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Show a call that the model asks for, the first of a chain, before consent is asked."""
+        """Show a call of the model, the first of a chain, before asking for consent."""
         self.notes.print()
         self.narrator.begin(tool.name, arguments, "the model asked for it")
 
@@ -118,12 +118,12 @@ def chat(
 ) -> bool:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
-    Each line is a request, or one of `COMMANDS`; `prompt` is the only request, if it is given.
-    Returns whether each was answered or carried out. With `trust_hints`, a tool that its server
-    calls read-only is called without asking.
+    Each line is a request, or one of `COMMANDS`; `prompt`, if given, is the only request. Returns
+    whether all were answered or carried out. With `trust_hints`, tools that their server marks as
+    read-only are called without asking.
 
-    Ctrl-C stops a request. Raises KeyboardInterrupt at a second one, and where no person types;
-    also ToolsUnavailable, and what `connect` raises.
+    Ctrl-C stops a request. Raises KeyboardInterrupt at the second Ctrl-C, or at the first if no
+    person types; also ToolsUnavailable, and whatever `connect` raises.
     """
 
     @asynccontextmanager
@@ -161,7 +161,7 @@ def chat(
                 return _ask(portal, agent, terminal, prompt)
             return _converse(portal, agent, terminal)
     except BaseExceptionGroup as several:
-        # Ctrl-C, as what was under way then has passed it on.
+        # Ctrl-C, passed on by the task that it interrupted.
         if several.subgroup(KeyboardInterrupt) is None:
             raise
         raise KeyboardInterrupt from None
@@ -170,7 +170,7 @@ def chat(
 
 
 def _converse(portal: BlockingPortal, agent: Agent, terminal: Terminal) -> bool:
-    """Take line after line, to the last; return whether something was done about each."""
+    """Handle each line until the input ends; return whether all succeeded."""
     if terminal.is_typed:
         tools = len(agent.toolbox.tools)
         terminal.tell(f"Model: {agent.endpoint.model}, with {tools} tools.")
@@ -199,14 +199,14 @@ def _command(line: str, agent: Agent, terminal: Terminal) -> bool:
     if line == "/help":
         for known, about in COMMANDS.items():
             terminal.tell(f"{known:6}  {about}", indent=3)
-        terminal.tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
+        terminal.tell("Anything else is a request to the model. Ctrl-C stops it.", indent=3)
     elif line == "/tools":
         for tool in agent.toolbox.tools:
             about = one_line(tool.tool.title or tool.description, NAME)
             asked = " (you are asked first)" if terminal.person else " (not called here)"
             terminal.tell(f"{tool.name}: {about}{'' if tool.read_only else asked}", indent=3)
     else:
-        terminal.tell(f"There is no {line}: there are {', '.join(COMMANDS)}.")
+        terminal.tell(f"There is no {line}. The commands are {', '.join(COMMANDS)}.")
         return False
     return True
 
@@ -218,7 +218,7 @@ def _ask(portal: BlockingPortal, agent: Agent, terminal: Terminal, request: str)
     stopped = False
     while not future.done():
         try:
-            # Not without end: where another thread is given the signal, this one is not woken.
+            # With a timeout: if another thread gets the signal, this one does not wake up.
             wait([future], _LOOK)
         except KeyboardInterrupt:
             if stopped:

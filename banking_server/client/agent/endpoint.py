@@ -3,8 +3,8 @@
     async with Endpoint(load_model_settings()) as endpoint:
         completion = await endpoint.complete([{"role": "user", "content": "Hello"}])
 
-The client is imported where it is used: it is slow to import, and it is there only if the extra
-`model` is installed.
+The client is imported where it is used: it is slow to import, and exists only with the extra
+`model`.
 """
 
 import json
@@ -23,11 +23,11 @@ Message = dict[str, Any]
 """A message of the conversation, as JSON."""
 
 RETRIES: Final = 2
-"""How often a request is repeated that timed out, or met 429 or 5xx."""
+"""How often to retry a request that timed out, or met 429 or 5xx."""
 
 
 class ModelUnavailable(Exception):
-    """The model gave no reply that can be used; the message is one line for people."""
+    """The model gave no usable reply; the message is one line for people."""
 
     status: int | None = None
     """The HTTP status, if the endpoint answered with an error."""
@@ -41,7 +41,7 @@ class Completion:
     calls: list[Message]
     """Tool calls in the endpoint's own form; the arguments are JSON text, and may be anything."""
     cut_off: bool = False
-    """The reply ended at a length limit, not where the model wanted to."""
+    """The reply was cut off at a length limit."""
     prompt_tokens: int = 0
     """What it cost, as the endpoint counts; 0 if it does not count."""
     completion_tokens: int = 0
@@ -59,11 +59,11 @@ class Endpoint:
         self.settings = settings
         self.model = settings.name
         self.constrains = True
-        """Whether a reply can be held to a JSON schema, as far as is known."""
+        """Whether the endpoint can enforce a JSON schema on a reply, as far as is known."""
         self._key = settings.key.get_secret_value() if settings.key else ""
         self._client = openai.AsyncOpenAI(
             base_url=settings.url,
-            # The client insists on a key; endpoints that ask for none ignore it.
+            # The client insists on a key; endpoints without keys ignore it.
             api_key=self._key or "none",
             timeout=openai.Timeout(settings.timeout, connect=min(settings.timeout, 10)),
             max_retries=RETRIES,
@@ -86,8 +86,8 @@ class Endpoint:
     ) -> Completion:
         """Ask for the next message of a conversation.
 
-        `functions` are tools for the endpoint's own tool calling. `schema` is what the endpoint is
-        asked to hold the reply to; an endpoint that rejects it is asked without from then on.
+        `functions` are tools for the endpoint's own tool calling. `schema` is the JSON schema to
+        enforce on the reply; if the endpoint rejects it, later requests have no schema.
 
         Raises ModelUnavailable.
         """
@@ -103,7 +103,7 @@ class Endpoint:
             return await self._complete({**request, "response_format": held})
         except ModelUnavailable as rejected:
             if rejected.status not in (400, 422, 501):
-                raise  # It is not about the form of the request.
+                raise  # The error has nothing to do with the request's form.
         completion = await self._complete(request)
         self.constrains = False
         return completion
@@ -128,7 +128,7 @@ class Endpoint:
         if self._key:
             why = why.replace(self._key, "***")
         unavailable = ModelUnavailable(
-            f"The model endpoint at {place} gave no reply that can be used: "
+            f"The model endpoint at {place} gave no usable reply: "
             f"{one_line(why, 300).rstrip('.')}. BANKING_MODEL_URL, BANKING_MODEL_NAME and "
             "BANKING_MODEL_KEY say which model is asked."
         )
@@ -177,7 +177,7 @@ def _completion(body: str) -> Completion:
             id_ = str(_member(call, "id") or f"call_{number}")
             calls.append({"id": id_, "type": "function", "function": made})
     if finish == "error" or not (text or calls or isinstance(message, dict)):
-        raise ValueError(_reason(value) or "it is no chat completion")
+        raise ValueError(_reason(value) or "it is not a chat completion")
     if not (text or calls) and (problem := _reason(value)):
         raise ValueError(problem)
     usage = _member(value, "usage")

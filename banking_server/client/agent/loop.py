@@ -1,11 +1,11 @@
-"""The agent: it goes on for as long as the model's replies ask for tool calls.
+"""The agent: it runs as long as the model's replies ask for tool calls.
 
     agent = Agent(endpoint, await Toolbox.gather({"bank": client}))
     run = await agent.ask("What do I have in my savings account?")
     print(run.answer or run.report())
 
-Each call that the model asks for is checked, and then made through the chaining client, so that a
-server's directives are followed without asking the model.
+It checks each call of the model and makes it through the chaining client, which follows the
+server's directives without asking the model.
 """
 
 import json
@@ -39,13 +39,13 @@ from tool_chaining.text import cut
 from tool_chaining.values import canonical
 
 IDS_TOLD: Final = 20
-"""Known ids that are listed for a model that invented one."""
+"""The most known ids to list for a model that invented one."""
 
 SHORT: Final = 300
-"""Characters that are kept of an old message where the conversation is too long."""
+"""Characters to keep of an old message if the conversation is too long."""
 
 NO_RESULT: Final = "[No result.]"
-"""What a call is answered with while it is made, and for good if it is broken off."""
+"""The answer to a call while it runs, and for good if it is interrupted."""
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _LIKE_AN_ID: Final = re.compile(r"\w+(?:[@/.:_-]+\w+)+|[\w-]*\d[\w-]*")
@@ -56,7 +56,7 @@ _SPEAKS_OF_TIME: Final = re.compile(
     rf"|in \d+ \w+|\d+(?:st|nd|rd|th)|\d+[./-]\d+[./-]|{_MONTH} \d+|\d+ {_MONTH})\b",
     re.IGNORECASE,
 )
-"""Words by which a user can mean a day, in English; in other languages the model is asked back."""
+"""English words with which a user can mean a day; in other languages the model is asked back."""
 
 
 @dataclass(frozen=True)
@@ -64,21 +64,21 @@ class Bounds:
     """How far one request may go."""
 
     turns: int = 12
-    """Replies of the model at most."""
+    """The most replies of the model."""
     seconds: float = 600
-    """Seconds that it may take, questions to the user included."""
+    """Seconds for the whole request, questions to the user included."""
     history: int = 24_000
-    """Characters of the conversation that go with a request beside the system message, about four
-    to a token. The newest message is always whole."""
+    """Characters of the conversation sent with a request, without the system message, about four
+    to a token. The newest message is always complete."""
 
 
 class CallPolicy(Protocol):
-    """Decides for the host whether a call is made that the model, or a directive, asks for."""
+    """Decides for the host whether to make a call of the model or of a directive."""
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
         """Return whether the call may be made. It may ask the user.
 
-        `again` says that the tool is in doubt: it may have run before. Then a person must agree.
+        `again`: the tool is in doubt, since it may have run before. Then a person must agree.
         """
         ...
 
@@ -95,15 +95,15 @@ class Agent:
     bounds: Bounds = Bounds()
     """How far one request may go."""
     consent: CallPolicy | None = None
-    """Asked before each call, whether the model or a directive asks for it, unless a server that
-    the host trusts says that the tool only reads. Without it, only such tools are called, and the
-    prompt says that nobody can be asked."""
+    """Asked before each call of the model or of a directive, unless a server that the host trusts
+    marks the tool as read-only. Without it, only such tools are called, and the prompt says that
+    nobody can be asked."""
     system_prompt: str = ""
     """The host's own words at the start of the system prompt."""
     follow_unadvertised: bool = False
-    """Follow directives of a server that did not advertise the extension."""
+    """Follow directives of servers that do not advertise the extension."""
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT
-    """Seconds that each call may take, as a `Follower` has it."""
+    """Seconds for each call, as in `Follower`."""
     on_call: Callable[[OfferedTool, dict[str, Any]], None] | None = None
     """Called with each valid call of the model, before the host is asked for consent."""
     on_proposal: Callable[[Proposal], None] | None = None
@@ -124,11 +124,11 @@ class Agent:
         self._past: list[list[Message]] = []
         """The messages of each earlier request."""
         self._now: list[Message] = []
-        """Those of the request under way."""
+        """The messages of the current request."""
         self._scope: anyio.CancelScope | None = None
-        """Of the request under way."""
+        """The scope of the current request."""
         self._names = Names()
-        """The ids that servers have named where the model could read them, or the user has."""
+        """The ids named by the user, or by servers in texts that the model could read."""
         for server, words in self.toolbox.instructions.items():
             offered = (tool.in_words() for tool in tools if tool.server == server)
             self._names.add_texts(server, words, *offered)
@@ -136,8 +136,8 @@ class Agent:
     async def ask(self, words: str) -> Run:
         """Work on a request until the model answers, a bound is reached, or `stop` is called.
 
-        However it ends, even cancelled from outside, the conversation can go on: it says what had
-        happened by then. Requests to one agent are made one after the other.
+        However it ends, even if cancelled from outside, the conversation can go on: it records what
+        happened until then. Make requests to one agent one after the other.
         """
         request = _Request(self, words)
         run = request.run
@@ -160,9 +160,9 @@ class Agent:
         return run
 
     def stop(self) -> None:
-        """Stop the request that is under way, if there is one; its `ask` returns.
+        """Stop the current request, if there is one; its `ask` returns.
 
-        To be called in the event loop's thread.
+        Call it in the event loop's thread.
         """
         if self._scope is not None:
             self._scope.cancel()
@@ -172,7 +172,7 @@ class Agent:
 
         Raises ModelUnavailable.
         """
-        # Up to here no message is a mistake of the model's that it has put right.
+        # No message before this is a corrected mistake of the model.
         in_order = len(self._now)
         for _ in range(self.bounds.turns):
             before_reply = len(self._now)
@@ -200,28 +200,28 @@ class Agent:
                         "in plain text."
                     )
             if was_made:
-                # A mistake that was put right is an example to nobody.
+                # Drop the corrected mistake, so that it sets no example.
                 del self._now[in_order:before_reply]
                 in_order = len(self._now)
             if request.repeated:
                 if not was_made:
-                    # It tells the model nothing, and would come before the result it asked for.
+                    # It is of no use to the model, and would precede the result it asked for.
                     del self._now[before_reply:]
                 [last, *_] = await self._complete(request, answer=True)
                 if isinstance(last, str) and request.repetition(last) is None:
                     return "The model answered.", last
-                del self._now[-1]  # What `ask` notes of the end stands in its place.
+                del self._now[-1]  # The note that `ask` adds at the end replaces it.
                 return "The model repeated itself, and gave no answer.", None
         return f"The model has replied {self.bounds.turns} times.", None
 
     async def _complete(self, request: "_Request", *, answer: bool = False) -> list[Meaning]:
-        """Ask the model for its next reply, and keep it; return what it means.
+        """Ask the model for its next reply, and keep it; return its meaning.
 
         If `answer` is set, the model is asked for a reply that makes no call.
         """
         messages = [{"role": "system", "content": self._system}, *self._fitting()]
-        # This is not kept. It is no message of its own, since some models' templates refuse two
-        # messages of the user's in a row.
+        # This is not kept. It is not a separate message, since some models' templates refuse two
+        # user messages in a row.
         if answer:
             messages[-1] = _with(messages[-1], prompt.answer_now(request.words))
         elif not self._native and request.replies:
@@ -244,9 +244,9 @@ class Agent:
         return meanings
 
     def _fitting(self) -> list[Message]:
-        """Return the conversation within its bound.
+        """Return the conversation, cut to its bound.
 
-        The oldest requests are left out, then the oldest messages of the one under way are cut.
+        First the oldest requests go, then the oldest messages of the current one are cut.
         """
         while self._past and self._size() > self.bounds.history:
             del self._past[0]
@@ -265,7 +265,7 @@ def _with(message: Message, below: str) -> Message:
 
 @dataclass
 class _Request(ConsentPolicy):
-    """One request under way, and the calls that are made for it.
+    """The current request, and its calls.
 
     It is also the consent policy of its chains, for follow-up calls.
     """
@@ -274,18 +274,18 @@ class _Request(ConsentPolicy):
     words: str
     run: Run = field(default_factory=Run)
     replies: int = 0
-    """Of the model."""
+    """The number of the model's replies."""
     not_again: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """The calls that are not made again, and why: they `changed` something, they `read` what
+    """The calls that must not be repeated, and why: they `changed` something, they `read` data that
     has not changed since, or the host `refused` them."""
     repeated: bool = False
-    """The model has repeated a call that brings nothing new, or our own words in an answer."""
+    """The model repeated a useless call, or our own words in an answer."""
     sent_back: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The invented arguments that were sent back to the model, each with its name."""
+    """The invented arguments, each with its name, that the model had to correct."""
     not_called: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
-    """The tools whose calls were sent back for that, and that were not called since."""
+    """The tools of such calls that the model has not called since."""
     offered: dict[str, OfferedTool] = field(default_factory=dict[str, OfferedTool])
-    """What the model is offered of the server of the chain under way, by the server's names."""
+    """The tools of the current chain's server that the model may call, by the server's names."""
 
     def note(self, entry: Entry) -> None:
         """Add an entry to the transcript, and pass it to the host."""
@@ -303,7 +303,7 @@ class _Request(ConsentPolicy):
         return None
 
     def answer_problem(self, answer: str) -> str | None:
-        """Say, once, what is wrong with an answer: it repeats, or a call was never made."""
+        """Say, once, what is wrong with an answer: a repetition, or a call that was never made."""
         if repeated := self.repetition(answer):
             self.repeated = True
             return f"that repeats the {repeated}"
@@ -318,7 +318,7 @@ class _Request(ConsentPolicy):
         )
 
     def check(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Raise Unfit if a call of the model's is not to be made."""
+        """Raise Unfit if a call of the model must not be made."""
         problem = ArgumentCheck().problem("", tool.input_schema, arguments)
         if problem is not None:
             raise Unfit(f"{tool.name}: {problem}")
@@ -338,7 +338,7 @@ class _Request(ConsentPolicy):
             raise Unfit(invented)
 
     def never_named(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
-        """Say what in a call neither the server nor the user has named; each counts once.
+        """Say which values in a call neither the server nor the user has named; each counts once.
 
         Ids first; then optional dates, codes and other single words. Their values show what they
         are, because most servers describe a date in words only.
@@ -372,7 +372,7 @@ class _Request(ConsentPolicy):
         return " ".join(dict.fromkeys(filter(None, said))).rstrip(".")
 
     def source_of_ids(self, tool: OfferedTool, argument: str) -> str:
-        """Tell the model the ids that an argument can mean, or the tool that lists them."""
+        """Tell the model the possible ids for an argument, or the tool that lists them."""
         names = self.agent._names
         lists = self.agent.toolbox.lists(tool.server, stem(argument))
         ids = names.returned(tool.server, argument)
@@ -393,7 +393,7 @@ class _Request(ConsentPolicy):
         if tool is None:
             names = ", ".join(offered.name for offered in agent.toolbox.tools) or "none"
             raise Unfit(f"there is no tool {asked.names[0][:80]!r}; the tools are: {names}")
-        # Small models fill in every argument of a schema, and mean nothing by an empty text.
+        # Small models fill in every argument, with an empty text for those they do not need.
         needed = tool.needed
         arguments = {name: one for name, one in arguments.items() if one != "" or name in needed}
         self.check(tool, arguments)
@@ -413,7 +413,7 @@ class _Request(ConsentPolicy):
         return f"The user declined the call of {tool.name}: do not make it again."
 
     async def agrees(self, tool: OfferedTool, arguments: dict[str, Any], *, again: bool) -> bool:
-        """Return whether the host allows a call, whoever wants it (TC-C-20, TC-C-55)."""
+        """Return whether the host allows a call, whoever asks for it (TC-C-20, TC-C-55)."""
         consent = self.agent.consent
         return tool.read_only or (
             consent is not None and await consent.allows(tool, arguments, again) is True
@@ -425,7 +425,7 @@ class _Request(ConsentPolicy):
         return any(one.everywhere for one in tool.follower.conversation.doubts(call.tool, call))
 
     async def call(self, tool: OfferedTool, arguments: dict[str, Any]) -> str:
-        """Make a call, follow the chain that it begins, and return it in words for the model."""
+        """Make a call, follow its chain, and return the result as text for the model."""
         agent, self.run.calling = self.agent, tool.name
         same_server = [one for one in agent.toolbox.tools if one.follower is tool.follower]
         self.offered = {one.tool.name: one for one in same_server}
@@ -440,7 +440,7 @@ class _Request(ConsentPolicy):
         made = await follower.call_tool(tool.tool.name, arguments)
         in_doubt = self.in_doubt(tool, arguments)
         if not made.steps and in_doubt and not tool.read_only:
-            # What may have taken effect is not made twice.
+            # Never repeat a call that may have taken effect.
             self.not_again[_key(tool, arguments)] = "changed"
         if made.outcome is not Outcome.COMPLETED:
             self.note(Note(f"The chain ended: {made.detail}."))
@@ -451,7 +451,7 @@ class _Request(ConsentPolicy):
         return await self._allows(proposal, again=False)
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether a call is made that may have run before. The question says so."""
+        """Return whether to make a call that may have run before. The question says so."""
         return await self._allows(proposal, again=True)
 
     async def _allows(self, proposal: Proposal, *, again: bool) -> bool:
@@ -459,8 +459,8 @@ class _Request(ConsentPolicy):
             self.agent.on_proposal(proposal)
         offered = self.offered.get(proposal.tool.name)
         if offered is None:
-            return False  # What the model may not call, a directive may not either (TC-C-20).
-        # As the server lists it now: what it says of the tool may have changed.
+            return False  # A directive may call only what the model may call (TC-C-20).
+        # As the server lists it now: the tool's annotations may have changed.
         tool, arguments = replace(offered, tool=proposal.tool), proposal.arguments
         key = _key(tool, arguments)
         if self.not_again.get(key) == "refused" or not await self.agrees(
@@ -474,7 +474,7 @@ class _Request(ConsentPolicy):
         return True
 
     def record(self, step: Step) -> None:
-        """Remember the result of a step, and what it says about other calls."""
+        """Remember the result of a step, and its consequences for other calls."""
         tool = self.offered[step.tool]
         key = _key(tool, step.arguments)
         if tool.tool.read_only or step.is_error:
@@ -487,14 +487,14 @@ class _Request(ConsentPolicy):
         seen = prompt.visible(step.without_words())
         self.agent._names.add_result(tool.server, seen)
         if is_error(seen):
-            # What the model has made up, an error only repeats.
+            # An error only repeats what the model made up.
             given = {str(value) for value in step.arguments.values()}
             texts = map(in_text, content_of(seen))
-            told = {id_ for text in texts for id_ in _LIKE_AN_ID.findall(text)}
-            self.agent._names.add_texts(tool.server, *told - given)
+            named = {id_ for text in texts for id_ in _LIKE_AN_ID.findall(text)}
+            self.agent._names.add_texts(tool.server, *named - given)
         self.note(Called("model" if step.level == 1 else "directive", tool.server, step))
 
 
 def _key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
-    """Return what two equal calls have in common."""
+    """Return the identity of a call: equal calls have the same."""
     return tool.name, canonical(arguments)

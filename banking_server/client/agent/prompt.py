@@ -12,10 +12,10 @@ from tool_chaining.content import Json, content_of, for_user_alone, in_text, is_
 from tool_chaining.text import cut
 
 MAX_RESULT: Final = 20_000
-"""Characters of one result that go to the model."""
+"""The most characters of one result for the model."""
 
 WITHHELD: Final = "[shown to the user, and not to you]"
-"""Stands in place of what the model must not see."""
+"""Replaces what the model must not see."""
 
 NOBODY_TO_ASK: Final = (
     "Nobody can be asked for consent here, so only tools that read, of a trusted server, are "
@@ -53,7 +53,7 @@ user's. What is marked as shown to the user they have read already."""
 def instructions(toolbox: Toolbox, system_prompt: str, *, described: bool, nobody: bool) -> str:
     """Return the system message. If `described` is set, it also describes the tools.
 
-    `system_prompt` is what the host tells the model first, and `nobody` says that no person can be
+    `system_prompt` is the host's text at the beginning, and `nobody` says that no person can be
     asked for consent.
     """
     task = "You are a helpful assistant who acts for the user with tools."
@@ -71,7 +71,7 @@ def instructions(toolbox: Toolbox, system_prompt: str, *, described: bool, nobod
 def reminder(request: str, left: Sequence[str] = ()) -> str:
     """Return the reminder below a result: the request, and how to end.
 
-    `left` are the tools that it wanted to call and that were not called yet.
+    `left` are the tools that it wanted to call but has not called yet.
     """
     undone = f" Not called yet: {', '.join(left)}." if left else ""
     return (
@@ -82,7 +82,7 @@ def reminder(request: str, left: Sequence[str] = ()) -> str:
 
 
 def answer_now(request: str) -> str:
-    """Return what asks the model for an answer when its calls lead no further."""
+    """Return the request for an answer, for when the model's calls lead no further."""
     return (
         f"The calls for this request are over. The request was: {request}\nAnswer it now, from the "
         "results above: say what they say about it, what was done and what was not. Make no call."
@@ -107,20 +107,20 @@ ANSWER: Final = _reply(
         "additionalProperties": False,
     },
 )
-"""The schema of a reply in the prompt form that can only be an answer to the user."""
+"""The schema of a reply in the prompt form that allows only an answer to the user."""
 
 
 def reply_schema(tools: Sequence[OfferedTool]) -> dict[str, Any]:
     """Return the schema of a reply in the prompt form: an answer, or one call of one tool.
 
-    Only what every endpoint's converter of schemas to grammars understands is kept of a tool's own
-    schema; the whole of it is checked before the call is made.
+    It keeps only what every endpoint can convert to a grammar; each call is checked against the
+    whole schema later.
     """
     return {"anyOf": [ANSWER, *(_reply(one.name, _plain(one.schema)) for one in tools)]}
 
 
 def _plain(schema: Any) -> dict[str, Any]:
-    """Return what a grammar needs of a schema, without null."""
+    """Return the parts of a schema that a grammar needs, without null."""
     if not isinstance(schema, dict):
         return {}
     options = schema.get("anyOf") or schema.get("oneOf")
@@ -135,9 +135,9 @@ def _plain(schema: Any) -> dict[str, Any]:
 
 
 def chain_for_model(name: str, chain: ChainResult, *, in_doubt: bool = False) -> str:
-    """Return a chain as one text for the model: the answer to the one call that it made (TC-C-32).
+    """Return a chain as one text for the model: the answer to its one call (TC-C-32).
 
-    The text has the result of each step, and says of each follow-up call what became of it
+    The text has the result of each step, and the outcome of each follow-up call
     (TC-C-33). The server's own words for a directive are left out, so that this host alone tells
     the model of it (TC-C-35). `name` is the name by which the model knows the tool that it called,
     and `in_doubt` says that it may have taken effect without a result.
@@ -164,16 +164,16 @@ def _result(name: str, result: Json) -> str:
     seen = visible(result)
     texts, structured = [*map(in_text, content_of(seen))], seen.get("structuredContent")
     if all(text == WITHHELD for text in texts) and structured is not None:
-        # Text repeats the structured content; the model needs it only if there is no text for it.
+        # Text repeats the structured content, so the model needs that only if there is no text.
         texts.append(json.dumps(structured, ensure_ascii=False))
     heading = f"{name} failed" if is_error(result) else f"Result of {name}"
     return f"{heading}:\n{cut(chr(10).join(texts) or '[no content]', MAX_RESULT)}"
 
 
 def visible(result: Json) -> Json:
-    """Return a result without what is for the user alone.
+    """Return a result without content for the user alone.
 
-    Structured content has no audience of its own, and servers repeat in it what they say in text.
+    Structured content has no audience, and servers repeat their texts in it.
     """
     content = content_of(result)
     texts = [member(item, "text") for item in content if for_user_alone(item)]
@@ -185,8 +185,8 @@ def visible(result: Json) -> Json:
             return {key: clean(item) for key, item in value.items()}
         if isinstance(value, list):
             return [clean(item) for item in value]
-        told = isinstance(value, str) and any(secret in value for secret in secrets)
-        return WITHHELD if told else value
+        is_secret = isinstance(value, str) and any(secret in value for secret in secrets)
+        return WITHHELD if is_secret else value
 
     shown = [withheld if for_user_alone(item) else item for item in content]
     structured = clean(result.get("structuredContent"))

@@ -5,9 +5,8 @@ A reply asks for a **call** if it holds a JSON object of one of these shapes, an
     {"tool": "list_accounts", "arguments": {}}
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
-Words before the object are what the model says to the user with the call. Words after it, or what
-is not valid JSON, make the intent doubtful: the model is asked what it means, and nothing is
-guessed.
+Words before the object are the model's message to the user. Words after it, or invalid JSON, make
+the intent doubtful: the model is asked what it means, and nothing is guessed.
 
 Models fall back to the markup that they were trained on, and not every endpoint reads it. One JSON
 object that names a known tool is a call, whatever its keys are. So is text in a markup of tool
@@ -29,7 +28,7 @@ from banking_server.client.agent.endpoint import Completion, Message
 from tool_chaining.text import is_json
 
 REPLY_TO_USER: Final = "reply_to_user"
-"""The tool that is none: calling it is the prompt form's way to say that the task is done."""
+"""A pseudo-tool: the model calls it in the prompt form to say that the task is done."""
 
 MESSAGE: Final = "message"
 """Its one argument: the text for the user."""
@@ -71,7 +70,7 @@ _MARK: Final = re.compile(
 _INVENTED: Final = re.compile(
     "^\\W{0,4}Observation\\W{0,4}:|\u273fRESULT\u273f", re.MULTILINE | re.IGNORECASE
 )
-"""In ReAct and Qwen-Agent, what follows is the tool's result, which a model may invent."""
+"""In ReAct and Qwen-Agent, the tool's result follows, which a model may invent."""
 
 _THOUGHTS: Final = re.compile(
     r"\A.*</think>\s*|<think>.*?(?:</think>\s*|\Z)"
@@ -85,7 +84,7 @@ _TEMPLATE: Final = re.compile(
     r"\A\s*<\|(?:im_start|start_header_id)\|>assistant(?:<\|end_header_id\|>)?"
     r"|(?:(?:<[|\uff5c][^<>\n]{1,60}[|\uff5c]>|</s>|<eos>|<end_of_turn>)\s*){1,9}\Z"
 )
-"""What a chat template writes around a reply."""
+"""The tokens of a chat template around a reply."""
 
 _FENCE_BEFORE: Final = re.compile(r"(?:```[\w-]*\s*)?\[?\s*\Z")
 _ENDS: Final = re.compile(r"[\s`\])]*\Z")
@@ -94,11 +93,11 @@ _LIKE_A_CALL: Final = re.compile(
     r"""|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters)"\s*:"""
 )
 _MOST_OBJECTS: Final = 1_000
-"""The most JSON objects of one reply that are tried."""
+"""The most JSON objects to try in one reply."""
 
 
 class Unfit(ValueError):
-    """What a reply asks for cannot be done; the message tells the model why."""
+    """A reply's request cannot be carried out; the message tells the model why."""
 
 
 @dataclass(frozen=True)
@@ -106,18 +105,18 @@ class CallRequest:
     """The reply asks for a tool call."""
 
     names: tuple[str, ...]
-    """Names by which the tool may be known, the likeliest first: the `mcp` shape has two parts."""
+    """Possible names of the tool, the likeliest first: the `mcp` shape has two parts."""
     arguments: dict[str, Any]
     said: str = ""
-    """What the model tells the user with the call."""
+    """The model's message to the user with the call."""
 
 
 Meaning = str | CallRequest | Unfit
-"""What a reply means: an answer to the user, a call, or nothing that can be used."""
+"""What a reply means: an answer to the user, a call, or nothing usable."""
 
 
 def read_completion(completion: Completion, names: Collection[str]) -> list[Meaning]:
-    """Return what a reply means: its calls in the endpoint's own form, or what its text is.
+    """Return what a reply means: its calls in the endpoint's own form, or the meaning of its text.
 
     `names` are the tools that the model knows.
     """
@@ -137,7 +136,7 @@ def _read_native(call: Message, said: str) -> Meaning:
         if text[end:].strip():
             raise Unfit("more follows it")
     except Unfit as problem:
-        # Endpoints reject a history with what is no JSON.
+        # Endpoints reject a history with invalid JSON.
         call["function"]["arguments"] = "{}"
         return Unfit(f"the arguments are not one JSON object: {problem}")
     return CallRequest((name,), value, said)
@@ -146,7 +145,7 @@ def _read_native(call: Message, said: str) -> Meaning:
 def read_reply(
     text: str, names: Collection[str] = (), *, cut_off: bool = False
 ) -> str | CallRequest:
-    """Return the answer or the call that the text of a reply is.
+    """Return the meaning of a reply's text: an answer or a call.
 
     `names` are the tools that the model knows. `cut_off` says that the reply ended at a length
     limit. Raises Unfit, and nothing else.
@@ -177,7 +176,7 @@ def read_reply(
 def _read_marked(
     text: str, names: Collection[str], said: str, *, cut_off: bool
 ) -> str | CallRequest:
-    """Return the call that text in a markup of tool calls is. Raises Unfit if it is no one call."""
+    """Return the call in text with the markup of tool calls. Raises Unfit unless it is one call."""
     bare = _as_code(names).sub("", _MARK.sub(lambda mark: f" {mark['of'] or ''} ", text))
     at = bare.find("{")
     words = re.findall(r"\w[\w-]*", bare[:at] if at >= 0 else bare)
@@ -198,7 +197,7 @@ def _read_marked(
 
 
 def _as_code(names: Collection[str]) -> re.Pattern[str]:
-    """Return what stands before a name in a call that is written as code, or as a tag."""
+    """Return the text before a name in a call written as code, or as a tag."""
     known = "|".join(map(re.escape, names))
     before = r"^[^\w\n]{0,9}(?:print\s?\(\s?|call:|\w{1,40}\s?=\s?)?(?:\w{1,40}\.){0,4}"
     after = r"""\s?\{|\(\s?(?:[){"']|\w{1,40}\s?=)"""
@@ -206,7 +205,7 @@ def _as_code(names: Collection[str]) -> re.Pattern[str]:
 
 
 def _check_end(text: str) -> None:
-    """Raise Unfit if what follows a call is more than its markup."""
+    """Raise Unfit if more than its markup follows a call."""
     if not _ENDS.match(_MARK.sub("", text)):
         raise Unfit(
             "the reply goes on after the JSON object of its call, so that it is not clear "
@@ -216,9 +215,9 @@ def _check_end(text: str) -> None:
 
 
 def without_thoughts(text: str) -> str:
-    """Return a reply without what a model thinks aloud, closed or not, or invents as a result.
+    """Return a reply without the model's thoughts, closed or not, and without invented results.
 
-    Some chat templates open the `<think>` block themselves, so that a reply has only its end.
+    Some chat templates open the `<think>` block themselves, so a reply has only its end.
     """
     if text.lstrip().startswith("{"):
         return text
@@ -253,7 +252,7 @@ def _answer(text: str) -> str:
 def _read_object(
     value: dict[str, Any], names: Collection[str], said: str
 ) -> str | CallRequest | None:
-    """Return what an object means; None if it is only part of a text.
+    """Return the meaning of an object; None if it is only part of a text.
 
     In the `mcp` shape, `tool` is a server and `method` its tool, or `tool` is the tool.
     """
@@ -287,7 +286,7 @@ def _read_object(
 
 
 def _call_in(value: Any, names: Collection[str], depth: int = 5) -> dict[str, Any] | None:
-    """Return `{"tool", "arguments"}` for what names a known tool, whatever its keys are.
+    """Return `{"tool", "arguments"}` for an object that names a known tool, whatever its keys are.
 
     None if it names none, down to this depth. Raises Unfit if its arguments are in doubt.
     """

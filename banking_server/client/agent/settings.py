@@ -17,7 +17,7 @@ _BOTH: Final = f"{PREFIX}URL (`http://localhost:11434/v1`, say) and {PREFIX}NAME
 
 
 class ModelNotConfigured(ForPeople):
-    """No model can be asked; the message names the variable, or the extra to install."""
+    """No model is configured; the message names the variable, or the extra to install."""
 
 
 class ConfigurationMistake(ForPeople):
@@ -64,7 +64,7 @@ class ModelSettings(BaseSettings):
             url, secret = info.data.get("url", "https:"), value.get_secret_value()
             if not may_be_a_header(secret) or " " in secret:
                 raise ValueError(
-                    "contains a space, a line break or another character that no key has"
+                    "contains a space, a line break or another character that keys cannot have"
                 )
         if secret and not stays_private(url):
             raise ValueError("is a secret, and would go to another computer over http; use https")
@@ -72,14 +72,14 @@ class ModelSettings(BaseSettings):
 
 
 def is_configured() -> bool:
-    """Whether the environment names a model, or begins to: its URL, or its name."""
+    """Whether the environment has a model's URL or name."""
     return any(os.environ.get(PREFIX + name) for name in ("URL", "NAME"))
 
 
 def load_model_settings() -> ModelSettings:
     """Return the settings of the environment.
 
-    Raises ModelNotConfigured, also if the client that asks models is not installed.
+    Raises ModelNotConfigured, also if the model client is not installed.
     """
     if importlib.util.find_spec("openai") is None:
         raise ModelNotConfigured(
@@ -90,7 +90,7 @@ def load_model_settings() -> ModelSettings:
         return ModelSettings()
     except ValidationError as error:
         name, problem = _first(error)
-        # The value is not repeated: a key is a secret, and a URL can hold a password.
+        # Do not repeat the value: a key is a secret, and a URL can hold a password.
         is_missing = problem == "Field required"
         words = f" is not set. A model needs {_BOTH}" if is_missing else f": {problem}"
         raise ModelNotConfigured(f"{PREFIX}{name.upper()}{words}.") from None
@@ -104,14 +104,14 @@ def _first(error: ValidationError) -> tuple[str, str]:
 
 
 class AgentConfiguration(BaseModel, frozen=True, extra="forbid"):
-    """One agent: its system prompt, and which of the servers' tools it may use."""
+    """One agent: its system prompt, and the tools that it may use."""
 
     id: str
     system_prompt: str = ""
     """The start of the system prompt."""
     tools: tuple[str, ...] | None = None
-    """The tools that are allowed, by their servers' own names, or the names of servers; all, if
-    left out."""
+    """The allowed tools, by their servers' own names, or the names of servers; all, if left
+    out."""
 
     @field_validator("tools", mode="before")
     @classmethod
@@ -147,4 +147,4 @@ def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
 
 
 ANY_AGENT: Final = AgentConfiguration(id="any")
-"""An agent that may use whatever the servers have."""
+"""An agent that may use all tools."""

@@ -23,15 +23,15 @@ from tool_chaining.tools import read_list
 logger = logging.getLogger(__name__)
 
 NAME_LENGTH: Final = 64
-"""Longest name that the tool calling of endpoints allows, in characters."""
+"""The longest name that endpoints allow for a tool, in characters."""
 
 REFERENCES: Final = 4
-"""References in a schema that are followed, one after the other."""
+"""The most references in a schema to follow, one after the other."""
 
 _json = partial(json.dumps, ensure_ascii=False)
 
 _READS: Final = re.compile(r"(?:(list|search|find)|get|show|read|query)(?![a-z])")
-"""How a tool's name begins that only reads; the group, if it lists things."""
+"""The beginning of a read-only tool's name; the group matches if it lists things."""
 
 
 class ToolsUnavailable(ForPeople):
@@ -48,36 +48,36 @@ class OfferedTool:
     tool: Tool
     """The tool as its server lists it, under the server's own name."""
     follower: Follower
-    """Of its server, for the whole conversation. Nobody trusts the server, so that the arguments of
-    a directive are not validated here: the server does it."""
+    """That of its server, for the whole conversation. Nobody trusts the server, so the arguments of
+    a directive are not validated here: the server does that."""
     trusted: bool = False
-    """Whether the host believes what the server says of its tools (their annotations)."""
+    """Whether the host trusts the annotations of the server's tools."""
 
     @property
     def read_only(self) -> bool:
-        """Whether a server that the host trusts says that the tool changes nothing."""
+        """Whether a server that the host trusts marks the tool as read-only."""
         return self.trusted and self.tool.read_only
 
     @property
     def reads(self) -> bool:
-        """Whether it most likely only reads: its server says so, or its name."""
+        """Whether it most likely only reads, judging by its server's hint or its name."""
         return self.tool.read_only or _READS.match(self.tool.name) is not None
 
     @property
     def description(self) -> str:
-        """What its server says it is for; empty if it says nothing."""
+        """Its server's description; empty if there is none."""
         description = self.tool.wire.get("description")
         return description if isinstance(description, str) else ""
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The schema of its arguments; one that is no object says nothing."""
+        """The schema of its arguments; a schema that is not an object is ignored."""
         schema = self.tool.input_schema
         return schema if isinstance(schema, dict) else {}
 
     @property
     def needed(self) -> list[Any]:
-        """The names of the arguments that every call must have."""
+        """The names of its required arguments."""
         required = self.input_schema.get("required")
         return required if isinstance(required, list) else []
 
@@ -104,7 +104,7 @@ class OfferedTool:
 
 
 class Toolbox:
-    """All tools of all servers, each under a name that no other one has.
+    """All tools of all servers, each under a unique name.
 
     A tool keeps its own name if it can. If two servers have tools of the same name, each is
     offered as `<server>__<name>`. Characters that names may not contain become `_`, and names that
@@ -114,7 +114,7 @@ class Toolbox:
     def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
         self.tools = tools
         self.instructions = instructions
-        """What each server says about its tools, by the server's name; may be empty."""
+        """Each server's instructions, by the server's name; may be empty."""
         self._known = {offered.name: offered for offered in tools}
 
     @classmethod
@@ -131,11 +131,11 @@ class Toolbox:
 
         Tools that are hidden from the model are left out. The keys of `clients` are names that the
         caller chooses for the servers. Only tools of servers in `trusted` can count as read-only.
-        `allowed` are the tools that may be used, by their servers' names for them; the name of a
-        server stands for all its tools. By default all may. A server may take `call_timeout`
-        seconds to list its tools. `note` is called with each part of a list that cannot be read.
+        `allowed` are the tools to use, by their servers' names for them; the name of a server
+        stands for all its tools. The default is all. A server may take `call_timeout` seconds to
+        list its tools. `note` is called with each part of a list that cannot be read.
 
-        Raises ToolsUnavailable, also if a tool that is allowed is not there.
+        Raises ToolsUnavailable, also if an allowed tool does not exist.
         """
         allow = {*(allowed or ())}
         found: list[OfferedTool] = []
@@ -156,13 +156,13 @@ class Toolbox:
         return cls(_told_apart(found), said)
 
     def find(self, *names: str) -> OfferedTool | None:
-        """Return the first tool that one of these names stands for, or None."""
+        """Return the first tool with one of these names, or None."""
         return next((self._known[name] for name in names if name in self._known), None)
 
     def lists(self, server: str, of: str) -> OfferedTool | None:
-        """Return a tool of a server that most likely lists its ids of a kind, such as `account`.
+        """Return the server's tool that most likely lists ids of a kind, such as `account`.
 
-        Its server says that it only reads, or its name says so. It does not take such an id itself.
+        It is read-only by its server's hint or its name. It does not take such an id itself.
         """
         found: list[tuple[bool, bool, int]] = []
         for number, one in enumerate(self.tools):
@@ -173,7 +173,7 @@ class Toolbox:
         return self.tools[min(found)[2]] if found else None
 
     def may_list(self, server: str) -> OfferedTool | None:
-        """Return the first tool of a server that only reads and needs no argument, or None."""
+        """Return the server's first tool that only reads and needs no argument, or None."""
         every = (one for one in self.tools if one.server == server)
         return next((one for one in every if one.reads and not one.needed), None)
 
@@ -193,13 +193,13 @@ async def _listed(
 
 
 def _is_about(name: str, of: str) -> bool:
-    """Return whether a tool's name has the word for a kind of thing in it, plural or not."""
+    """Return whether a tool's name contains the word for a kind of thing, singular or plural."""
     words = [word.lower().removesuffix("s") for word in re.findall("[A-Z]?[a-z]+", name)]
     return any(len(word) > 3 and of.removesuffix("s").endswith(word) for word in words)
 
 
 def _told_apart(tools: list[OfferedTool]) -> list[OfferedTool]:
-    """Return the tools under names that no two of them have."""
+    """Return the tools under unique names."""
     own = Counter(one.name for one in tools)
     named: dict[str, OfferedTool] = {}
     for number, one in enumerate(tools, start=1):
@@ -212,7 +212,7 @@ def _told_apart(tools: list[OfferedTool]) -> list[OfferedTool]:
 
 
 def _without_references(part: Any, root: Mapping[str, Any], followed: int = 0) -> Any:
-    """Return a part of a schema with what its references lead to in their place.
+    """Return a part of a schema with its references resolved.
 
     A reference that leads nowhere, or in a circle, adds nothing.
     """

@@ -1,4 +1,4 @@
-"""What happened in a request: who decided on each call, what came of it, and how it ended."""
+"""What happened in a request: who decided on each call, its result, and how the request ended."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,17 +8,17 @@ from tool_chaining import Step
 
 @dataclass(frozen=True)
 class Called:
-    """A call was made and brought a result."""
+    """A call that returned a result."""
 
     by: Literal["model", "directive"]
-    """Who decided on the call. If it was a directive, the server did, and no model was asked."""
+    """Who decided on the call. With a directive it was the server, without asking a model."""
     server: str
     step: Step
 
 
 @dataclass(frozen=True)
 class Note:
-    """What the model said with a call, or why a call was not made or a chain not completed."""
+    """The model's words with a call, or why a call was not made or a chain not completed."""
 
     text: str
     """For people."""
@@ -30,7 +30,7 @@ Entry = Called | Note
 
 @dataclass
 class Run:
-    """One request, from the user's words to the end."""
+    """One request, from the user's words to its end."""
 
     detail: str = "This was stopped."
     """How it ended, in a sentence for people."""
@@ -38,7 +38,7 @@ class Run:
     """The model's last reply, for the user; None if there is no answer."""
     transcript: list[Entry] = field(default_factory=list[Entry])
     calling: str | None = None
-    """The tool of the last call, if it brought no result."""
+    """The tool of the last call, if it returned no result."""
 
     @property
     def calls(self) -> list[Called]:
@@ -46,7 +46,7 @@ class Run:
         return [entry for entry in self.transcript if isinstance(entry, Called)]
 
     def report(self) -> str:
-        """Say how the run ended, which calls were made by then, and which brought no result."""
+        """Say how the run ended, which calls were made until then, and which returned no result."""
         made: list[str] = []
         for call in self.calls:
             whose = "model" if call.by == "model" else "server's directive"

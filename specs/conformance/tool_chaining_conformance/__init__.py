@@ -1,8 +1,8 @@
 """The conformance suite: does a server or a client implement `specs/tool-chaining.md`?
 
 It is a program (`tool-chaining-conformance`), not a library. It sends raw JSON-RPC to a server, and
-is a scripted mock server for a client. So it judges implementations in any language. It imports
-nothing of the library that it judges among others.
+plays a scripted mock server for a client, so it judges implementations in any language. It imports
+nothing from the library, which is one of the things it judges.
 
 Read in this order:
 
@@ -20,4 +20,4 @@ from typing import Final
 __version__ = "0.1.0"
 
 SUITE: Final = "tool-chaining-conformance"
-"""The name of the command, and of the suite in reports."""
+"""The name of the command, and the suite's name in reports."""

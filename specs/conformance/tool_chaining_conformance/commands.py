@@ -1,4 +1,4 @@
-"""What the commands of `cli` do. Imported when a command runs, since it loads the whole suite."""
+"""The work of `cli`'s commands. Imported when a command runs, since it loads the whole suite."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def judge_server(
 def first_scenario(
     url: str | None, command: Sequence[str], header: Sequence[str]
 ) -> tuple[str, str]:
-    """Return the text of a first scenario file, and how its server is given to the suite.
+    """Return the text of a first scenario file, and its server's part of the command line.
 
     Raises CannotStart if the server does not answer.
     """
@@ -109,7 +109,7 @@ def _finish(report: Report, options: RunOptions) -> int:
 def compare(files: Sequence[str], output: Path) -> None:
     """Write the page on several reports, each given as FILE or NAME=FILE.
 
-    Raises UsageError for a file that is no report, OSError if the page cannot be written.
+    Raises UsageError for a file that is not a report, OSError if the page cannot be written.
     """
     from tool_chaining_conformance.report.page import page_of, read_report
 
@@ -214,7 +214,7 @@ def _without_credentials(url: str) -> str:
 
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
-    """Return a function that prints on standard error how far the run is."""
+    """Return a function that prints the progress of the run on standard error."""
     console = Console(stderr=True)
 
     def show(what: str) -> None:

@@ -57,9 +57,9 @@ class Check:
     judges: str
     """What it compares, in one sentence."""
     remedy: str
-    """What an implementer changes when it fails."""
+    """What an implementer must change if it fails."""
     needs: str | None
-    """What a run has to contain for it, as a key of the registry's `needs`; None: nothing."""
+    """What the run must contain, as a key of the registry's `needs`; None: nothing."""
     reads: Literal["wire", "printed"]
     """Whether it reads the messages only, or also the output of the client."""
     eras: tuple[Era, ...]

@@ -41,13 +41,13 @@ class _Twice(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as JSON: a key must not occur twice, and a scalar is what it is in JSON, or else text.
+    """YAML as JSON: no duplicate keys, and a scalar has its type in JSON, or else is text.
 
-    So `00123`, `12:30`, `no` and a date reach the server as they are written. No value is null.
+    So `00123`, `12:30`, `no` and a date reach the server as written. No value is null.
     """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        # Before `<<` is merged: a mapping may overwrite the members that it merges.
+        # Before merging `<<`: a mapping may override merged members.
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
         for key, _ in node.value:
@@ -115,7 +115,7 @@ def load(path: Path, model: type[M]) -> M:
     try:
         return model.model_validate(_read(path))
     except ValidationError as error:
-        # A value of several types has an error for each. The one with the longest place says most.
+        # A union gives one error per type. The one with the longest place says most.
         worst = max(error.errors(include_url=False), key=lambda each: len(each["loc"]))
         kind, _, fault = worst["type"].rpartition("_")
         message = worst["msg"].removeprefix("Value error, ").replace("True", "true")
@@ -137,7 +137,7 @@ _WORDS: Final = {
     "float": "a number",
     "bool": "true or false",
 }
-"""The types of YAML by those of pydantic."""
+"""YAML's names for pydantic's types."""
 
 
 def _found(path: Path, place: Sequence[int | str]) -> tuple[int, str]:

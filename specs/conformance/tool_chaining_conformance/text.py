@@ -25,7 +25,7 @@ def cut(text: str, length: int) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text shows nothing: it has only white space and invisible characters."""
+    """Return whether a text has only white space and invisible characters."""
     return not _UNSEEN.sub("", text).strip()
 
 

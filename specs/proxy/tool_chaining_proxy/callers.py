@@ -1,4 +1,4 @@
-"""The callers of the proxy over HTTP. Each has a link, which is closed when it is not used.
+"""The callers of the proxy over HTTP. Each has a link, which closes when idle.
 
 On 2025-11-25 a caller is a session. Revision 2026-07-28 has no sessions: all requests with the same
 `Authorization` header are one caller, and all requests without this header are one caller. There
@@ -29,7 +29,7 @@ _LINK: Final = "link"
 MAX_RECORDS: Final = 1_000
 """The most `Authorization` headers whose records are kept.
 
-The header that was not used for the longest time goes first.
+The least recently used header goes first.
 """
 
 
@@ -50,7 +50,7 @@ class Callers:
         self._chosen = chosen
         self._group: TaskGroup | None = None
         self.over = anyio.Event()
-        """Set when the proxy ends. Then no request is served any more."""
+        """Set when the proxy ends; it then serves no more requests."""
         self._sessions: dict[str, Connection] = {}
         self._callers: dict[str | None, _Caller] = {}
         """The callers on 2026-07-28, by their `Authorization` header."""
@@ -96,7 +96,7 @@ class Callers:
         return link
 
     def has_session(self, name: str) -> bool:
-        """Return whether a session began and did not end."""
+        """Return whether a session is open."""
         connection = self._sessions.get(name)
         return connection is not None and connection.initialize_accepted
 
@@ -144,7 +144,7 @@ class Callers:
         )
 
     def _make_room(self) -> None:
-        """Close the link that was not used for the longest time. Raises `Refused`."""
+        """Close the least recently used link. Raises `Refused`."""
         idle = [name for name, caller in self._callers.items() if not caller.link.in_use]
         if not idle:
             words = f"This proxy already serves {self._chosen.max_callers} callers. Try later."

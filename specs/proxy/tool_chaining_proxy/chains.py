@@ -1,7 +1,7 @@
 """A `tools/call` whose chain is followed: one call for the client, several for the server.
 
-The library decides what is followed, and merges the results, as JSON. So a member that no model of
-the SDK knows is passed on unchanged.
+The library decides what to follow, and merges the results as JSON. So members that the SDK's models
+do not know pass unchanged.
 """
 
 import secrets
@@ -23,7 +23,7 @@ from tool_chaining_proxy.upstream import Upstream
 async def call(link: Link, running: Running, params: Json) -> Json:
     """Make the call, follow its chain, and return one result for the whole chain.
 
-    A result without a directive is returned unchanged, and so is that of a server that is not
+    A result without a directive is returned unchanged, as is any result of a server that is not
     followed. If the first call has no result, this raises the server's MCPError.
     """
     name, arguments = params.get("name"), params.get("arguments") or {}
@@ -94,7 +94,7 @@ class _Caller:
                 result = await self._link.request(self._running, "tools/call", params, first)
         except MCPError as error:
             if self._running.rounds:
-                # The server has acted before, and the code may be the client's own: no refusal.
+                # The server has already acted, and the code may be the client's own: not a refusal.
                 raise RuntimeError(error.message) from error
             raise
         if first:
@@ -124,7 +124,7 @@ def summary(chain: ChainResult) -> Json:
 
 
 def without_output_schemas(listed: Json) -> Json:
-    """Return a page of `tools/list` without output schemas: merged results may break them."""
+    """Return a page of `tools/list` without output schemas: merged results may violate them."""
     tools = listed.get("tools")
     if not isinstance(tools, list):
         return listed

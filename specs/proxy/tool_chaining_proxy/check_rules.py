@@ -36,7 +36,7 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
     for problem in errors:
         print(f"Error: {problem}{'' if problem.endswith(('?', '.')) else '.'}")
     if path := circle(rules, tools):
-        print(f"Warning: a cycle, which a chain leaves after its limit: {' -> '.join(path)}.")
+        print(f"Warning: a cycle, which ends only at a chain's limit: {' -> '.join(path)}.")
     if not errors:
         print("The rules fit the server's tools.", file=sys.stderr)
     print(flowchart(rules))
@@ -97,7 +97,7 @@ def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
 
 
 def circle(rules: Rules, tools: Sequence[Tool]) -> list[str] | None:
-    """Return tools that lead back to the first of them by these rules; None if there are none."""
+    """Return a cycle of tools under these rules; None if there is none."""
     names = [tool.name for tool in tools]
     after = {
         name: {

@@ -221,6 +221,6 @@ def _server(
             f"{NAME} --trust-hints -- banking-server --customer CUST001"
         )
     if shutil.which(command[0]) is None:
-        raise ForPeople(f"There is no command {command[0][:100]!r}, which is to start the server.")
+        raise ForPeople(f"There is no command {command[0][:100]!r} to start the server with.")
     kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     return Command(tuple(command), kept)

@@ -1,9 +1,8 @@
 """Consent to follow-up calls: `--consent` and `--trust-hints` (TC-C-20, TC-C-21, TC-C-55).
 
-The client's user approved only the first call. So the user is asked about each follow-up call with
-a form, unless the operator chose something else. If the client cannot ask, the call is not made.
-The user is always asked about a tool in doubt, unless the server's hints are trusted and say that
-it only reads.
+The client's user approved only the first call. So a form asks the user about each follow-up call,
+unless the operator chose otherwise. If the client cannot ask, the call is not made. The user is
+always asked about a tool in doubt, unless trusted hints of the server mark it as read-only.
 
 The proxy writes one line on standard error for each follow-up call: what it calls, and why.
 """
@@ -93,7 +92,7 @@ def _reported(proposal: Proposal, reason: str | None) -> bool:
 
 
 class _ByRules(_Asking):
-    """The first rule whose pattern matches the tool's name decides. Without one, it is a no."""
+    """The first rule whose pattern matches the tool's name decides. If none does, it is a no."""
 
     def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
         super().__init__(ask)
@@ -118,7 +117,7 @@ class _ByRules(_Asking):
 
 
 class _ByHints(_Asking):
-    """The server's hints allow calls that they mark as harmless. The user decides the others."""
+    """The server's hints allow calls that they mark as harmless. The user decides on the others."""
 
     trusts_hints = True
 

@@ -65,7 +65,7 @@ def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     url = f"http://{host}:{listening.getsockname()[1]}{PATH}"
     words = f"Serving {options.server.name} at {url}. {who_acts(options.server, chosen)}"
     print(f"{words} Ctrl-C ends it.", file=sys.stderr, flush=True)
-    # uvicorn ends in order at the first signal, and raises it again when it has ended.
+    # uvicorn shuts down cleanly at the first signal, and then raises it again.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     HttpServer(options, chosen).run([listening])

@@ -54,7 +54,7 @@ class Link:
         self.declared = declared
         self.conversation = conversation or Conversation()
         self.tools = ToolList()
-        """The server's tools, as far as they were read."""
+        """The server's tools that were read so far."""
         self._tasks = tasks
         self._connection = connection
         self._upstream: Upstream | None = None

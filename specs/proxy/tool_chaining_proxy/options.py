@@ -68,7 +68,7 @@ class ProxyOptions:
     """Seconds that a whole chain may take, questions included."""
     follow_unadvertised: bool = False
     rules: Rules | None = None
-    """What follows what, by the person who uses the server."""
+    """The user's rules about which tool follows which."""
     max_parked: int = 100
     """The most calls of one user that may wait for an answer at a time."""
     parked_for: float = 600.0

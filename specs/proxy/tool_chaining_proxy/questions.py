@@ -175,9 +175,9 @@ class Running:
             ) from None
 
     async def hand_over(self) -> None:
-        """Let the client have the result, unless it has cancelled the request: then this raises.
+        """Release the result to the client. Raises if the client has cancelled the request.
 
-        After this, the SDK writes the result, and awaits nothing before.
+        The SDK then writes the result without awaiting anything first.
         """
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()

@@ -1,8 +1,8 @@
 """The internal parts of the MCP SDK that the proxy uses.
 
-The SDK promises to keep what its documentation names. A minor release may change the rest, and all
-of it that the proxy uses is here. `tests/test_sdk_seam.py` asserts that no other module of the
-proxy imports any.
+The SDK keeps only what its documentation names stable. A minor release may change the rest, and
+this module holds all of it that the proxy uses: `tests/test_sdk_seam.py` asserts that no other
+module of the proxy imports any.
 
 - `ServerSession._request_outbound` and `._connection`: the channels to the client, for messages
   with and without a request. The public methods take and check models, and the proxy has raw JSON.

@@ -1,4 +1,4 @@
-"""The server half of the proxy: what is done with each message of the client."""
+"""The server half of the proxy: it handles each message of the client."""
 
 import os
 from collections.abc import Mapping

@@ -21,10 +21,10 @@ FINISHING_SECONDS: Final = 30.0
 """Seconds that running requests may take after the end of the input."""
 
 ENDING_SECONDS: Final = 5.0
-"""Seconds after a signal in which the server can end."""
+"""Seconds that the server has to end after a signal."""
 
 WRITING: Final = 0.3
-"""Seconds after that in which the requests that it ends are answered."""
+"""Seconds after that to answer the requests that it cut off."""
 
 
 async def serve_stdio(options: ProxyOptions) -> None:

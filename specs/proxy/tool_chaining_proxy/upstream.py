@@ -61,7 +61,7 @@ LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
 
 OPEN_REQUESTS: Final = 100
-"""The most requests of a server that can wait for an answer. Then the connection ends."""
+"""The most unanswered requests of the server's own. One more ends the connection."""
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ _NOBODY: Final = {"name": NAME, "version": __version__}
 
 
 class _Exchange:
-    """What is known about one request besides its answer.
+    """The facts about one request besides its answer.
 
     The SDK's transport makes errors of its own in place of answers. The proxy recognizes them by
     the HTTP response, and not by their text.
@@ -252,7 +252,7 @@ class Upstream:
             self._connected.set()
 
     async def _note_end(self) -> None:
-        """Record that the server ended before it was connected, and what it wrote last."""
+        """Record that the server ended before connecting, and its last output."""
         if self._failure is None or self._failure.code == CONNECTION_CLOSED:
             message = server_ended(await self._last_line())
             self._failure = MCPError(code=INTERNAL_ERROR, message=message)

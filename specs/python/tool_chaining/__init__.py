@@ -20,8 +20,8 @@ The first six modules need no MCP SDK: read these if you port the extension to a
 `server` and `declaration` need `mcp` 2.3. All other modules also work beside `mcp` 1.x. `adapters`
 are for other frameworks.
 
-All public names can be imported from here. Those that need `mcp` are loaded when they are first
-used, so that a client does not pay for the server half.
+Import all public names from here. Those that need `mcp` load on first use, so a client does not
+pay for the server half.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
 """Are arguments valid against a tool's input schema? (TC-C-14, TC-S-14)
 
-A schema can be written so that its check takes hours. So this is for a server's own schemas, and
+A hostile schema can take hours to check. So use this for a server's own schemas, and
 for servers that the host trusts. A host that connects to others leaves validation to the server:
 see `Follower.validate`.
 """
@@ -29,7 +29,7 @@ class ArgumentCheck:
     ) -> str | None:
         """Say which arguments a schema neither declares nor forbids, or return None (TC-S-35).
 
-        A schema that declares no argument at all, as one for free-form input does, has none.
+        If a schema declares no arguments at all, as for free-form input, return None.
         """
         if input_schema.keys().isdisjoint(_DECLARING):
             return None
@@ -46,7 +46,7 @@ class ArgumentCheck:
         fetched. If the schema cannot be read, no arguments are valid. The sentence names places and
         rules. It repeats no value, so that it can be logged.
         """
-        import jsonschema_rs  # Only when the first directive comes: a start costs less.
+        import jsonschema_rs  # Imported for the first directive, so that programs start faster.
 
         try:
             validator = self._validator(tool, input_schema)

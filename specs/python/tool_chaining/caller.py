@@ -6,8 +6,8 @@ from typing import Any, Literal, Protocol
 from tool_chaining.content import Json, on_the_wire
 
 REFUSALS = (-32020, -32021, -32022)
-"""JSON-RPC errors by which a server refuses a request before it acts: for its headers, for a
-capability that the client lacks, for its protocol version (Not made, in the Terms)."""
+"""JSON-RPC errors of a server that refuses a request before acting on it: wrong headers, a missing
+client capability, an unsupported protocol version (Not made, in the Terms)."""
 
 
 class ToolCaller(Protocol):
@@ -39,7 +39,7 @@ class ToolCaller(Protocol):
 
     @property
     def server_capabilities(self) -> Any:
-        """The capabilities of the server, as JSON or as a model; None if it was not asked."""
+        """The capabilities of the server, as JSON or as a model; None if the client never asked."""
         ...
 
     def call_tool(
@@ -73,15 +73,15 @@ class ToolCaller(Protocol):
 class CallRefused(Exception):
     """The server refused a call before it acted, for example with HTTP 401 or 403.
 
-    Raise it from the client's own exception, which then is the `error` of the chain.
+    Raise it from the client's own exception, which becomes the `error` of the chain.
     """
 
 
 def check_caller(client: object) -> None:
-    """Raise TypeError, with advice, if an object is no `ToolCaller`."""
+    """Raise TypeError, with advice, if an object is not a `ToolCaller`."""
     kind = type(client)
     needed = ("protocol_version", "server_capabilities", "call_tool", "list_tools")
-    # An `mcp.Client` that is not connected yet raises where a property is read.
+    # Reading a property of an unconnected `mcp.Client` raises.
     own = getattr(client, "__dict__", ())
     missing = [name for name in needed if not (hasattr(kind, name) or name in own)]
     if missing:
@@ -96,15 +96,15 @@ def check_caller(client: object) -> None:
 
 
 def as_json(returned: Any) -> Json:
-    """Return what a client's method returned as a JSON object.
+    """Return the return value of a client's method as a JSON object.
 
-    Raises ValueError if it is none.
+    Raises ValueError if it is not one.
     """
     if isinstance(returned, Mapping):
         return dict(returned)
     if not hasattr(returned, "model_dump"):
         raise ValueError(f"{type(returned).__name__} is not a JSON object")
-    # pydantic writes a number that no double can hold as null. So objects are kept as they are.
+    # pydantic writes a number too large for a double as null, so objects stay as they are.
     kept = {
         field.alias or name: getattr(returned, name)
         for name, field in type(returned).model_fields.items()
@@ -116,8 +116,8 @@ def as_json(returned: Any) -> Json:
 def was_refused(error: Exception) -> bool:
     """Return whether a server refused the call that raised `error` before it acted (TC-C-39).
 
-    No other error proves that. The SDK's servers answer -32602 also if a tool's own code fails to
-    validate a value, perhaps after it has paid.
+    No other error proves that. The SDK's servers also answer -32602 if a tool's own code rejects a
+    value, perhaps after it has paid.
     """
     code = getattr(getattr(error, "error", None), "code", None)
     return isinstance(error, CallRefused) or code in REFUSALS

@@ -62,7 +62,7 @@ NOT_ASKED: Final = (
 """The details of a chain that ended because of TC-C-03."""
 
 UNNAMED: Final = "its name is left out, since no tool list of the server confirmed it"
-"""Why a model does not learn the name of a tool (TC-C-53)."""
+"""Why a model does not see the name of a tool (TC-C-53)."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
 """Seconds that one request may take by default."""
@@ -74,14 +74,14 @@ OnStep = Callable[[Step], Awaitable[None] | None]
 OnEnd = Callable[[ChainResult], None]
 
 _MISTAKES: Final = (Outcome.MALFORMED_DIRECTIVE, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGUMENTS)
-"""How a chain ends by a mistake of the server. Its operator learns of each, once."""
+"""Outcomes caused by a mistake of the server. Each is reported to its operator once."""
 
 _OF_EVERY_CALL: Final = {
     *(f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "logLevel")),
     *("io.modelcontextprotocol/clientCapabilities", "traceparent", "tracestate", "baggage"),
 }
 """Members of `_meta` that describe the client or the trace, and so belong to all calls of a chain.
-A progress token is for one request, and what any other member means is not known here."""
+A progress token belongs to one request, and the meaning of other members is unknown here."""
 
 
 @dataclass(kw_only=True)
@@ -92,7 +92,7 @@ class Follower:
     conversation=Conversation())`. A new connection in the same conversation is `Follower(client,
     consent=policy, conversation=follower.conversation)`.
 
-    Raises TypeError if `client` is no `ToolCaller`, `consent` no policy or `rules` no `Rules`, and
+    Raises TypeError if `client`, `consent` or `rules` has the wrong type, and
     ValueError if `limit` is less than 1.
     """
 
@@ -106,9 +106,9 @@ class Follower:
     limit: int = DEFAULT_LIMIT
     """How many calls a chain makes at most, the first one included (TC-C-09)."""
     validate: bool = True
-    """Whether a directive's arguments are validated before the call (TC-C-14). Say False for a
-    server that nobody trusts: its schema could keep the validator busy for hours. The server
-    validates them in any case."""
+    """Whether to validate a directive's arguments before the call (TC-C-14). Set it to False for an
+    untrusted server: its schema could keep the validator busy for hours. The server validates the
+    arguments in any case."""
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT
     """Seconds that each request may take; None means no limit. The client enforces it for a call:
     only it knows whether the server is slow or the user is being asked. Reading the tool list
@@ -116,17 +116,17 @@ class Follower:
     total_timeout: float | None = DEFAULT_TOTAL_TIMEOUT
     """Seconds that a whole chain may take, with all questions to the user. None means no limit."""
     follow_unadvertised: bool = False
-    """Whether a server is followed that is not known to advertise the extension (TC-C-03). The user
-    or the host decides that for this server."""
+    """Whether to follow a server that is not known to advertise the extension (TC-C-03). The user
+    or the host decides."""
     on_step: OnStep | None = None
     """Called with each step as soon as its result has arrived."""
     on_end: OnEnd | None = None
-    """Called with the result of each chain, also if `call_tool` cannot return it because its task
-    is cancelled. An exception of these two functions is logged, and changes nothing."""
+    """Called with the result of each chain, even if `call_tool` cannot return it because its task
+    was cancelled. Exceptions of these two functions are logged and otherwise ignored."""
     rules: "Rules | None" = None
-    """Rules of the user for results without a directive of this server."""
+    """The user's rules for results of this server without a directive."""
     tools: ToolList = field(default_factory=ToolList, repr=False)
-    """The server's tools, as far as they were read."""
+    """The server's tools, as far as the client has read them."""
 
     def __post_init__(self) -> None:
         check_caller(self.client)
@@ -154,8 +154,8 @@ class Follower:
         Args:
             name: The first tool. The caller chose it, so it needs no check and no consent.
             arguments: The arguments of the first call; none means `{}`.
-            meta: Further members for the `_meta` of the first call. The follow-up calls get those
-                of them that describe the client or the trace.
+            meta: Further members for the `_meta` of the first call. Follow-up calls get those that
+                describe the client or the trace.
 
         Returns:
             Every completed step, and the outcome. If a call raised or time ran out, the outcome is
@@ -186,10 +186,10 @@ class Follower:
         return result
 
     def not_delivered(self, chain: ChainResult) -> None:
-        """Record that the result of a chain did not reach whoever asked for it (TC-C-55).
+        """Record that the result of a chain did not reach its caller (TC-C-55).
 
-        `call_tool` itself does so if its task is cancelled. A host that still drops a result which
-        was returned to it, for example because its own client is gone, calls this.
+        `call_tool` does so itself if its task is cancelled. Call this in a host that drops a
+        returned result, for example because its own client is gone.
         """
         keys = [CallKey.of(step.tool, step.arguments) for step in chain.steps]
         if keys:
@@ -215,7 +215,7 @@ class _Ends(Exception):
     ) -> None:
         """`detail` is for people, and `reason`, by default the same, for the model too.
 
-        `suggested` says that the call was not made only because nobody could be asked.
+        `suggested`: nothing stopped the call except that nobody could be asked.
         """
         super().__init__(detail)
         self.outcome, self.detail, self.reason = outcome, detail, reason or detail
@@ -230,7 +230,7 @@ class _Chain:
     first: CallKey
     meta: dict[str, Any]
     key: CallKey
-    """The call that is made, or that the last directive asks for."""
+    """The running call, or the one that the last directive asks for."""
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
     made: set[CallKey] = field(default_factory=set[CallKey])
@@ -241,10 +241,10 @@ class _Chain:
     rule: "Rule | None" = None
     """The user's rule that asks for the next call, or for the one that is made."""
     completed: bool = False
-    """Whether the last result names no further tool. What happens later does not change that."""
+    """Whether the last result names no further tool. Nothing later changes that."""
 
     async def run(self, directive: Directive) -> ChainResult:
-        """Make the first call, and then those of the directives, until a row of the table ends it.
+        """Make the first call, then follow directives until a row of the table ends the chain.
 
         Raises what a call or the list raises.
         """
@@ -295,7 +295,7 @@ class _Chain:
                 raise
             result = as_json(received)
             if problem := self._incomplete(result):
-                # A task goes on, and its server knows of it: only a repetition is in doubt.
+                # A task keeps running and its server knows it: only a repetition is in doubt.
                 running.everywhere = result.get("task") is None
                 raise ValueError(problem)
             may_repeat = tool is not None and tool.idempotent and self._trusts_hints
@@ -361,10 +361,9 @@ class _Chain:
         return found
 
     async def _found(self, directive: Directive) -> Tool:
-        """Go down the table of outcomes from the limit on, until only consent is missing.
+        """Check the table of outcomes from the limit down, until only consent is missing.
 
-        If a list that was read before would end the chain, by its tools or its hints, the list is
-        read again (TC-C-13).
+        If a cached list would end the chain, by its tools or its hints, read it again (TC-C-13).
         """
         # A cancelled chain asks no question.
         await anyio.lowlevel.checkpoint()
@@ -405,9 +404,9 @@ class _Chain:
         return None
 
     async def _agreed(self, directive: Directive, tool: Tool) -> frozenset[Doubt]:
-        """Ask for consent, and return the doubts that the user knew (TC-C-55).
+        """Ask for consent, and return the doubts that the user knew about (TC-C-55).
 
-        Between the last look at the record and the call there is no await.
+        Nothing awaits between the last look at the record and the call.
         """
         host, level = self.follower, len(self.steps) + 1
         previous = self.steps[-1].tool

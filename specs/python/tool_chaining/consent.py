@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A follow-up call that can be made if the host consents."""
+    """A follow-up call that waits for the host's consent."""
 
     tool: Tool
     """The tool as the server lists it. Its hints are the server's own claims."""
@@ -29,7 +29,7 @@ class Proposal:
 
 
 class NobodyToAsk(Exception):
-    """A policy raises this if only a person could decide, and nobody can be asked.
+    """Raised by a policy if only a person could decide, and nobody can be asked.
 
     The call is not made. The merged result then suggests it to the model, so that the model can ask
     for the call and the host decides as for any other.
@@ -37,7 +37,7 @@ class NobodyToAsk(Exception):
 
 
 class ConsentPolicy:
-    """Decides for the host whether a follow-up call is made, as for a call of its model (TC-C-20).
+    """Decides for the host whether to make a follow-up call, as for its model's calls (TC-C-20).
 
     Only `True` is a yes. Any other answer is a no, and one that is not `False` is logged as a
     mistake of the policy. A method may raise `NobodyToAsk`::
@@ -51,7 +51,7 @@ class ConsentPolicy:
     """
 
     trusts_hints: bool = False
-    """Whether the user or the host trusts the hints of this server. Then a tool that they call
+    """Whether the user or the host trusts the hints of this server. Then a tool marked as
     read-only is never in doubt (TC-C-55)."""
 
     async def allows(self, proposal: Proposal) -> bool:
@@ -61,15 +61,15 @@ class ConsentPolicy:
     async def forbids(self, proposal: Proposal) -> bool:
         """Return whether the host never makes this call, though the user's rule has `ask = false`.
 
-        Such a rule is consent given beforehand, so `allows` is not asked. By default it is no.
+        Such a rule is consent in advance, so `allows` is not asked. The default is no.
         """
         return False
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether the user, asked for this call, agrees although its tool is in doubt.
+        """Return whether the user agrees to this call although its tool is in doubt.
 
-        It is asked in place of `allows` (TC-C-55), so it also refuses what the host never allows.
-        The answer must come from a person who knows of the doubt. By default it is no.
+        It replaces `allows` here (TC-C-55), so it also refuses what the host never allows. The
+        answer must come from a person who knows about the doubt. The default is no.
         """
         return False
 
@@ -86,7 +86,7 @@ class TrustHints(ConsentPolicy):
     async def allows(self, proposal: Proposal) -> bool:
         """Return True for a tool that is read-only, or neither destructive nor open to the world.
 
-        Raises NobodyToAsk for any other, and for a step of the user's rule that is to be asked.
+        Raises NobodyToAsk for any other tool, and for a step whose rule requires asking.
         """
         if proposal.rule is not None or not proposal.tool.harmless:
             raise NobodyToAsk
@@ -97,5 +97,5 @@ def check_policy(consent: object) -> None:
     """Raise TypeError if `consent` is neither None nor a `ConsentPolicy`."""
     if consent is not None and not isinstance(consent, ConsentPolicy):
         kind = consent.__name__ if isinstance(consent, type) else type(consent).__name__
-        instead = " itself: pass an object of it" if isinstance(consent, type) else ""
+        instead = " itself: pass an instance" if isinstance(consent, type) else ""
         raise TypeError(f"consent must be a tool_chaining.ConsentPolicy, not {kind}{instead}")

@@ -28,11 +28,11 @@ FOLLOW_UPS: Final = "followUps"
 """The member of a merged result's structured content that reports the follow-up calls (TC-C-36)."""
 
 NAME: Final = 128
-"""Characters of a tool's name that are repeated at most; MCP allows no more (TC-C-53)."""
+"""The most characters of a tool's name that we repeat; MCP allows no more (TC-C-53)."""
 
 
 _USER: Final = ["user"]
-"""The audience of an item whose own cannot be read."""
+"""The audience of an item whose `audience` cannot be read."""
 
 
 def json_string(text: str) -> str:
@@ -45,18 +45,18 @@ def json_string(text: str) -> str:
 
 
 def on_the_wire(item: Any) -> Json:
-    """Return a content item, result or tool of an SDK as the JSON that is sent."""
+    """Return an SDK's content item, result or tool as the JSON on the wire."""
     sent: Json = item.model_dump(mode="json", by_alias=True, exclude_none=True)
     return sent
 
 
 def member(value: object, name: str) -> Any:
-    """Return a member of a JSON object; None if the value is no object or has no such member."""
+    """Return a member of a JSON object; None if the value is not an object or lacks the member."""
     return value.get(name) if isinstance(value, Mapping) else None
 
 
 def content_of(result: Mapping[str, Any]) -> list[Any]:
-    """Return the content items of a result. A text or an item without a list is the only one."""
+    """Return the content items of a result. A bare text or item counts as a list of one."""
     content = result.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -70,14 +70,14 @@ def is_error(result: Mapping[str, Any]) -> bool:
 
 
 def malformed_members(result: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the members of a result that decide something, in sentences."""
+    """Return sentences about malformed members of a result that decide something."""
     found = []
     if not isinstance(result.get("isError"), bool | None):
-        found.append("a result has an isError that is no boolean, and counts as an error")
+        found.append("a result's isError is not a boolean, so it counts as an error")
     if result.get("_meta") and not isinstance(result["_meta"], Mapping):
-        found.append("a result has a _meta that is no object, and does not count")
+        found.append("a result's _meta is not an object, so it is ignored")
     if any(_audience(item) is _USER for item in content_of(result)):
-        found.append("an item has an audience that cannot be read, and counts as for the user only")
+        found.append("an item's audience cannot be read, so the item counts as for the user only")
     return found
 
 
@@ -94,7 +94,7 @@ def for_user(item: object) -> bool:
 
 
 def _audience(item: object) -> Any:
-    """Return the audience of an item, None if it has none. A malformed one is the user alone."""
+    """Return the audience of an item, None if it has none. A malformed one means the user alone."""
     audience = member(member(item, "annotations"), "audience")
     if audience is None:
         return None
@@ -130,7 +130,7 @@ def suggestion(directive: Directive) -> Json:
 def without_next_step(structured: Any) -> Any:
     """Return structured content without the member that repeats a directive (TC-S-05).
 
-    A member `nextStep` that is no object with a `tool` means something else, and stays.
+    A member `nextStep` that is not an object with a `tool` means something else, and stays.
     """
     if not isinstance(member(member(structured, NEXT_STEP), "tool"), str):
         return structured

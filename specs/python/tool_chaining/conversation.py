@@ -12,10 +12,10 @@ import anyio
 from tool_chaining.values import canonical
 
 REMEMBER_FOR: Final = 24 * 3600.0
-"""Seconds that a doubt lasts by default."""
+"""How long a doubt lasts by default, in seconds."""
 
 MAX_DOUBTS: Final = 1_000
-"""Doubts that one record holds; the oldest one goes first."""
+"""The most doubts in one record; the oldest one goes first."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Doubt:
 
 @dataclass(eq=False)
 class RunningCall:
-    """A call that has started. Unless something else is noted, its effect is unknown."""
+    """A call that has started. Unless noted otherwise, its effect is unknown."""
 
     call: CallKey
     first: CallKey
@@ -67,7 +67,7 @@ class RunningCall:
 class Conversation:
     """What a host remembers of its conversation with a user, about one server.
 
-    Keep one object for a conversation, over new connections and new starts of the server::
+    Keep one object per conversation, across reconnections and restarts of the server::
 
         follower = Follower(new_client, consent=policy, conversation=follower.conversation)
     """
@@ -104,7 +104,7 @@ class Conversation:
         )
 
     async def wait_for_equal(self, tool: str, first: CallKey) -> None:
-        """Wait while a chain with an equal first call has a call of the tool running (TC-C-57)."""
+        """Wait while a chain with an equal first call is calling the tool (TC-C-57)."""
         while running := [r for r in self._running if r.call.tool == tool and r.first == first]:
             await running[0].over.wait()
 
@@ -112,9 +112,9 @@ class Conversation:
     def call(
         self, call: CallKey, first: CallKey, agreed: frozenset[Doubt] = frozenset()
     ) -> Iterator[RunningCall]:
-        """Record a call, which lasts as long as the block.
+        """Record a call that runs inside the block.
 
-        `agreed` are the doubts that the user knew when agreeing to it. They end unless the server
+        `agreed` are the doubts that the user knew about when agreeing. They end unless the server
         refuses the call.
         """
         running = RunningCall(call, first)
@@ -130,7 +130,7 @@ class Conversation:
                 self._add(call, first, everywhere=running.everywhere and not self._shared)
 
     def settle(self, call: CallKey) -> None:
-        """End the doubts about a call: an equal one brought a result without `isError`."""
+        """End the doubts about a call: an equal one returned a result without `isError`."""
         self._doubts = [doubt for doubt in self._doubts if doubt.call != call]
 
     def not_delivered(self, first: CallKey, calls: list[CallKey]) -> None:

@@ -20,7 +20,7 @@ DEFAULT_LIMIT: Final = 5
 (TC-C-09)."""
 
 MAX_TITLE: Final = 200
-"""Characters of a directive's `title` at most."""
+"""The most characters of a directive's `title`."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Values from parsed JSON by a part of JMESPath whose cost is limited.
+"""Values from parsed JSON, by a subset of JMESPath with a limited cost.
 
 `structuredContent.accounts[?isLocked].id | [0]` is a path with a filter. JMESPath is widely known
 (the AWS and Azure command lines use it), has a written grammar, and is one small package. Whoever
@@ -74,8 +74,8 @@ class Data:
     ) -> None:
         """`max_work` limits the sum, over all expressions, of length plus 10 times the data's size.
 
-        `too_much` is what the message says of an expression that would take more. `measured` is
-        what the size is taken of, if `value` has the same parts several times.
+        `too_much` is the message for an expression that would take more. If `value` repeats the
+        same parts, `measured` is what counts as its size.
         """
         self.value = value
         self._measured = value if measured is None else measured
@@ -83,7 +83,7 @@ class Data:
         self._too_much = too_much
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value of an expression; None if it has none, as JMESPath has it.
+        """Return the value of an expression; None if it has none, as in JMESPath.
 
         Raises `NoValue` if it cannot be evaluated, or would take too much work.
         """
@@ -107,7 +107,7 @@ class Data:
         return value
 
     def text(self, written: str) -> str:
-        """Return a text with the values of the expressions that it has in braces.
+        """Return a text with each expression in braces replaced by its value.
 
         Raises `NoValue` if one has no value, or a list or an object.
         """
@@ -129,7 +129,7 @@ def quoted(expression: str) -> str:
 
 
 def expressions_in(written: str) -> list[str]:
-    """Return the expressions that a text has in braces; `{{` and `}}` mean braces.
+    """Return the expressions in braces in a text; `{{` and `}}` mean literal braces.
 
     Raises `ExpressionError` if it has none, or other braces.
     """

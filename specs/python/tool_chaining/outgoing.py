@@ -39,8 +39,8 @@ NOT_IN_A_TITLE: Final = re.compile(
 """Control characters, and characters that control the direction of text (TC-S-27)."""
 
 Listing = Callable[..., Awaitable[Mapping[str, Tool]]]
-"""Returns the tools that the server lists now to this caller, by name: at least those whose names
-are its arguments, if they are listed, and all of them if one is not."""
+"""Returns the tools that the server now lists to this caller, by name: at least those named in the
+arguments, or all tools if one of those is not listed."""
 
 
 class NextStep(BaseModel):

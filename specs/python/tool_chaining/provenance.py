@@ -1,4 +1,4 @@
-"""Provenance: what a request says about the chain that it belongs to (TC-D-15).
+"""Provenance: what a request says about its chain (TC-D-15).
 
 It is in the `_meta` of the *request*, under the extension's identifier, so that a server can record
 which calls belong together. The client claims it, so it is useful for an audit trail and must never

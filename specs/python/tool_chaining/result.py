@@ -1,4 +1,4 @@
-"""The result of a chain: its outcome, its calls, and the one result that is made of them."""
+"""The result of a chain: its outcome, its calls, and the single result merged from them."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
-    """How a chain ended: the first row that applies of the table of outcomes."""
+    """How a chain ended: the first row of the table of outcomes that applies."""
 
     CANCELLED = "cancelled"
     """The task of the chain was cancelled."""
@@ -96,8 +96,8 @@ class FollowUpStatus(StrEnum):
     MADE = "made"
     """It was made, and returned a result."""
     NOT_MADE = "not_made"
-    """No request was sent, or the server refused it before it acted: for want of authorization,
-    for a capability that the client lacks, for its protocol version or its headers."""
+    """No request was sent, or the server refused it before acting: missing authorization, a missing
+    client capability, its protocol version or its headers."""
     UNKNOWN = "unknown"
     """It was started and returned no result, so its effect is unknown."""
 
@@ -107,14 +107,14 @@ class FollowUp:
     """A call that a directive asked for."""
 
     level: int
-    """The number that the call has, or would have, in the chain; the first follow-up is 2."""
+    """The call's number in the chain, made or not; the first follow-up is 2."""
     tool: str
     arguments: dict[str, Any]
     status: FollowUpStatus
     detail: str = ""
     """Why it was not made, or returned no result, in one sentence; empty if it was made."""
     listed: bool = True
-    """Whether the tool was found in the server's list. If not, a model is not told its name."""
+    """Whether the server lists the tool. If not, the model does not see its name."""
     is_error: bool = False
     """Whether the call was made and its result has `isError`."""
     by_rule: bool = False
@@ -273,7 +273,7 @@ def _with_structured(result: Json) -> list[Any]:
         return [*content]
     text = json.dumps(structured, ensure_ascii=False)
     if "NaN" in text or "Infinity" in text:
-        # Python reads and writes these, and no other JSON does.
+        # Python reads and writes these, but they are not JSON.
         text = json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False)
     return [*content, _for_assistant(text)]
 

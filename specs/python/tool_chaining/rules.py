@@ -1,10 +1,10 @@
-"""Rules of the person who uses a server: what follows what, where the server does not say so.
+"""The user's rules: which tool follows which, where the server does not say.
 
     rules = Rules.load("rules.toml")
     follower = Follower(client, consent=policy, rules=rules)
 
-A rule takes the part of the directive that a result does not have. Everything after it is as for
-any directive (TC-C-58). Needs the extra `[rules]`.
+A rule stands in for the directive that a result lacks. From there on, everything is as for any
+directive (TC-C-58). Needs the extra `[rules]`.
 """
 
 import json
@@ -44,7 +44,7 @@ class RulesUnreadable(ForPeople):
 
 @dataclass(frozen=True)
 class Rule:
-    """After a call of one tool, another one."""
+    """One rule: after a call of one tool, call another."""
 
     number: int
     """Its place in the file, from 1."""
@@ -57,12 +57,12 @@ class Rule:
     when: str | None = None
     """The condition, an expression; None: always."""
     on: str = "success"
-    """Which results it is for: "success", "error" or "any"."""
+    """Which results it applies to: "success", "error" or "any"."""
     title: str | None = None
     """Why the step is taken, for the person who is asked."""
     ask: bool = True
-    """Whether the person is asked, even where the server's hints are trusted. If not, whoever wrote
-    the rule has agreed to the step."""
+    """Whether to ask the person even if the server's hints are trusted. If not, the rule's author
+    has agreed to the step."""
     arguments: Any = field(default_factory=dict)
     """The arguments, with expressions in them."""
 
@@ -73,7 +73,7 @@ class Rule:
         yield from _expressions(self.arguments)
 
     def concerns(self, step: Step) -> bool:
-        """Return whether the rule is for this result, before its condition is looked at."""
+        """Return whether the rule applies to this result, apart from its condition."""
         kinds = ("any", "error" if step.is_error else "success")
         return self.on in kinds and fnmatchcase(step.tool, self.after)
 
@@ -85,7 +85,7 @@ class Match:
     rule: Rule
     directive: Directive
     problem: str = ""
-    """Why the call cannot be made: a needed argument has no value. It then has no arguments."""
+    """Why the call cannot be made: a required argument has no value. It then has no arguments."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ _BEGINS: Final = re.compile(r"\s*\[\[\s*[\"']?rule[\"']?\s*\]\]")
 
 
 def _rule(number: int, written: Json) -> Rule:
-    """Return a rule as the file has it. Raises ValueError with a sentence."""
+    """Parse one rule of the file. Raises ValueError with a sentence."""
     if unknown := [name for name in written if name not in _KNOWN]:
         raise ValueError(_unknown(unknown[0], _KNOWN))
     if missing := [name for name in _NEEDED if name not in written]:
@@ -219,7 +219,7 @@ def _is_plain(title: Any) -> bool:
 
 
 def _is_true(value: Any) -> bool:
-    """Return whether JMESPath takes a value for true: zero is, and what is empty is not."""
+    """Return whether a value is truthy in JMESPath: zero is, and anything empty is not."""
     return bool(value) or (isinstance(value, int | float) and value is not False)
 
 
@@ -281,7 +281,7 @@ def _expressions(template: Any) -> Iterator[str]:
 
 
 def is_literal(template: Any) -> bool:
-    """Return whether a part of the arguments has no expression in it."""
+    """Return whether a part of the arguments contains no expression."""
     return next(_expressions(template), None) is None and form_of(template) is None
 
 

@@ -84,7 +84,7 @@ class _CallersList:
     server: MCPServer[Any] | Server[Any]
     outer: Sequence[ServerMiddleware[Any]]
     inner: Sequence[ServerMiddleware[Any]]
-    """The other middlewares but the SDK's own: around this one, and within it."""
+    """The middlewares other than the SDK's own: around this one, and inside it."""
     ctx: ServerRequestContext[Any, Any]
     call_next: CallNext
 
@@ -102,7 +102,7 @@ class _CallersList:
     async def __call__(self, *names: str) -> Mapping[str, Tool]:
         """Return the tools of these names, or all if one of them is not listed.
 
-        To write out a whole list costs more than the call. So the other middlewares of a high-level
+        Serializing a whole list costs more than the call. So the other middlewares of a high-level
         server get a list of these tools alone, and leave out what this caller may not see.
         """
         if isinstance(self.server, MCPServer):
@@ -146,8 +146,8 @@ class ToolChainingMiddleware:
         if ctx.method == "tools/call":
             return await self._call(ctx, call_next)
         result = await call_next(ctx)
-        # The SDK has a place for extensions too, but it is read while a server is made, and nothing
-        # of it is sent with `initialize`.
+        # The SDK has a place for extensions too, but reads it while it creates a server, and sends
+        # nothing of it with `initialize`.
         if ctx.method == "server/discover" and isinstance(result, dict):
             return advertised_in(result, "extensions")
         if ctx.method == "initialize" and isinstance(result, dict):

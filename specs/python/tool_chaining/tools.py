@@ -16,14 +16,14 @@ from tool_chaining.values import same
 logger = logging.getLogger(__name__)
 
 MAX_PAGES: Final = 100
-"""Pages of `tools/list` that are read at most, so that an endless list does not block a chain."""
+"""The most pages of `tools/list` to read, so that an endless list does not block a chain."""
 
 MAX_TOOLS: Final = 10_000
-"""Tools that are read at most, so that a long list does not fill the memory."""
+"""The most tools to read, so that a long list does not fill the memory."""
 
 
 MAX_NOTES: Final = 1_000
-"""Problems of one server that are told, so that no server fills the operator's log."""
+"""The most problems reported for one server, so that it cannot fill the operator's log."""
 
 _HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -80,7 +80,7 @@ class Tool:
 
 
 class ToolList:
-    """The tools of one connection. What was read once is used for as long as its `ttlMs` allows."""
+    """The tools of one connection. A list is reused for as long as its `ttlMs` allows."""
 
     def __init__(self) -> None:
         self.arguments: Final = ArgumentCheck()
@@ -90,7 +90,7 @@ class ToolList:
         self._noted: set[str] = set()
 
     def fresh(self, name: str) -> Tool | None:
-        """Return a tool of the list that was read before; None if that list is too old."""
+        """Return a tool of the cached list; None if that list is too old."""
         return self._tools.get(name) if anyio.current_time() < self._until else None
 
     async def read(self, client: ToolCaller, name: str) -> Tool | None:
@@ -107,7 +107,7 @@ class ToolList:
         return listed.tools.get(name)
 
     def why_missing(self, name: str) -> str:
-        """Say why the list that was read last has no tool `name`."""
+        """Say why the latest list has no tool `name`."""
         if name in self._left_out:
             return "the server lists it twice, with differences"
         if "" in self._left_out:
@@ -138,8 +138,8 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
     """Read a server's list, page by page and tool by tool. `client` has the `list_tools` of a
     `ToolCaller`.
 
-    What cannot be read is left out, and `note` is called with a sentence about it. A name that the
-    list gives twice with differences is left out too.
+    Unreadable entries are left out, and `note` is called with a sentence about each. So is a name
+    that the list gives twice with differences.
     """
     tools: dict[str, Tool] = {}
     left_out: set[str] = set()
@@ -202,13 +202,13 @@ async def page_as_json(session: Any, cursor: str | None) -> Json:
 def _tool(name: str, wire: Json, note: Callable[[str], None]) -> Tool:
     for place in ("inputSchema", "_meta"):
         if wire.get(place) and not isinstance(wire[place], Mapping):
-            note(f"the {place} of the tool {json_string(name)} is no object, and cannot be read")
+            note(f"the {place} of the tool {json_string(name)} is not an object, so it is ignored")
     if not isinstance(visibility(wire.get("_meta")), list | None):
-        note(f"the visibility of the tool {json_string(name)} is no list, so models do not see it")
+        note(f"the visibility of the tool {json_string(name)} is not a list, so it is hidden")
     annotations = wire.get("annotations")
     if annotations and not isinstance(annotations, Mapping):
-        note(f"the annotations of the tool {json_string(name)} cannot be read, and do not count")
+        note(f"the annotations of the tool {json_string(name)} cannot be read, so they are ignored")
     hints = annotations if isinstance(annotations, Mapping) else {}
     if not all(isinstance(hints.get(hint), bool | None) for hint in _HINTS):
-        note(f"a hint of the tool {json_string(name)} is no boolean, and does not count")
+        note(f"a hint of the tool {json_string(name)} is not a boolean, so it is ignored")
     return Tool(name, wire, hints)

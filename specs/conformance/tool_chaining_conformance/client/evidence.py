@@ -32,7 +32,7 @@ class ClientEnd:
     """How one run of the client ended."""
 
     exit_code: int | None
-    """None if it was stopped because its time ran out."""
+    """None if the suite stopped it because its time ran out."""
     output: str
     errors: str
 
@@ -50,7 +50,7 @@ class ClientEnd:
 
     @property
     def ended_well(self) -> bool:
-        """Whether it ended with exit code 0. Only then a call that was not made is evidence."""
+        """Whether it ended with exit code 0. Only then is a missing call evidence."""
         return self.exit_code == 0
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class CaseRun:
         return operations[number - 1]
 
     def missing_capability(self) -> str | None:
-        """Return a capability that the script requires and the client did not declare, if any."""
+        """Return a required capability that the client did not declare, if any."""
         declarations = self.log.client_capabilities()
         for capability in self.script.requires_client:
             if not any(capability in declared for declared in declarations):
@@ -99,7 +99,7 @@ class CaseRun:
         return None
 
     def missing_context(self) -> NotApplicable | None:
-        """Return what the client does not obey in the context of the case, or None."""
+        """Return which part of the case's context the client ignores, or None."""
         context, first = self.case.context, self.case.first_call.tool
         if context.cancel and not self.log.waits_for_cancel:
             unless = " or reads no list after the second call" * self.case.list_held
@@ -111,7 +111,7 @@ class CaseRun:
         return None
 
     def missing_witness(self, witness: int) -> NotApplicable | Untestable | None:
-        """Return which of the calls 1 to `witness` was not made or not answered, or None."""
+        """Return which of the calls 1 to `witness` is missing or unanswered, or None."""
         for number in range(1, witness + 1):
             call, tool = self.call(number), self.case.expect.calls[number - 1].tool
             if call is None:
@@ -124,7 +124,7 @@ class CaseRun:
         return None
 
     def missing_provision(self, provided: Provided) -> NotApplicable | None:
-        """Return why another run of the client does not show what a check needs, or None."""
+        """Return why another run of the client lacks the evidence for a check, or None."""
         other = self.others.get(provided.case)
         if other is None:
             return NotApplicable(f"the client was not run in the case {provided.case}")
@@ -153,7 +153,7 @@ class CaseRun:
 
 
 def name_calls(log: Log) -> str:
-    """Return a text with the calls that a mock server received."""
+    """Return the calls that a mock server received, as text."""
     calls = log.operations
     if not calls:
         return "no calls"

@@ -1,6 +1,6 @@
 """The mock MCP server that a client under test talks to, playing one case of a script.
 
-It uses raw HTTP in both eras, and accepts every fault that no check is about. It records every call
+It uses raw HTTP in both eras, and tolerates every fault that no check covers. It records every call
 and every message. `client.checks` judges them after the client ended.
 """
 
@@ -51,13 +51,13 @@ ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
 """The path where a GET of the client waits until the user cancels."""
 CANCEL_SECONDS: Final = 10
-"""Seconds that a response is held back after the client was told that the user cancels."""
+"""Seconds to hold back a response after the client learned that the user cancels."""
 LIST_SECONDS: Final = 3
 """The same for a list: fewer seconds than HTTP clients usually wait for a response."""
 SILENCE_SECONDS: Final = 5
-"""Seconds after which the response of a call that is not answered is broken off."""
+"""Seconds until the mock server breaks off the response of an unanswered call."""
 QUIET_SECONDS: Final = 1
-"""Seconds without a request after which a call waits no longer for others to run beside it."""
+"""Seconds without a request until a call stops waiting for others to run beside it."""
 REFUSALS: Final = (-32020, -32021, -32022)
 """The codes of JSON-RPC errors that say that the server refused a call before it acted."""
 UNAUTHORIZED: Final = (401, 403)
@@ -65,7 +65,7 @@ UNAUTHORIZED: Final = (401, 403)
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
 LINE_BYTES: Final = 1_000
-"""The longest line that says how long a chunk is."""
+"""The longest line with the length of a chunk."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
@@ -82,16 +82,16 @@ class Operation:
     request: WireMessage | None = None
     """Its first request, as received."""
     answered: bool = False
-    """Whether its result or error was sent, or its response was cut off."""
+    """Whether its result or error went out, or its response was cut off."""
     result: Json | None = None
     """Its complete result, if it has one."""
     refused: bool = False
-    """Whether the answer says that the server refused it before it acted. If an earlier request of
-    it was answered with a question, the server has begun."""
+    """Whether the answer says that the server refused it before acting. If the server answered an
+    earlier request of it with a question, it has begun."""
     times: int = 1
-    """1, and how often a request of it was sent again after it was answered and not refused."""
+    """1, plus the number of requests of it sent again after an answer that was no refusal."""
     at_once: int = 1
-    """How many calls of the tool ran when it arrived, itself included."""
+    """How many calls of the tool were running when it arrived, itself included."""
 
     def is_of(self, tool: str, arguments: Json) -> bool:
         """Return whether it is a call of this tool with these arguments."""
@@ -116,7 +116,7 @@ class Log:
     requests: list[Request] = field(default_factory=list[Request])
     """Every request of the current era."""
     waits_for_cancel: bool = False
-    """Whether the client was told, while its call was held, that the user cancels."""
+    """Whether the client learned, while its call was held, that the user cancels."""
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
     refused_method: str | None = None
     """The method of a request of another era."""
@@ -135,7 +135,7 @@ class Log:
 class MockServer(ThreadingMixIn, TCPServer):
     """Plays one case on a free port of the loopback interface during the `with` block.
 
-    It is no `HTTPServer`, because that looks up the name of this host, which can take seconds.
+    It is not an `HTTPServer`: that looks up the name of this host, which can take seconds.
     """
 
     daemon_threads = True
@@ -152,7 +152,7 @@ class MockServer(ThreadingMixIn, TCPServer):
     ) -> None:
         """Play `case`; `other` plays the second server of the script instead.
 
-        `patience` is how many seconds a question waits for its answer.
+        A question waits `patience` seconds for its answer.
         """
         self.log = Log()
         self._script = script
@@ -272,7 +272,7 @@ class MockServer(ThreadingMixIn, TCPServer):
         message: WireMessage,
         exchange: "_Exchange",
     ) -> Json | None:
-        """Return the `result` or `error` for a request; None if nothing more is sent."""
+        """Return the `result` or `error` for a request; None to send nothing more."""
         if method == "initialize" or self._era is Era.MODERN:
             declared = within(params, "_meta", CLIENT_CAPABILITIES_KEY)
             self._elicits = "elicitation" in (within(params, "capabilities") or declared)
@@ -340,7 +340,7 @@ class MockServer(ThreadingMixIn, TCPServer):
         if answer is None:
             operation.answered = True
             return {"error": {"code": INVALID_PARAMS, "message": f"Unknown tool: {operation.tool}"}}
-        # A client that cannot be asked gets the last round, which is the result.
+        # A client that cannot ask its user gets the last round, which is the result.
         index = min(index, len(answer.rounds) - 1) if self._elicits else len(answer.rounds) - 1
         while (asked := answer.rounds[index]).elicit is not None:
             if self._era is Era.MODERN:
@@ -350,7 +350,7 @@ class MockServer(ThreadingMixIn, TCPServer):
             index += 1
         if asked.together is not None:
             self._wait_for_others(operation.tool, asked.together)
-        # It is marked before it is sent, since the client may be faster than this thread.
+        # Mark it before sending, since the client may be faster than this thread.
         operation.answered = True
         if asked.broken is not None:
             if asked.broken == "silence":
@@ -381,7 +381,7 @@ class MockServer(ThreadingMixIn, TCPServer):
             time.sleep(0.005)
 
     def _is_cancelled(self, exchange: "_Exchange", seconds: float) -> bool:
-        """Cancel as the user, hold the response for so long, and return whether it is given up.
+        """Cancel as the user, hold the response for so long, and return whether to drop it.
 
         A client that does not request the `cancelUrl` gets its response at once.
         """
@@ -392,7 +392,7 @@ class MockServer(ThreadingMixIn, TCPServer):
         return self._is_given_up(exchange, seconds)
 
     def _is_given_up(self, exchange: "_Exchange", seconds: float) -> bool:
-        """Wait for so long, and return whether the client cancelled the call meanwhile."""
+        """Wait for so long; return whether the client cancelled the call meanwhile."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if exchange.is_abandoned() or self._cancelled.wait(0.005):
@@ -403,7 +403,7 @@ class MockServer(ThreadingMixIn, TCPServer):
         self, message: WireMessage, params: Json, authorization: str | None
     ) -> tuple[Operation, int]:
         """Return the operation that a request belongs to, and its round."""
-        arguments = params.get("arguments", {})  # Not an object: not what the directive has.
+        arguments = params.get("arguments", {})  # Not an object, so not the directive's arguments.
         state = str(params.get("requestState", "")).split(":")
         with self._lock:
             operations = self.log.operations
@@ -414,7 +414,7 @@ class MockServer(ThreadingMixIn, TCPServer):
                     return operations[number - 1], index
             tool = str(params.get("name"))
             if operations and operations[-1].refused and operations[-1].is_of(tool, arguments):
-                # A call that was refused may be sent again. It stays one call.
+                # A client may send a refused call again. It stays one call.
                 operations[-1].refused = operations[-1].answered = False
                 return operations[-1], 0
             # If the first call arrives twice, the client sent the request again: no script has a
@@ -449,7 +449,7 @@ class _Exchange(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     streaming = False
     replacement = "", ""
-    """A text of the next message, and the text that is sent in its place."""
+    """A text of the next message, and its replacement."""
 
     @property
     def _mock(self) -> MockServer:

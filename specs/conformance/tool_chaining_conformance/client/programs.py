@@ -19,7 +19,7 @@ CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
 """The environment variables of a run, with the names of the official suite."""
 
 RUNS: Final = "MCP_CONFORMANCE_RUNS"
-"""The value `stdin` tells a client to read runs from its standard input, one a line."""
+"""The value `stdin` tells a client to read runs from standard input, one per line."""
 
 FURTHER: Final = "a run more than once: it printed another JSON object after its answer"
 

@@ -1,4 +1,4 @@
-"""Judges a client: runs it against the mock server, case by case, and checks what it did."""
+"""Judges a client: runs it against the mock server, case by case, and checks its behavior."""
 
 import contextlib
 import json
@@ -27,10 +27,10 @@ from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
 
 PATIENCE: Final = 2
-"""Runs that may time out one after the other. After that no more runs are made."""
+"""After this many consecutive timeouts the suite makes no more runs."""
 
 CRASHES: Final = 3
-"""Runs that end in the same way, one after the other, before the user is told at once."""
+"""After this many consecutive runs with the same crash, the user gets a message at once."""
 
 Progress = Callable[[str], None]
 """Receives a line for standard error."""
@@ -51,13 +51,13 @@ def run_client(
 
     Args:
         run_once: Runs the client.
-        scripts: What the mock server plays.
-        eras: The eras to play it in.
+        scripts: The scripts for the mock server.
+        eras: The eras to play them in.
         chosen: Ids of the checks to make.
-        timeout: Seconds that one run may take.
-        progress: Called ten times for each revision, and when the client crashes again and again.
+        timeout: Seconds for one run.
+        progress: Called ten times for each revision, and if the client crashes repeatedly.
         only: The cases to judge, as `scenario/case`; None: all.
-        program: How the client is given to the suite, for texts.
+        program: The client's part of the command line, for texts.
 
     Raises CannotStart.
     """
@@ -103,24 +103,24 @@ class _Examination:
     ) -> None:
         self.run = Run("client")
         self._overdue = 0
-        """How many runs in a row timed out."""
+        """The number of consecutive timeouts."""
         self._crash, self._crashes = "", 0
-        """The last words of the last run that crashed, and how many runs in a row ended so."""
+        """The last output of the last crashed run, and the number of runs in a row with it."""
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
         self._program = program
         self._chain_ids: dict[str, str] = {}
-        """Every chain id that was seen, with the run it was first seen in."""
+        """Every chain id, with the run where it first occurred."""
         self._runs: dict[str, CaseRun] = {}
         """Every run of the client in this era, by name."""
         self._left: dict[str, str] = {}
-        """Why a run was not made, or cannot be judged, by its name."""
+        """Why a run was skipped, or cannot be judged, by its name."""
 
     def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
         """Run the client in every case of a plan, until no further run is useful.
 
-        SystemExit, which a signal raises, stops the run. What was judged until then is kept.
+        SystemExit, which a signal raises, stops the run. The judgements so far are kept.
         """
         self._overdue, self._runs = 0, {}
         self._left = {name_of(*each): STOPPED for each in plan}
@@ -186,7 +186,7 @@ class _Examination:
         self.run.judgements += judge.judgements
 
     def _note(self, case_run: CaseRun) -> None:
-        """Record what the report says about every run of the client."""
+        """Record what the report should say about every run of the client."""
         run = self.run
         end = case_run.end
         self._overdue = self._overdue + 1 if end.exit_code is None else 0

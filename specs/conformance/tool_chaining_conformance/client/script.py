@@ -30,15 +30,15 @@ LONG_TEXT: Final = "".join(f"Paragraph {number} of a long text.\n" for number in
 
 
 class ScriptTool(BaseModel):
-    """A tool of the mock server. The other members are those of `tools/list`."""
+    """A tool of the mock server. The other members are as in `tools/list`."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
     name: Name
     listed_after_calls: int = Field(default=0, ge=0)
-    """The tool is listed after this number of answered calls, and not before."""
+    """List the tool only after this number of answered calls."""
     listed_until_calls: Ordinal | None = None
-    """The tool is no longer listed after this number of answered calls."""
+    """Stop listing the tool after this number of answered calls."""
 
     def is_listed(self, answered: int) -> bool:
         """Return whether `tools/list` has the tool after this number of answered calls."""
@@ -130,18 +130,18 @@ class ScriptExpectation(Strict):
 
 
 class Provided(Strict):
-    """What another run of the client must have shown before a check is made."""
+    """What another run of the client must have shown before this check applies."""
 
     case: Name
     """The other case, as `scenario/case`, in the same era."""
     calls: Annotated[int, Field(ge=0)]
-    """This number of calls was made there, and the client ended by itself."""
+    """The client made this number of calls there, and ended by itself."""
 
 
 class ScriptCheck(Strict):
-    """One check that is made in a case. Its members depend on its kind.
+    """One check in a case. Its members depend on its kind.
 
-    The kinds are the functions of `client.checks`, each with its name under `assert`.
+    The kinds are the functions of `client.checks`; `assert` names one.
     """
 
     id: str
@@ -160,7 +160,7 @@ class ScriptCheck(Strict):
     """The number of calls that are allowed. Absent: none."""
     exactly: Ordinal | None = None
     other_server: Literal[True] | None = None
-    """The calls that the other server received are counted."""
+    """Count the calls that the other server received."""
     text: str | None = None
 
 
@@ -193,7 +193,7 @@ class CaseContext(Strict):
     added_step: AddedStep | None = Field(default=None, alias="addedStep")
     """The user's rule: after each result of the tool `after`, this call is the next step."""
     at_once: Literal[True] | None = Field(default=None, alias="atOnce")
-    """The chains of the first call and of `furtherCalls` are begun at once."""
+    """The client begins the chains of the first call and of `furtherCalls` at once."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
     """The user cancels the first chain: the context has a `cancelUrl`."""
 
@@ -231,10 +231,10 @@ class Case(Strict):
 
 
 class VectorCheck(Strict):
-    """A check of cases that are made from vectors, and the vectors that it is for."""
+    """A check of cases made from vectors, and the vectors it applies to."""
 
     reading: Literal["valid", "malformed", "absent"]
-    """The reading of the vectors that the check is for."""
+    """The reading of the vectors to which the check applies."""
     cites: SentenceId | None = None
     """Only for vectors that cite this sentence, and no sentence of a check above."""
     check: ScriptCheck
@@ -268,15 +268,15 @@ class ClientScript(Strict):
     advertise: Any = None
     page_size: Ordinal | None = None
     ttl_ms: Annotated[int, Field(ge=0)] = 600_000
-    """On 2026-07-28: how many milliseconds the list of tools says that it is fresh."""
+    """On 2026-07-28: for how many milliseconds the list of tools claims to be fresh."""
     tools: Several[ScriptTool]
     other_server: OtherServer | None = None
     first_call: ScriptCall | None = None
     """The first call of each case that has none of its own."""
     carrier: ScriptCall | None = None
-    """The second call of the cases with `directive`, and of those that are made from vectors."""
+    """The second call of the cases with `directive`, and of those made from vectors."""
     vectors: VectorCases | None = None
-    """Cases that are made from vectors. They come before those of `cases`."""
+    """Cases made from vectors. They come before those of `cases`."""
     answers: tuple[ScriptAnswer, ...] = ()
     cases: Several[Case]
 

@@ -10,7 +10,7 @@ from tool_chaining_conformance.requirements import Check, Level, load_checks
 from tool_chaining_conformance.target.era import Era
 
 MESSAGES: Final = 60
-"""The last messages that are kept for one judgement."""
+"""The most messages to keep for one judgement: the last ones."""
 
 
 class Status(StrEnum):
@@ -22,12 +22,12 @@ class Status(StrEnum):
     WARNING = "WARNING"
     """The target violated a SHOULD."""
     SKIPPED = "SKIPPED"
-    """Nothing was judged: the check does not apply, or could not be made (`untestable`)."""
+    """No judgement: the check does not apply, or could not be made (`untestable`)."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check compared, and whether the target did what the sentence requires."""
+    """What a check compared, and whether the target met the sentence."""
 
     holds: bool
     expected: str

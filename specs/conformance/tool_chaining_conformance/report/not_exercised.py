@@ -58,9 +58,9 @@ def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[Not
 
 
 def by_reason(rows: Iterable[NotExercised]) -> dict[str, str]:
-    """Return for each reason the sentences that were not exercised because of it, as text.
+    """Return, for each reason, the sentences that it kept from being exercised, as text.
 
-    The user left out what was not chosen, and it may be nearly all. So only its number is given.
+    For sentences that the user did not choose, perhaps nearly all, only the number is given.
     """
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:

@@ -32,9 +32,9 @@ from tool_chaining_conformance.text import cut, is_blank, one_line, printable
 CHARACTERS: Final = 4000
 """Characters of one text, or of one message, that the page shows."""
 MESSAGES: Final = 6
-"""Messages that the page shows of one failure."""
+"""The most messages to show for one failure."""
 PLACES: Final = 5
-"""Failures that the page shows of one check."""
+"""The most failures to show for one check."""
 
 _HERE: Final = Path(__file__)
 _HEADING_OR_SENTENCE: Final = re.compile(r"^(?:### (.+)|- \*\*(TC-[DSC]-\d\d)\*\* )", re.MULTILINE)
@@ -64,19 +64,19 @@ class Found:
 
 @dataclass(frozen=True)
 class Cell:
-    """One implementation and one sentence."""
+    """The result of one implementation on one sentence."""
 
     mark: Mark
     found: Sequence[Found]
     gaps: Sequence[Json]
     """Entries of `not_exercised` that no result repeats."""
     other_text: str | None
-    """The sentence as the report has it, if that differs from the row."""
+    """The report's version of the sentence, if it differs from the row's."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One sentence, with a cell for each implementation; None if it is not about that side."""
+    """One sentence, with a cell for each implementation; None if it concerns the other side."""
 
     id: str
     text: str
@@ -100,8 +100,8 @@ def read_report(path: Path) -> Json:
         at = "/".join(map(str, wrong.instance_path)) or "the report"
         why = one_line(cut(f"{at}: {wrong.message}", 300))
         raise UsageError(
-            f"{path}: is no report.json of {SUITE} {__version__}: {why}. If another version wrote "
-            "it, judge the target again with this one"
+            f"{path}: is not a report.json of {SUITE} {__version__}: {why}. If another version "
+            "wrote it, judge the target again with this one"
         )
     return dict(report)
 
@@ -231,7 +231,7 @@ def _place(at: str, by_revision: Mapping[str, Json]) -> Json:
     """Return what a check found at one place, in the revisions with the same result."""
     judgement = next(iter(by_revision.values()))
     messages = judgement.get("messages", [])
-    if "place" in judgement:  # The message that is wrong is the last one that is needed.
+    if "place" in judgement:  # The wrong message is the last one needed.
         messages = messages[: judgement["place"]["message"] + 1]
     shown = [{**each, "text": as_json(each["message"], 2)} for each in messages[-MESSAGES:]]
     changed = {"at": at, "revisions": list(by_revision), "messages": shown}
@@ -239,7 +239,7 @@ def _place(at: str, by_revision: Mapping[str, Json]) -> Json:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as the page shows it: a text is shortened, and has nothing invisible."""
+    """Return a value for the page: shortened text without invisible characters."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(cut(value, CHARACTERS)) if is_text else value
 

@@ -23,7 +23,7 @@ def _search_for(secret: str) -> re.Pattern[str]:
     if len(secret) < SHORTEST:
         return re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)")
     forms = {secret, *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False))}
-    # Longer forms come first. Otherwise a part of one would be left and show that it was there.
+    # Longer forms come first. Otherwise a rest of one would remain and reveal it.
     return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
 
 

@@ -15,10 +15,10 @@ from tool_chaining_conformance.report.verdict import Conclusion, conclude
 from tool_chaining_conformance.text import cut
 
 MESSAGE: Final = 1024 * 1024
-"""Characters of one message that a report shows at most."""
+"""The most characters of one message in a report."""
 
 TEXT: Final = 4000
-"""Characters of one text that are kept."""
+"""The most characters to keep of one text."""
 
 
 def shortened(text: str, redaction: Redaction) -> str:

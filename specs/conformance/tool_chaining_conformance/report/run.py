@@ -41,8 +41,8 @@ class Run:
     def ended_early(self, place: str, era: Era, why: str) -> None:
         """Record that a scenario could not be played to its end.
 
-        If the target is known to support the era, that is a problem to report. Otherwise it means
-        that the target does not support the era.
+        If the target is known to support the era, that is a problem to report. Otherwise the target
+        does not support the era.
         """
         if era in self.spoken or why == STOPPED:
             self.problems.append(f"{place}, {era}: {why}")

@@ -1,4 +1,4 @@
-"""The rules of the verdict, as `specs/conformance/README.md` has them under `In CI`."""
+"""The rules of the verdict, from `specs/conformance/README.md`, `In CI`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Conclusion:
     verdict: Verdict
     reason: str
     forbids_warning: bool = False
-    """Whether there is a warning, and the user allows none."""
+    """Whether there is a warning although the user allows none."""
 
     @property
     def exit_code(self) -> int:
@@ -58,8 +58,8 @@ def conclude(
         judgements: All judgements of the run.
         silence: The reason why nothing could be examined, or None.
         crashes: Runs of a client that crashed or hung, each with the reason.
-        problems: What did not go as a scenario expects.
-        strict: Whether a run that is conformant with a warning ends with exit code 1.
+        problems: Deviations from what a scenario expects.
+        strict: Whether a conformant run with a warning ends with exit code 1.
     """
     found = _found(judgements, silence, crashes, problems)
     warned = [each for each in judgements if each.status is Status.WARNING]

@@ -1,4 +1,4 @@
-"""Judging a server: the suite plays its scenarios, and checks judge what it did.
+"""Judging a server: the suite plays scenarios, and checks judge the server's behavior.
 
 Read in this order:
 

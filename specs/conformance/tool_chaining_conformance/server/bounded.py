@@ -1,6 +1,6 @@
 """Validates arguments against an input schema, with `jsonschema-rs`.
 
-If the validator itself cannot decide it, the server is not blamed.
+If the validator cannot decide, the server gets no blame.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ _Kind = jsonschema_rs.ValidationErrorKind
 
 
 class CannotTell(Exception):
-    """The suite's validator cannot decide it; the message is a clause with the reason."""
+    """The suite's validator cannot decide; the message is a clause with the reason."""
 
 
 def first_fault(schema: Any, arguments: Any) -> str | None:

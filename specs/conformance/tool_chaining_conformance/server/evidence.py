@@ -17,16 +17,16 @@ class Evidence:
     """Something that a server did."""
 
     step: str
-    """The step of the scenario that showed it."""
+    """The step of the scenario where it occurred."""
     messages: Sequence[WireMessage]
-    """The messages of it."""
+    """Its messages."""
 
     unseen: ClassVar[Untestable | NotApplicable] = Untestable(
         "no call returned a directive that would show it"
     )
     """The reason of a check that found no evidence of this kind."""
     calls_tools: ClassVar[bool] = True
-    """Whether it needs a call of a tool, and so a scenario that allows one."""
+    """Whether it takes a tool call, and so a scenario that allows one."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Greeting(Evidence):
 
 @dataclass(frozen=True)
 class OtherResult(Evidence):
-    """A result of another method than `tools/call`."""
+    """A result of a method other than `tools/call`."""
 
     method: str
     carries_directive: bool
@@ -100,7 +100,7 @@ class DirectiveOfIntermediary(Evidence):
 
 @dataclass(frozen=True)
 class PassedOn(Evidence):
-    """A result of an intermediary that followed the chain of the call by itself."""
+    """A result of an intermediary that followed the call's chain by itself."""
 
     directive: SeenDirective | None
     content: Sequence[Json]
@@ -127,7 +127,7 @@ class Repetition(Evidence):
     """A call that was repeated in a way that must not change its result."""
 
     first: ToolCall
-    """The call that it is compared with."""
+    """The call to compare it with."""
     again: ToolCall
     what: str
     """What was different in it, as text."""
@@ -217,7 +217,7 @@ OF_PROVENANCE: Kinds = (RepeatedWithProvenance,)
 
 @dataclass(frozen=True)
 class Missing:
-    """Evidence that a step should have shown and did not show."""
+    """Evidence that a step should have shown, but did not."""
 
     step: str
     kinds: Kinds

@@ -60,7 +60,7 @@ from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import identity
 
 FOLLOW_UPS: Final = 10
-"""The most follow-up calls that are made if the scenario sets no limit."""
+"""The most follow-up calls if the scenario sets no limit."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,11 @@ class Exercise:
         self._chain = new_id()
         """The chainId with which calls are repeated: the server sees it with several calls."""
         self._looked_at: set[str] = set()
-        """The results that were reported, each with its step and the kind of client."""
+        """The reported results, each with its step and the kind of client."""
         self._listings: dict[str, Listing] = {}
         """The lists of tools that were read, each with its place and the kind of client."""
         self._noticed: set[tuple[str, bool]] = set()
-        """The methods other than `tools/call` that were answered, and whether with a directive."""
+        """The answered methods other than `tools/call`, and whether with a directive."""
 
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
@@ -197,7 +197,7 @@ class Exercise:
     def _make_planned(
         self, planned: Planned, claimed: Json | None = None
     ) -> tuple[ToolCall, str | None]:
-        """Make a call. Return it, and how it differs from what the scenario expects, or None."""
+        """Make a call. Return it, and its deviation from what the scenario expects, or None."""
         part, calling = planned.part, planned.calling()
         self._connections.new_errors(calling)  # Drop those of earlier calls.
         call = self._make(planned, calling, Absent.ABSENT if claimed is None else claimed)

@@ -1,4 +1,4 @@
-"""Whether a call's result is what the scenario expects, and what may explain it if not."""
+"""Compares a call's result with the scenario, and collects what may explain a difference."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches

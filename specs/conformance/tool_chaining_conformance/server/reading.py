@@ -26,7 +26,7 @@ class SeenDirective:
 
     value: Any
     faults: tuple[str, ...] = ()
-    """What in it is not I-JSON."""
+    """Its violations of I-JSON."""
 
     @property
     def tool(self) -> str | None:
@@ -163,8 +163,8 @@ def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
 def names_call(value: Json, seen: SeenDirective | None) -> bool:
     """Return whether a text in a value names the directive's tool and has its arguments.
 
-    A content item for the user only is not looked at. Without arguments, to name the tool is not to
-    ask for the call, and no text is searched for that.
+    Content items for the user only are ignored. Without arguments, naming the tool is not asking
+    for the call, so no text is searched.
     """
     if seen is None or seen.tool is None or not seen.arguments or is_for_user(value):
         return False
@@ -188,7 +188,7 @@ def _audience(item: Json) -> object:
     return within(item, "annotations").get("audience")
 
 
-# How one call ended, in parts, so that it can be compared.
+# The ending of one call in parts, for comparison.
 
 Member = tuple[str, str]
 """A part of a result, and a member or an item of it; empty: the part itself."""

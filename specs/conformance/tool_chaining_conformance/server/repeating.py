@@ -1,10 +1,10 @@
 """Repeats a call in every way that must not change its result, and confirms each difference.
 
-A server's results can vary by chance, with the time, or with a counter. So one difference is no
-failure. The plain call and the varied call are repeated alternately, in an irregular order. A
-difference is a failure only if it occurs in every varied call and in no plain call. Results are
-compared member by member. So a member that varies by itself, such as the id of a record, does not
-hide a difference in another member.
+A server's results can vary by chance, with the time, or with a counter, so one difference is not
+a failure. The suite repeats the plain call and the varied call in an irregular order. A difference
+is a failure only if it occurs in every varied call and in no plain call. Results are compared
+member by member, so a member that varies by itself, such as the id of a record, does not hide a
+difference in another member.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -28,14 +28,14 @@ from tool_chaining_conformance.target.connection import ORDINARY, ToolCall
 from tool_chaining_conformance.target.era import Era
 
 CONFIRMING: Final = "PVVPVPPVVPVV"
-"""The calls that confirm a difference: P is the plain call, V the varied call."""
+"""The order of the confirming calls: P is the plain call, V the varied call."""
 
 UNSTEADY: Final[frozenset[Member]] = frozenset({("refusal", ""), ("tool", "")})
 """The members that must be equal in all plain calls, or else nothing is compared."""
 
 
 class CallGroup:
-    """Calls that were made in the same way, and how they ended."""
+    """Calls made in the same way, with their endings."""
 
     def __init__(self, *calls: ToolCall) -> None:
         self.calls: list[ToolCall] = []
@@ -46,7 +46,7 @@ class CallGroup:
             self.add(call)
 
     def add(self, call: ToolCall) -> None:
-        """Add one more call that was made in this way."""
+        """Add one more such call."""
         self.calls.append(call)
         self.endings.append(members_of(call))
         self.varying |= differing(self.endings[0], self.endings[-1])
@@ -71,7 +71,7 @@ class CallGroup:
 def _differing(plain: CallGroup, varied: CallGroup, variant: Variant) -> frozenset[Member]:
     """Return the members in which all varied calls differ from all plain calls.
 
-    That a member varies by itself in one group does not hide that it does not in the other.
+    A member may vary by itself in one group and not in the other.
     """
     parts = variant.kind.compared
     found = plain.differing(varied, parts)

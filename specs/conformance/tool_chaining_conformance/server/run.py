@@ -61,7 +61,7 @@ def run_server(
                 exercise.play()
             except TargetFailure as failure:
                 judging.failure = str(failure)
-            except SystemExit as signalled:  # What was judged until now is kept.
+            except SystemExit as signalled:  # The judgements so far are kept.
                 run.stopped = int(signalled.code or 0)
                 judging.failure = STOPPED
         judging.finish()
@@ -119,7 +119,7 @@ class _Judging:
                     )
 
     def finish(self) -> None:
-        """Record a reason for each check that was not made, or not completely."""
+        """Record a reason for each check that was skipped, or made only in part."""
         for check in CHECKS.values():
             if not self._judge.wants(check.id):
                 continue

@@ -1,4 +1,4 @@
-"""Server scenarios: a file that says how one server is exercised.
+"""Server scenarios: a file that says how to exercise one server.
 
 The format is `specs/conformance/schemas/server-scenario.schema.json`; a test compares the two.
 """
@@ -50,12 +50,12 @@ class Value(Strict):
 
 
 class Capture(Strict):
-    """A value that is taken from a result. Later steps can use it as `${name}`."""
+    """A value from a result. Later steps can use it as `${name}`."""
 
     pointer: Annotated[str, Field(pattern=r"^(/([^~/]|~[01])*)*$")] | None = None
     """JSON Pointer into the result, for example /structuredContent/transferId."""
     text: Name | None = None
-    """Regular expression that is searched in the text items, in their order. Its first group is the
+    """Regular expression to search for in the text items, in their order. Its first group is the
     value; without a group, the whole match is."""
     secret: bool = False
     """Reports redact the value, as under `values`."""
@@ -185,7 +185,7 @@ class Caller(Strict):
 
 
 class ServerScenario(Strict):
-    """How one server is exercised."""
+    """How to exercise one server."""
 
     name: Kebab
     description: Name

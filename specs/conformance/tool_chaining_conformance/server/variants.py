@@ -1,4 +1,4 @@
-"""The ways in which a call is repeated with the same expected result."""
+"""The ways to repeat a call that must give the same result."""
 
 import json
 import uuid
@@ -42,7 +42,7 @@ class Variant:
     """The settings that the client declares, by the member of its capabilities."""
     provenance: Any = Absent.ABSENT
     twice: bool = False
-    """Whether it is made twice at once: a server that knows the chain may repeat its old result."""
+    """Whether to make it twice: a server that knows the chain may repeat its old result."""
 
 
 PLAIN: Final = Variant(Repetition, "unchanged", ORDINARY)
@@ -82,7 +82,7 @@ def variants_of(era: Era, provenances: Sequence[Variant]) -> list[Variant]:
 
 
 def variants_of_provenance(chain: str, tool: str, others: Sequence[str]) -> list[Variant]:
-    """Return every provenance with which a call of `tool` is repeated.
+    """Return every provenance with which to repeat a call of `tool`.
 
     All have the chainId `chain`. The server has seen it with other calls, and then with this one.
     `others` are other tools of the server.
@@ -100,13 +100,13 @@ def variants_of_provenance(chain: str, tool: str, others: Sequence[str]) -> list
 
 
 _HIGHER_LEVELS: Final = (2, 6, 1000, 3)
-"""Calls of a chain, also beyond any limit of a server."""
+"""A number of calls beyond any server's limit on a chain."""
 
 UNLISTED: Final = "a_tool_that_no_server_has"
 """A `previousTool` that is in no list."""
 
 _CHAIN_ID_LENGTH: Final = 128
-"""Characters of a chainId at most."""
+"""The most characters of a chainId."""
 
 
 def variants_of_malformed_provenance(chain: str, tool: str) -> list[Variant]:

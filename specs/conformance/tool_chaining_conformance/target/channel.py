@@ -9,13 +9,13 @@ from tool_chaining_conformance.message import METHOD_NOT_FOUND, Json, WireMessag
 from tool_chaining_conformance.target.i_json import directive_faults
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
-"""The longest message that is read, in bytes. A longer one ends the run."""
+"""The longest message to read, in bytes. A longer one ends the run."""
 
 MESSAGES: Final = 100
-"""Messages that are recorded for one request; a server may send many more."""
+"""The most messages to record for one request; a server may send many more."""
 
 LEVELS: Final = 100
-"""The deepest nesting that is read. A deeper message ends the run: recursion is limited."""
+"""The deepest nesting to read. A deeper message ends the run: recursion is limited."""
 
 
 class TargetFailure(Exception):

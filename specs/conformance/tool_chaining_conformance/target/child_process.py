@@ -20,7 +20,7 @@ STOP_SECONDS: Final = 1.0
 """Seconds that a program may take to end after its input has ended."""
 
 OUTPUT_BYTES: Final = 1024 * 1024
-"""Bytes of captured output that are kept: the last ones, with errors and results."""
+"""Bytes of captured output to keep: the last ones, with errors and results."""
 
 QUEUED_LINES: Final = 8
 """Lines of output that may wait to be read. A program that writes more has to wait."""
@@ -50,7 +50,7 @@ class _Tail:
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             while select.select([self._pipe], [], []):
-                with self._lock:  # So all that has left the pipe is kept.
+                with self._lock:  # So everything read from the pipe is kept.
                     if not (chunk := os.read(self._pipe.fileno(), 64 * 1024)):
                         return
                     self._kept += chunk
@@ -122,8 +122,8 @@ class _Lines:
 class ChildProcess:
     """A running program. `close` stops it and everything it started.
 
-    With `longest_line`, the caller writes its standard input and reads the lines of its output, of
-    which a longer one comes in parts of so many bytes. Otherwise it has no input, and its output is
+    With `longest_line`, the caller writes its standard input and reads the lines of its output;
+    longer lines come in parts of so many bytes. Otherwise it has no input, and its output is
     captured. Its standard error is always captured.
     """
 

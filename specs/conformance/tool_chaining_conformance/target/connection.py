@@ -29,7 +29,7 @@ from tool_chaining_conformance.target.stdio import Stdio
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 
 PAGES: Final = 100
-"""The most pages of `tools/list` that are read. A longer list ends the run."""
+"""The most pages of `tools/list` to read. A longer list ends the run."""
 
 ROUNDS: Final = 10
 """The most rounds of questions in one call, as in SDKs."""
@@ -66,7 +66,7 @@ class Reply:
     faults: tuple[str, ...] = ()
     """The faults of its directive as I-JSON."""
     kind: Literal["complete", "interim", "unknown"] = "complete"
-    """The kind of the result. A result of an unknown kind is not judged."""
+    """The kind of the result. The suite does not judge a result of an unknown kind."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Listing:
-    """The tools of a server, as far as they were read."""
+    """The tools of a server that were read."""
 
     tools: dict[str, Json]
     """The tools by name."""
@@ -196,7 +196,7 @@ class Connection:
     def list_tools(self, *, until: str | None = None, profile: Profile | None = None) -> Listing:
         """List the tools over all pages, or up to the tool `until`.
 
-        Raises TargetFailure, also for a reply that is no list, and for a list without an end.
+        Raises TargetFailure, also for a reply that is not a list, and for an endless list.
         """
         tools: dict[str, Json] = {}
         replies: list[Reply] = []

@@ -53,8 +53,8 @@ def header_value(text: str) -> str:
 def argument_headers(input_schema: object, arguments: object) -> dict[str, str]:
     """Return the `Mcp-Param-*` headers of a call, also for nested `properties`.
 
-    An argument that is absent, null, an object or a list has no header. Nor has an argument whose
-    annotation is not valid: clients do not call such a tool.
+    An argument that is absent, null, an object or a list has no header. An argument with an invalid
+    annotation has none either: clients do not call such a tool.
     """
     headers: dict[str, str] = {}
     for name, part in within(input_schema, "properties").items():

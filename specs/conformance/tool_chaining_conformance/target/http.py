@@ -77,7 +77,7 @@ class Http:
                     self._session["mcp-session-id"] = response.headers["mcp-session-id"]
                 for received in _messages(response, time.monotonic() + self._target.timeout):
                     body = received.body
-                    # A request that was rejected before its id was read is answered with null.
+                    # A server that rejects a request before reading its id answers with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
                     self.record.note("server", body, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):

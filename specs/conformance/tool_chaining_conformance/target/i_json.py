@@ -1,7 +1,7 @@
-"""Checks that a directive is I-JSON (RFC 7493), and that RFC 8785 changes no number in it.
+"""Checks that a directive is I-JSON (RFC 7493), and that RFC 8785 preserves its numbers.
 
-A parser hides such faults, for example a name that occurs twice. So the text of the message is
-parsed a second time.
+A parser hides such faults, for example a duplicate name. So this parses the message's text a
+second time.
 """
 
 import json

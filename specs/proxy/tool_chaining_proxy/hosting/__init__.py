@@ -1,4 +1,4 @@
-"""What programs need that connect to any server: the proxy, and a host for a person.
+"""Tools for programs that connect to any server: the proxy, and a host for a person.
 
 - `untrusted`: limits on what a server that nobody trusts may send;
 - `urls`: URLs of servers, and where a token may be sent;

@@ -33,14 +33,14 @@ from tool_chaining.content import member
 from tool_chaining_proxy.hosting.reading import ANSWERS, UNREADABLE, with_doubt
 
 GRACE: Final = 1.0
-"""Seconds that a request still waits for its answer after one came that cannot be read."""
+"""Seconds that a request still waits for its answer after an unreadable one arrived."""
 
 
 @asynccontextmanager
 async def assigned(
     transport: AbstractAsyncContextManager[tuple[Any, Any]],
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Return the streams of `transport`, with an answer for each request that can have one."""
+    """Return the streams of `transport`, which answer every request that can be answered."""
     async with transport as (read, write):
         requests = _Requests()
         yield _Answers(read, requests), _Sent(write, requests)
@@ -54,15 +54,15 @@ class _Requests:
         self._open: dict[str, tuple[int, JSONRPCRequest]] = {}
         """Each request, and how many were sent before it."""
         self._given_up: dict[str, int] = {}
-        """Requests that were cancelled or timed out, and how many had been sent by then.
+        """Cancelled or timed out requests, and how many had been sent by then.
 
         An answer may still come, or never: each accounts for one answer that cannot be read, until
         a request that was sent later is answered.
         """
         self._unread: list[str] = []
-        """What answers said that cannot be read, and whose requests are not certain."""
+        """The texts of unreadable answers whose requests are uncertain."""
         self._candidates: list[str] = []
-        """The requests that were open when they came."""
+        """The requests that were open when these answers arrived."""
         self._ending: dict[str, tuple[float, str]] = {}
         """Requests that wait for a better answer: until when, and what the first one said."""
 
@@ -106,7 +106,7 @@ class _Requests:
         return True
 
     def _note_unread(self, number: Any, words: str) -> None:
-        """End the only request that this can be the answer to, unless a better one comes."""
+        """End the only request that this can answer, unless a better answer arrives."""
         if self._given_up.pop(str(number), None) is not None:
             return
         if isinstance(number, int) and 0 <= number <= self._last_id:
@@ -122,7 +122,7 @@ class _Requests:
         self._end_candidates()
 
     def _end_candidates(self) -> None:
-        """End the requests that can be meant, if these are no more than such answers."""
+        """End the candidate requests, if there are no more of them than of such answers."""
         left = [one for one in self._candidates if one in self._open and one not in self._ending]
         if len(left) <= len(self._unread):
             for name in left:
@@ -133,7 +133,7 @@ class _Requests:
         self._ending.setdefault(name, (anyio.current_time() + GRACE, words))
 
     def patience(self) -> AbstractContextManager[anyio.CancelScope | None]:
-        """Return a block that lasts until the next request ends; without limit if none is to."""
+        """Return a block that lasts until the next deadline; without limit if there is none."""
         if not self._ending:
             return nullcontext()
         return anyio.CancelScope(deadline=min(when for when, _ in self._ending.values()))
@@ -165,7 +165,7 @@ class _Stream:
 
 
 class _Answers(_Stream):
-    """The messages of the server, and the errors in the place of some."""
+    """The messages of the server, with errors in place of some."""
 
     def __aiter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""How long a call may take, without the time in which a person answers the server's questions."""
+"""Time limits for calls, without the time in which a person answers the server's questions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import anyio
 
 
 class CallTimer:
-    """The time limits of the calls on one connection. All of them stop while a person is asked."""
+    """The time limits of the calls on one connection. All pause while a person is being asked."""
 
     def __init__(self) -> None:
         self.asking = 0
@@ -32,7 +32,7 @@ class CallTimer:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the limits in the block, in which a person is asked."""
+        """Pause the limits inside the block, which asks a person."""
         if not self.asking:
             now = anyio.current_time()
             self._left = {scope: scope.deadline - now for scope in self._left}

@@ -20,7 +20,7 @@ LINES: Final = 1_000
 """The most lines that wait to be written. Further ones are dropped, and counted."""
 
 _LAST: Final = 1.0
-"""Seconds in which the lines are written when the program ends."""
+"""Seconds to write the remaining lines when the program ends."""
 
 _waiting: Final = Queue[str](LINES)
 _dropped: Final = Counter[str]()
@@ -36,9 +36,9 @@ def write_line(line: str) -> None:
 
 
 class Warnings(logging.Handler):
-    """Writes what is found wrong with a server, as one line, to standard error.
+    """Writes each problem with a server as one line to standard error.
 
-    Each kind is written once: the connection of each caller finds the same.
+    Each kind is written once: the connections of all callers find the same problems.
     """
 
     def __init__(self, program: str) -> None:

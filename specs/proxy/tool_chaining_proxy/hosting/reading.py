@@ -1,4 +1,4 @@
-"""Reads what a server sends, so that every request ends, also one whose answer is wrong.
+"""Reads a server's messages so that every request ends, even if its answer is wrong.
 
 The SDK drops what it cannot read, and the request would wait for its whole time limit. So each line
 on stdio, and each JSON body or event over HTTP, passes `read_message` first. It
@@ -7,9 +7,9 @@ on stdio, and each JSON body or event over HTTP, passes `read_message` first. It
   surrogate pair (U+FFFD), an id `3.0`, a missing `jsonrpc`, an error without a code. A directive
   with half of a pair stays malformed: it becomes null;
 - puts an error in the place of an answer that cannot be read. Its effect is then unknown;
-- leaves out what is no message of MCP, such as a log line.
+- drops what is not an MCP message, such as a log line.
 
-Each of these is a warning of the logger here.
+It logs a warning for each.
 """
 
 import json
@@ -47,7 +47,7 @@ _WITH_ID: Final = re.compile(
     rf"\A\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_ID}|\{{\s*{_VERSION}\s*,\s*{_ID}"
     rf"|{_ID}(?:\s*,\s*{_VERSION})?\s*\}}\s*\Z"
 )
-"""Where the id of a message is, and not that of something in its result."""
+"""Where a message's own id is, as opposed to an id inside its result."""
 _KEY: Final = re.compile(r"""["'](method|result|error)["']\s*:""")
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         if own is None or str(message.id) == str(own):
             return text
-        logger.warning("An answer of the server has not the id of its request.")
+        logger.warning("An answer of the server lacks the id of its request.")
         return error_line(own, getattr(message, "error", _NO_RESULT).message)
     error = instead_of(text, value=value, own=own)
     if alone and not error:
@@ -93,12 +93,12 @@ def error_line(number: Any, words: str, guess: Any = None) -> str:
 
 
 def with_doubt(words: str) -> str:
-    """Return the message of an error in the place of an answer: what it did is not known."""
+    """Return the error message that replaces an answer, whose effect is unknown."""
     return f"{words.rstrip('.') or UNREADABLE.rstrip('.')}. {NOT_KNOWN}"
 
 
 def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: Any = None) -> str:
-    """Return an error for what is shaped like an answer, and "" for anything else.
+    """Return an error for anything shaped like an answer, otherwise "".
 
     `value` is the text as JSON, if it is JSON.
     """
@@ -117,7 +117,7 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
         number = found and json.loads(found[1] or found[2] or found[3], strict=False)
         certain = text.startswith("{")
     if not is_answer:
-        words = "The server writes what is no MCP message, and it is ignored. The first: %s"
+        words = "The server writes lines that are no MCP messages; they are ignored. The first: %s"
         logger.warning(words, quoted(text[:100]), extra={"kind": words})
         return ""
     logger.warning("An answer of the server cannot be read.")
@@ -149,7 +149,7 @@ def _parsed(text: str) -> Any:
 
 
 def _repaired(value: Any, text: str) -> tuple[str, Any]:
-    """Return a message that has only one meaning in the SDK's form."""
+    """Return a message with only one possible meaning, in the SDK's form."""
     if not isinstance(value, dict):
         return text, None
     number, result, error = _number(value), value.get("result"), value.get("error")
@@ -174,7 +174,7 @@ def _repaired(value: Any, text: str) -> tuple[str, Any]:
     line = json.dumps(whole(repaired), ensure_ascii=False)
     if (message := _message(line)) is None:
         return text, None
-    logger.warning("A message of the server is not as JSON-RPC requires, and was repaired.")
+    logger.warning("A message of the server violates JSON-RPC, and was repaired.")
     return line, message
 
 

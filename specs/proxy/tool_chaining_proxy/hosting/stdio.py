@@ -1,7 +1,7 @@
 """A client over stdio. Each of its messages with an id gets an answer with that id.
 
 The SDK drops a line that it cannot read, and takes a request whose id is 1.5 or null for a
-notification. When the input ends, it cancels what is running. Here that can finish first.
+notification. When the input ends, it cancels running requests. Here they can finish first.
 """
 
 import json
@@ -161,7 +161,7 @@ class _Client:
                     return
 
     async def _end(self) -> None:
-        """Wait until all that was asked is answered, and end the stream of messages."""
+        """Wait until everything is answered, then end the stream of messages."""
         for number in self._questions:
             self._refuse_question(number)
         with anyio.move_on_after(self._finish):
@@ -214,7 +214,7 @@ class _Client:
 class _Output:
     """Standard output, written by a thread: the SDK takes two for each line.
 
-    What else this process or its children print goes to standard error, and not into the protocol.
+    Other output of this process or its children goes to standard error, not into the protocol.
     """
 
     async def __aenter__(self) -> Self:

@@ -9,7 +9,7 @@ an endless message, and its client would run out of memory. Over HTTP,
     async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
         ...
 
-Over stdio, the SDK reads with the encoding that it is given. `BOUNDED_LINES` is UTF-8 with the same
+Over stdio, the SDK reads with a configurable encoding. `BOUNDED_LINES` is UTF-8 with the same
 limit on a line::
 
     StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
@@ -40,7 +40,7 @@ TOO_LARGE: Final = (
     f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which was not read."
 )
 
-COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
+COMPRESSED: Final = "The server sent a compressed message, though the client accepts none."
 
 CONNECTION_BROKE: Final = "the connection failed before the whole response had arrived"
 """The beginning of the error message of a call whose connection broke."""
@@ -214,7 +214,7 @@ def _description(error: httpx2.TransportError) -> str:
 
 
 _KEPT: Final = 200
-"""Bytes of a long line's beginning and end in which the id of its request is searched."""
+"""Bytes at a long line's beginning and end that are searched for the id of its request."""
 
 
 class _BoundedLines(codecs.IncrementalDecoder):

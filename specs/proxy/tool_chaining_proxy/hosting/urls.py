@@ -10,14 +10,14 @@ TOKEN_VARIABLE: Final = "MCP_TOKEN"  # noqa: S105 - its name, not its value
 
 
 def token_of_environment() -> str | None:
-    """Return the token of the environment. Raises ValueError, without it, if no header can have it.
+    """Return the environment's token. Raises ValueError, not quoting it, if no header can hold it.
 
-    A file that a token was read from often ends in a line break, which is left out.
+    Strips a line break at the end, which a token from a file often has.
     """
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if not may_be_a_header(token):
         raise ValueError(
-            f"{TOKEN_VARIABLE} has a character that no HTTP header can have. A token is printable "
+            f"{TOKEN_VARIABLE} has a character that HTTP headers cannot hold. A token is printable "
             "ASCII, on one line."
         )
     return token or None

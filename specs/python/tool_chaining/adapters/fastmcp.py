@@ -23,7 +23,7 @@ Transport = TypeVar("Transport", bound=ClientTransport)
 class ChainingClient(Client[Transport]):
     """FastMCP's `Client`, which declares the extension and follows chains.
 
-    It has the arguments of `Client`, and `chaining`: the options of `Follower`, such as
+    Takes the arguments of `Client`, plus `chaining`: the options of `Follower`, such as
     `{"consent": policy}`. `timeout` and `progress_handler` apply to each call of a chain.
     """
 
@@ -37,7 +37,7 @@ class ChainingClient(Client[Transport]):
         name: str,
         arguments: dict[str, Any],
         progress_handler: Any = None,
-        timeout: timedelta | float | None = None,  # noqa: ASYNC109 - as FastMCP has it
+        timeout: timedelta | float | None = None,  # noqa: ASYNC109 - FastMCP's signature
         meta: dict[str, Any] | None = None,
     ) -> CallToolResult:
         """Call a tool and follow the chain; return one result. `call_tool` calls this method."""

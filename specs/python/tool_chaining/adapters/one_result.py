@@ -31,9 +31,9 @@ async def one_result(
     meta: dict[str, Any] | None = None,
     **options: Any,
 ) -> CallToolResult:
-    """Make a call with this caller and follow its chain; return the one result of both.
+    """Make a call with this caller and follow its chain; return both as one result.
 
-    The list and the record are those of `follower`; `options` replace its own for this call.
+    Uses the tool list and the record of `follower`; `options` override its own for this call.
     """
     given = {key: value for key, value in options.items() if value is not None}
     chain = await replace(follower, client=caller, **given).call_tool(name, arguments, meta=meta)

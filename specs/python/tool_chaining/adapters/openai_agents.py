@@ -39,7 +39,7 @@ class _Chaining(_MCPServerWithClientSession):
 
 
 class _Consent(ConsentPolicy):
-    """The policy, for what the agent may call: an approval cannot be asked for during a call."""
+    """The policy, limited to what the agent may call: nobody can approve during a call."""
 
     def __init__(self, server: _Chaining, policy: ConsentPolicy | None) -> None:
         self._server, self._policy = server, policy

@@ -1,9 +1,9 @@
 """The checks of clients, by kind: each function judges one run of the client.
 
-To find how a check is made, search for its id in the scripts (`specs/conformance/client/*.yaml`):
+To find the code of a check, search for its id in the scripts (`specs/conformance/client/*.yaml`):
 the name after `assert` is its kind, and the function with `@kind("name")` is here.
 
-- `calls`: which calls were made, with which arguments, and which calls were not made, also after
+- `calls`: which calls the client made, with which arguments, and which it did not make, also after
   the user cancelled;
 - `declaration`: what the client declared, and the provenance of its calls;
 - `printed`: the merged result that it printed.
@@ -25,7 +25,7 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if (ignored := case_run.missing_context()) is not None:
         return ignored
     if check.kind == "not_called" and check.at_most is None:
-        # A call that is never allowed needs no witness.
+        # A forbidden call needs no witness.
         judged = KINDS[check.kind](case_run, check)
         if isinstance(judged, Finding) and not judged.holds:
             return judged

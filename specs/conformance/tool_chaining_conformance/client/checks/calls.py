@@ -1,4 +1,4 @@
-"""Checks of the calls that were made, of their arguments, and of calls that must not be made."""
+"""Checks of the client's calls, their arguments, and calls that it must not make."""
 
 import json
 from typing import Any
@@ -12,8 +12,8 @@ from tool_chaining_conformance.values import quote, same
 
 
 def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
-    """Return the judgement for the expected call `number`, which was not made."""
-    # A client that makes the same call in another case has no reason of its own to decline it.
+    """Return the judgement on the missing call `number`, which was expected."""
+    # A client that makes the same call in another case has no reason to decline it here.
     no_excuse = bool(check.provided) and case_run.end.outcome == "declined"
     if not no_excuse and (excuse := case_run.excuse()) is not None:
         return excuse

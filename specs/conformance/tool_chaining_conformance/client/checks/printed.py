@@ -1,6 +1,6 @@
-"""Checks of the merged result that the client printed.
+"""Checks of the client's printed merged result.
 
-The expected result is made of the client's calls and the mock server's results.
+The expected result follows from the client's calls and the mock server's results.
 """
 
 import itertools
@@ -253,8 +253,8 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
 
 def _told_in_structured(printed: Json) -> list[str]:
     """Return the texts of the printed `structuredContent.followUps`."""
-    told = within(printed, "structuredContent").get("followUps")
-    return [text for text in told if isinstance(text, str)] if isinstance(told, list) else []
+    texts = within(printed, "structuredContent").get("followUps")
+    return [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
 
 
 def _texts(printed: Json) -> list[str]:
@@ -291,9 +291,9 @@ class _FollowUp:
     """The number of the call in the chain."""
     tool: str
     status: str
-    """The status that the client must report for it: one of `STATUSES`."""
+    """The status that the client must report: one of `STATUSES`."""
     to_be_named: bool = True
-    """Whether a text must name its tool. It must if the client found it in the list (TC-C-33)."""
+    """Whether a text must name its tool: if the client found it in the list (TC-C-33)."""
 
     @property
     def expected_name(self) -> str:
@@ -327,7 +327,7 @@ def _lists_calls(case_run: CaseRun) -> bool:
 
 
 def _ambiguous_status(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> str | None:
-    """Return a status whose text for the model is also the text for another status, or None.
+    """Return a status whose text for the model is the same as another status's, or None.
 
     Texts of other cases are compared too, since no chain has every status. Names of tools and
     numbers are removed first. In `followUps`, what a call returned may stand after its status.
@@ -340,14 +340,14 @@ def _ambiguous_status(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) 
         for run in runs:
             if not any(status == call.status for call in _follow_ups(run)):
                 elsewhere |= _client_texts(run, texts_of)
-        told = _client_texts(case_run, texts_of)
-        if all(any(each.startswith(text) for each in elsewhere) for text in told):
+        own = _client_texts(case_run, texts_of)
+        if all(any(each.startswith(text) for each in elsewhere) for text in own):
             return status
     return None
 
 
 def _client_texts(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> set[str]:
-    """Return the texts that the client added to those of the server, without names and numbers."""
+    """Return the texts that the client itself added, without names and numbers."""
     items = [item for result in _results(case_run) for item in result.get("content", [])]
     from_server = [item.get("text") for item in items]
     names = {call.tool for call in _follow_ups(case_run)}

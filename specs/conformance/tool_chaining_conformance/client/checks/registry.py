@@ -32,7 +32,7 @@ def kind(name: str) -> Callable[[Kind], Kind]:
 def if_proven(case_run: CaseRun, absent: bool, finding: Finding) -> Judged:
     """Return a finding. If the client did not do something, return why this run cannot prove it.
 
-    Only a client that ended by itself decided not to do it. `absent`: the client did not do it.
+    Only a client that ended by itself chose not to do it. `absent`: the client did not do it.
     """
     if absent and not case_run.end.ended_well:
         return Untestable(f"{case_run.end}, so a call that it did not make proves nothing")

@@ -10,12 +10,12 @@ from tool_chaining_conformance.server.evidence import Evidence
 E = TypeVar("E", bound=Evidence)
 
 CheckResult = Judged | Sequence[Finding] | None
-"""What a check returns. None or an empty list: the evidence does not concern the check."""
+"""The return value of a check. None or an empty list: the evidence does not concern it."""
 
 
 @dataclass(frozen=True)
 class ServerCheck:
-    """One check of servers, as code; `specs/conformance/checks.yaml` describes it."""
+    """The code of one check of servers; `specs/conformance/checks.yaml` describes it."""
 
     id: str
     on: type[Evidence]

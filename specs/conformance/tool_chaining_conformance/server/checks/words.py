@@ -95,7 +95,7 @@ def intermediary_removes_directive(result: PassedOn) -> Finding:
 
 @check("tool-chaining-server-intermediary-withholds-directive", on=Withheld)
 def intermediary_withholds_directive(result: Withheld) -> Finding:
-    """An intermediary hands on no directive to a tool that is not that of the server behind it."""
+    """An intermediary hands on no directive to a tool that belongs to another server."""
     return _withheld(result, "since this server may not hand them on")
 
 
