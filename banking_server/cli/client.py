@@ -37,13 +37,8 @@ _NAMED: Final = 10
 """The most tools to name if none resembles the requested one."""
 
 
-CommandArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[-- COMMAND...]",
-        help="The command that starts the server. Default: this bank.",
-    ),
-]
+# Hidden, here and below: Typer would write a type beside each argument. The help's text names it.
+CommandArgument = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)]
 UrlOption = Annotated[
     str | None,
     typer.Option(
@@ -110,10 +105,7 @@ def demo(
 
 def call(
     ctx: typer.Context,
-    tool: Annotated[
-        str,
-        typer.Argument(metavar="TOOL", help='The tool to call. The command "tools" lists them.'),
-    ],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", hidden=True)],
     command: CommandArgument = None,
     arguments: Annotated[
         str,
@@ -154,7 +146,9 @@ def call(
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """Call a tool of any MCP server and follow its chain.
+    """Call TOOL of any MCP server and follow its chain.
+
+    COMMAND starts the server; the default is this bank. `banking-server tools` lists the tools.
 
     It asks before each follow-up call, unless --consent or trusted hints decide. Without a
     terminal, nobody can be asked, and it skips the call. Ctrl-C stops the chain and shows what was
@@ -200,7 +194,10 @@ def tools(
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """List the tools of any MCP server."""
+    """List the tools of any MCP server.
+
+    COMMAND starts the server; the default is this bank.
+    """
     import anyio
 
     from banking_server.client.printing import console

@@ -76,9 +76,9 @@ def database_check(ctx: typer.Context) -> None:
 @database_app.command("backup", epilog=example("database backup copy.db"))
 def database_backup(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The new file. It must not exist yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
 ) -> None:
-    """Copy the database to a new file and check the copy.
+    """Copy the database to FILE, which must not exist yet, and check the copy.
 
     A server may be running. The secret is not copied.
     """
@@ -92,10 +92,10 @@ def database_backup(
 @database_app.command("restore", epilog=example("database restore copy.db"))
 def database_restore(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A file that `database backup` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     yes: YesOption = False,
 ) -> None:
-    """Replace the database with a backup.
+    """Replace the database with FILE, which `database backup` wrote.
 
     No server may have it open. The replaced database is kept in a file beside it.
     """

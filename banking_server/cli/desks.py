@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 handoffs_app = typer.Typer()
 approvals_app = typer.Typer()
 
-ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
+ApprovalId = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
 ManagerOption = Annotated[str, typer.Option(metavar="NAME", help="The manager who decides.")]
 
 
@@ -39,10 +39,10 @@ def handoffs(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
 @handoffs_app.command("claim", epilog=example("handoffs claim ID --agent Ada"))
 def claim_handoff(
     ctx: typer.Context,
-    handoff_id: Annotated[str, typer.Argument(metavar="ID", help="The handoff's id.")],
+    handoff_id: Annotated[str, typer.Argument(metavar="ID", hidden=True)],
     agent: Annotated[str, typer.Option(metavar="NAME", help="The agent who claims the customer.")],
 ) -> None:
-    """Claim a waiting customer."""
+    """Claim the handoff ID of a waiting customer."""
     from banking_server.bank import handoffs as bank_handoffs
     from banking_server.cli.listings import show_handoffs
     from banking_server.client.printing import console
@@ -73,13 +73,13 @@ def approvals(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
 
 @approvals_app.command("grant", epilog=example("approvals grant ID --manager Grace"))
 def grant_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
-    """Approve a transfer. The customer still has to confirm it."""
+    """Approve the transfer of approval ID. The customer still has to confirm it."""
     _decide(ctx, approval_id, manager, granted=True)
 
 
 @approvals_app.command("refuse", epilog=example("approvals refuse ID --manager Grace"))
 def refuse_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
-    """Refuse a transfer. It is then void."""
+    """Refuse the transfer of approval ID. It is then void."""
     _decide(ctx, approval_id, manager, granted=False)
 
 

@@ -127,17 +127,15 @@ HOSTS: Final = {
 
 def install(
     ctx: typer.Context,
-    host: Annotated[
-        str | None, typer.Argument(metavar="HOST", help=f"One of {', '.join(HOSTS)}.")
-    ] = None,
+    host: Annotated[str | None, typer.Argument(metavar="HOST", hidden=True)] = None,
     customer: CustomerOption = None,
     database: DatabaseOption = None,
     codes: CodesOption = None,
 ) -> None:
-    """Print the configuration entry of this server for a host.
+    """Print the configuration entry of this server for HOST.
 
     The entry starts tool-chaining-proxy in front of the server, which makes the follow-up calls for
-    the host. Without a host, it lists them. It changes none of the host's files.
+    the host. Without HOST, it lists the hosts. It changes none of the host's files.
     """
     if host is None:
         print("\n".join(HOSTS))

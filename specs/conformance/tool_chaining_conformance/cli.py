@@ -59,9 +59,8 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-Command = Annotated[
-    list[str] | None, typer.Argument(metavar="-- COMMAND…", help="The command that starts it.")
-]
+# Hidden, here and below: Typer would write a type beside each argument. The help's text names it.
+Command = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)]
 Url = Annotated[
     str | None,
     typer.Option(metavar="URL", help=f"The server's URL. It gets the token in {TOKEN_VARIABLE}."),
@@ -125,7 +124,10 @@ def first_scenario(
     header: Headers = None,
     output: Output = None,
 ) -> None:
-    """Draft a scenario file without calling a tool."""
+    """Draft a scenario file without calling a tool of the server.
+
+    COMMAND starts the server, or --url names it.
+    """
     from tool_chaining_conformance.commands import first_scenario as first
 
     _check_new(output)
@@ -188,11 +190,14 @@ def client(
 def report(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="[NAME=]FILE…", help="A report.json, and a name for its column."),
+        typer.Argument(metavar="[NAME=]FILE", hidden=True),
     ],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The HTML page to write.")],
 ) -> None:
-    """Show reports side by side on one HTML page."""
+    """Show reports side by side on one HTML page.
+
+    FILE is a report.json, and NAME the name of its column.
+    """
     need_jinja("report")
     from tool_chaining_conformance.commands import compare
 
@@ -201,11 +206,12 @@ def report(
 
 @app.command("list", epilog=f"Example: {SUITE} list client")
 def list_checks(
-    side: Annotated[
-        Side | None, typer.Argument(help="List only the checks of servers, or of clients.")
-    ] = None,
+    side: Annotated[Side | None, typer.Argument(metavar="SIDE", hidden=True)] = None,
 ) -> None:
-    """List every check with the requirements that it tests."""
+    """List every check with the requirements that it tests.
+
+    SIDE is "server" or "client"; without it, the checks of both are listed.
+    """
     needs = read_yaml("conformance/checks.yaml")["needs"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     for check in [check for each in sides for check in checks_of(each)]:

@@ -32,10 +32,8 @@ def _version(wanted: bool) -> None:
     epilog=f"Example: {NAME} --trust-hints -- banking-server --customer CUST001",
 )
 def proxy(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help="The command that starts the server."),
-    ] = None,
+    # Hidden: Typer would write a type beside it. The help's text names it.
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)] = None,
     url: Annotated[
         str | None,
         typer.Option(
@@ -147,7 +145,10 @@ def proxy(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Follow the tool chains of any MCP server for any client."""
+    """Follow the tool chains of any MCP server for any client.
+
+    COMMAND starts the server, or --url names it.
+    """
     import anyio
 
     from tool_chaining.client import DEFAULT_CALL_TIMEOUT
