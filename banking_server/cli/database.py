@@ -78,9 +78,9 @@ def database_backup(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
 ) -> None:
-    """Copy the database to FILE, which must not exist yet, and check the copy.
+    """Copy the database to FILE and check the copy.
 
-    A server may be running. The secret is not copied.
+    FILE must not exist yet. A server may be running. The secret is not copied.
     """
     from banking_server.bank.backup import back_up
 
@@ -95,7 +95,7 @@ def database_restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
     yes: YesOption = False,
 ) -> None:
-    """Replace the database with FILE, which `database backup` wrote.
+    """Replace the database with the backup in FILE.
 
     No server may have it open. The replaced database is kept in a file beside it.
     """

@@ -73,13 +73,13 @@ def approvals(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
 
 @approvals_app.command("grant", epilog=example("approvals grant ID --manager Grace"))
 def grant_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
-    """Approve the transfer of approval ID. The customer still has to confirm it."""
+    """Grant approval ID. The customer still has to confirm."""
     _decide(ctx, approval_id, manager, granted=True)
 
 
 @approvals_app.command("refuse", epilog=example("approvals refuse ID --manager Grace"))
 def refuse_approval(ctx: typer.Context, approval_id: ApprovalId, manager: ManagerOption) -> None:
-    """Refuse the transfer of approval ID. It is then void."""
+    """Refuse approval ID. The transfer is then void."""
     _decide(ctx, approval_id, manager, granted=False)
 
 
