@@ -137,7 +137,7 @@ def test_a_public_server_has_chains_by_rules(public: Public, tmp_path: Path) -> 
 
     files(tmp_path)
     sent, server = tmp_path / "sent", tmp_path / "server"
-    server.write_text(f"#!/bin/sh\ntee {sent} | {here(public.start)}\n")
+    server.write_text(f"#!/bin/sh\ntee -a {sent} | {here(public.start)}\n")
     server.chmod(0o700)
     command = f"tool-chaining-proxy --rules {RULES / public.rules}.toml -- {server}"
     first, then = here(public.first), here(public.then)
