@@ -125,13 +125,14 @@ class IssuedTokens(TokenVerifier):
                 key = await anyio.to_thread.run_sync(
                     self._keys.get_signing_key, key_id, limiter=self._one_fetch
                 )
-            except (jwt.PyJWKClientConnectionError, jwt.PyJWKSetError, ValueError) as error:
-                # The message of another error may quote the response.
-                reason = str(error) if isinstance(error, jwt.PyJWTError) else type(error).__name__
-                logger.warning("The issuer's keys could not be fetched: %s", reason)
-                self._not_before = self._monotonic() + REFETCH_SECONDS
-            except jwt.PyJWKClientError:
-                pass  # There is no such key.
+            except (jwt.PyJWKClientError, jwt.PyJWKSetError, ValueError) as error:
+                if type(error) is not jwt.PyJWKClientError or self._cache.get() is None:
+                    # The message of another error may quote the response.
+                    is_pyjwts = isinstance(error, jwt.PyJWTError)
+                    reason = str(error) if is_pyjwts else type(error).__name__
+                    logger.warning("The issuer's keys could not be fetched: %s", reason)
+                    self._not_before = self._monotonic() + REFETCH_SECONDS
+                # Otherwise the issuer has keys, but not this one.
         if key is None and self._cache.get() is None:
             raise KeysUnavailable(self._not_before - self._monotonic())
         usable = key and key.algorithm_name in SIGNATURES and key.public_key_use in ("sig", None)

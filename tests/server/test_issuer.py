@@ -226,9 +226,18 @@ async def test_before_there_are_keys_nobody_is_told_that_their_token_is_bad(full
     key, port = elliptic("key"), free_port()
     claims = AuthorizationServer(RESOURCE, [], f"http://127.0.0.1:{port}").claims()
     async with bank_of(full, f"http://127.0.0.1:{port}") as bank:
-        answer = await bank.send(LOOK, key.sign(claims))
-        assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(REFETCH_SECONDS))
-        assert "WWW-Authenticate" not in answer.headers
-        with authorization_server(RESOURCE, [key], port=port):
+
+        async def is_asked_to_wait() -> None:
+            answer = await bank.send(LOOK, key.sign(claims))
+            wait = answer.headers["Retry-After"]
+            assert (answer.status_code, wait) == (503, str(REFETCH_SECONDS))
+            assert "WWW-Authenticate" not in answer.headers
+
+        await is_asked_to_wait()
+        with authorization_server(RESOURCE, [key], port=port) as issuer:
+            issuer.answer = JSONResponse([])
+            bank.seconds.now += REFETCH_SECONDS
+            await is_asked_to_wait()
+            issuer.answer = None
             bank.seconds.now += REFETCH_SECONDS
             assert (await bank.send(LOOK, key.sign(claims))).status_code == 200
