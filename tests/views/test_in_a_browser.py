@@ -158,6 +158,7 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     # Nobody has to ask: it is looked at now and then.
     host.page.clock.fast_forward(15_000)
     host.says("Confirm this transfer")
+    assert host.view.get_by_text("A manager has been asked").count() == 0
     assert "approved" in host.view.get_by_role("status").inner_text()
     host.press("Confirm transfer")
     host.says("Transferred")

@@ -233,17 +233,18 @@ async function lookAgain() {
   drawAnew(await host.call("look_at_transfer", { transferId: transfer.transferId }), true);
 }
 
-/** Draw the transfer's current status. Follow-up calls, and offers that are still possible, stay below
-    it. */
+/** Draw the transfer's current status. Below it stay the follow-up calls, the offers that are still
+    possible, and what became of others: that a manager was asked, only until the manager decides. */
 function drawAnew(answer, acted) {
   const { status, approval } = answer.structuredContent ?? {};
-  const isOffered = ({ dataset }) => {
-    if (answer.isError) return true;
-    const waits = approval === "required" || (approval === "requested" && dataset.tool !== APPROVE);
-    return status === "pending" && waits;
+  const waits = status === "pending" && waitsForManager({ approval });
+  const holds = ({ classList, dataset: { tool } }) => {
+    if (answer.isError || tool === undefined) return true;
+    if (classList.contains("next")) return waits && (approval === "required" || tool !== APPROVE);
+    return waits || tool !== APPROVE;
   };
   const below = [...document.querySelector(".card").children].filter((part) => !own.includes(part));
-  draw(answer, acted, below.filter((part) => !part.classList.contains("next") || isOffered(part)));
+  draw(answer, acted, below.filter(holds));
 }
 
 // --- the outcome ---------------------------------------------------------------------------------
@@ -337,7 +338,8 @@ function afterNextCall(tool, result) {
     reach(card.lastElementChild);
   } else {
     const title = STEPS[tool]?.[1] ?? "Done";
-    card.append(made("section", {}, made("h2", { tabindex: "-1" }, title), text(result)));
+    const words = [made("h2", { tabindex: "-1" }, title), text(result)];
+    card.append(made("section", { "data-tool": tool }, ...words));
     reach(card.lastElementChild);
   }
   card.append(...after(result).filter(Boolean));
