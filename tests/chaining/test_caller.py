@@ -1,5 +1,6 @@
 """The client half on objects that know nothing of the SDK: two methods, and JSON."""
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import anyio
@@ -68,7 +69,10 @@ async def test_a_chain_over_a_plain_object() -> None:
     )
     traced = {"traceparent": "00-1-2-01", "io.modelcontextprotocol/logLevel": "info"}
     mine = {"progressToken": 7, "com.acme/user-approved": "reserve", **traced}
-    chain = await follow(shop, "reserve", {"door": "oak"}, meta=mine)
+    # The methods may be members of the object, and not of its class.
+    names = ("protocol_version", "server_capabilities", "call_tool", "list_tools")
+    caller = SimpleNamespace(**{name: getattr(shop, name) for name in names})
+    chain = await follow(caller, "reserve", {"door": "oak"}, meta=mine)
 
     assert chain.outcome is Outcome.COMPLETED
     assert texts(chain) == ["none left", "ordered"]

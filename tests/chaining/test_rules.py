@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tool_chaining import ChainResult, Follower, Outcome, Step
+from tool_chaining import ChainResult, Follower, Outcome, Proposal, Step
 from tool_chaining.rules import MAX_WORK, Rules, RulesUnreadable
 
 from .support import FakeClient, Noting, tool
@@ -143,6 +143,10 @@ async def test_a_result_chooses_no_tool_that_the_file_does_not_allow(
         (flights(flights=0), "'structuredContent.flights[0].id' gives nothing"),
         ({"next": [{"tool": "get_b"}]}, "'structuredContent.next_steps[0].args' gives nothing"),
         ({"next": [{"tool": "get_b", "args": [1]}]}, "next_steps[0].args' gives no object"),
+        (
+            {"next": [{"tool": "get_b", "args": {"b": "\ud800"}}]},
+            "arguments.b: a text with half of",
+        ),
     ],
 )
 async def test_nothing_is_called_with_half_of_its_arguments(
@@ -163,6 +167,16 @@ async def test_nothing_is_called_with_half_of_its_arguments(
     assert problem in chain.detail
     assert problem in str(chain.merged_json()["content"][-1])
     assert chain.detail.startswith("rule ")
+
+
+async def test_a_host_forbids_what_a_rule_would_not_ask(tmp_path: Path) -> None:
+    class NoNotices(Noting):
+        def forbids(self, proposal: Proposal) -> bool:  # type: ignore[override]
+            return proposal.tool.name == "notify_agent"
+
+    airline = Airline(tmp_path, hold_seat={"content": [], "isError": True})
+    chain = await airline.call("search_flights", consent=NoNotices(True))
+    assert (chain.outcome, len(airline.client.calls)) == (Outcome.DECLINED, 2)
 
 
 async def test_a_rule_settles_no_doubt(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client, MCPError
@@ -23,6 +24,7 @@ from tool_chaining import (
     Outcome,
 )
 from tool_chaining.caller import was_refused
+from tool_chaining_proxy.hosting import untrusted
 from tool_chaining_proxy.hosting.reading import NOT_KNOWN
 from tool_chaining_proxy.hosting.refused import note_status, telling_refusals
 from tool_chaining_proxy.hosting.untrusted import (
@@ -32,6 +34,7 @@ from tool_chaining_proxy.hosting.untrusted import (
     ResilientHttpClient,
 )
 
+from ..kit.command import PATIENCE
 from ..kit.cutting import cutting_server
 from ..kit.servers import free_port
 from ..kit.words import MODES
@@ -165,11 +168,12 @@ async def parts(*pieces: bytes) -> AsyncIterator[bytes]:
 
 async def test_an_answer_that_is_too_large_or_compressed_is_not_read() -> None:
     whole = b"x" * MESSAGE_BYTES
-    assert await body(parts(whole[:100], whole[100:])) == whole
+    for encoding in ("identity", "UTF-8", ""):
+        assert await body(parts(whole[:100], whole[100:]), content_encoding=encoding) == whole
     with pytest.raises(httpx2.StreamError, match="4 MiB"):
         await body(parts(whole, b"x"))
     with pytest.raises(httpx2.StreamError, match="compressed"):
-        await body(gzip.compress(b"x"), content_encoding="gzip")
+        await body(gzip.compress(b"x"), content_encoding="utf-8, GZip")
 
 
 async def test_of_a_stream_each_event_is_bounded() -> None:
@@ -190,6 +194,20 @@ async def test_no_redirect_is_followed_whoever_asks_for_it() -> None:
     transport = httpx2.MockTransport(away)
     async with ResilientHttpClient(transport=transport, follow_redirects=True) as http:
         assert (await http.get("http://127.0.0.1/", follow_redirects=True)).status_code == 307
+
+
+async def test_a_notification_that_is_never_answered_counts_as_received(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(untrusted, "RECEIVED", 0.01)
+
+    async def silent(_: httpx2.Request) -> httpx2.Response:
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(PATIENCE):
+        async with ResilientHttpClient(transport=httpx2.MockTransport(silent)) as http:
+            sent = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            assert (await http.post("http://127.0.0.1/", json=sent)).status_code == 202
 
 
 LATER = '{"jsonrpc":"2.0","method":"later","params":{"lock":"\u9501"}}\n'

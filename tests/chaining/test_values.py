@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tool_chaining.values import canonical, keeps_its_value
+from tool_chaining.values import canonical, is_i_json
 
 pytestmark = pytest.mark.quick
 
@@ -37,7 +37,7 @@ def test_what_rfc_8785_cannot_write(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "keeps"),
+    ("value", "is_read"),
     [
         (2**53, True),
         (2**53 + 1, False),
@@ -51,7 +51,9 @@ def test_what_rfc_8785_cannot_write(value: Any) -> None:
         ("9007199254740993", True),
         ({"a": [1, {"b": 2**53 + 1}]}, False),
         ({"a": [1, {"b": 2**53 + 2}]}, True),
+        ("\ud7ff\ufdcf\ufdf0\ufffd\U0001fffd", True),
+        *((one, False) for one in ("a\ufdd0", ["\ufdef"], "\ufffe", {"\uffff": 1}, "\U0010ffff")),
     ],
 )
-def test_which_numbers_all_readers_read_alike(value: Any, keeps: bool) -> None:
-    assert keeps_its_value(value) is keeps
+def test_which_values_all_readers_read_alike(value: Any, is_read: bool) -> None:
+    assert is_i_json(value) is is_read

@@ -422,7 +422,7 @@ class _Chain:
                 return known
             if self.rule is None or self.rule.ask or doubts:
                 await self._ask(proposal, in_doubt=bool(doubts))
-            elif host.consent is not None and await host.consent.forbids(proposal):
+            elif host.consent is not None and await _answer(host.consent.forbids(proposal)):
                 reason = "the host does not make this call"
                 raise _Ends(Outcome.DECLINED, f"{json_string(tool.name)}: {reason}", reason)
             known = doubts
@@ -444,9 +444,7 @@ class _Chain:
             raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested)
         ask = policy.allows_again if in_doubt else policy.allows
         try:
-            answer: object = ask(proposal)
-            if inspect.isawaitable(answer):
-                answer = await answer
+            answer = await _answer(ask(proposal))
         except NobodyToAsk:
             detail = f"{detail}; {nobody}"
             raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested) from None
@@ -510,6 +508,11 @@ class _Chain:
         return ChainResult(
             self.chain_id, outcome, detail, steps, self.pending, error, followed=followed
         )
+
+
+async def _answer(given: object) -> object:
+    """Return what a policy answers. Its methods may be plain or async functions."""
+    return await given if inspect.isawaitable(given) else given
 
 
 async def tell(listener: Callable[[Any], Any] | None, news: Any) -> None:

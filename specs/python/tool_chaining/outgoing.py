@@ -29,7 +29,7 @@ from tool_chaining.directive import (
     read_directive,
 )
 from tool_chaining.tools import Tool
-from tool_chaining.values import keeps_its_value
+from tool_chaining.values import is_i_json
 
 logger = logging.getLogger(__name__)
 
@@ -149,8 +149,11 @@ class OutgoingCheck:
         problem = self._arguments.problem(tool.name, tool.input_schema, directive.arguments)
         if problem is not None:
             raise DirectiveDropped(problem)
-        if not keeps_its_value(directive.arguments):
-            raise DirectiveDropped("a number is not exact as a double; send it as a string")
+        if not is_i_json(directive.to_wire()):
+            raise DirectiveDropped(
+                "it is not I-JSON: a number is not exact as a double, so send it as a string, or a "
+                "text contains a noncharacter"
+            )
         return directive
 
 

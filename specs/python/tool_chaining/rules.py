@@ -25,6 +25,7 @@ from tool_chaining.expressions import Data, ExpressionError, NoValue, expression
 from tool_chaining.outgoing import NOT_IN_A_TITLE
 from tool_chaining.result import Step
 from tool_chaining.text import one_line
+from tool_chaining.values import check_json
 
 MAX_WORK: Final = 500_000_000
 """The most work that the expressions of one rule may take, as `expressions.Data` counts it: several
@@ -152,7 +153,8 @@ class Rules:
                 continue
             try:
                 arguments = _filled(rule.arguments, data, "arguments")
-            except NoValue as problem:
+                check_json(arguments, "arguments")
+            except (NoValue, ValueError) as problem:
                 return Match(
                     rule, Directive(tool, {}, rule.title), f"rule {rule.number}: {problem}"
                 )

@@ -169,9 +169,9 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
                 tools[name] = _tool(name, wire, note)
         if len(tools) > MAX_TOOLS:
             raise ValueError(f"the server lists more than {MAX_TOOLS:,} tools")
-        ttl = page.get("ttlMs")
+        ttl: Any = page.get("ttlMs")
         is_number = isinstance(ttl, int | float) and not isinstance(ttl, bool)
-        seconds = min(seconds, float(ttl or 0) / 1000 if is_number else 0.0)
+        seconds = min(seconds, ttl / 1000 if is_number and 0 < ttl < 2**53 else 0.0)
         cursor = page.get("nextCursor")
         if isinstance(cursor, str | None):
             if cursor in seen or len(seen) == MAX_PAGES:
@@ -181,7 +181,7 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
 
 
 async def _page(client: Any, cursor: str | None) -> Any:
-    if not type(client).list_tools.__module__.startswith("mcp."):
+    if not str(client.list_tools.__module__).startswith("mcp."):
         return await client.list_tools(cursor=cursor, cache_mode="refresh")
     return await page_as_json(client.session, cursor)
 

@@ -2,11 +2,18 @@
 
 import json
 import math
+import re
 from decimal import Decimal
 from typing import Any, Final
 
 _WRITER: Final = json.JSONEncoder(ensure_ascii=False)
 """Made once: `json.dumps` with `ensure_ascii=False` makes a new encoder for each call."""
+
+_NONCHARACTER: Final = re.compile(
+    "[\ufdd0-\ufdef{}]".format(
+        "".join(chr(p << 16 | end) for p in range(17) for end in (0xFFFE, 0xFFFF))
+    )
+)
 
 
 def canonical(value: Any) -> str:
@@ -55,15 +62,18 @@ def same(one: Any, other: Any) -> bool:
         return bool(one == other)
 
 
-def keeps_its_value(value: Any) -> bool:
-    """Return whether every number in a value is exact as an IEEE double (TC-S-26).
+def is_i_json(value: Any) -> bool:
+    """Return whether a value of `canonical` is I-JSON, and each number exact as a double (TC-S-26).
 
-    Most integers beyond 2^53 are not. Raises OverflowError for an integer that no double can hold.
+    Most integers beyond 2^53 are not. I-JSON has no noncharacters, such as U+FFFF. Raises
+    OverflowError for an integer that no double can hold.
     """
     if isinstance(value, dict):
-        return all(map(keeps_its_value, value.values()))
+        return all(is_i_json(part) for member in value.items() for part in member)
     if isinstance(value, list):
-        return all(map(keeps_its_value, value))
+        return all(map(is_i_json, value))
+    if isinstance(value, str):
+        return value.isascii() or _NONCHARACTER.search(value) is None
     return not isinstance(value, int) or Decimal(repr(float(value))) == value
 
 

@@ -202,12 +202,13 @@ export class Follower {
         ? await this.client.callTool(params, request)
         : await this.client.request({ method: 'tools/call', params }, specTypeSchemas.CallToolResult, request);
       // A task goes on, and its server knows of it: only a repetition is in doubt.
-      if (!this.#modern && 'task' in result) {
+      if (!this.#modern && (member(result, 'task') ?? null) !== null) {
         ending = 'doubtful';
         throw new Error('it was answered with a task, for whose result this client does not wait');
       }
       // SDK version 2 itself refuses a `resultType` that it does not know, on revision 2026-07-28.
-      if ((member(result, 'resultType') ?? 'complete') !== 'complete') throw new Error('its answer is no complete result');
+      const kind = member(result, 'resultType');
+      if (typeof kind === 'string' && kind !== 'complete') throw new Error('its answer is no complete result');
       ending = !result.isError ? 'succeeded' : mayRepeat ? 'failed' : 'doubtful';
       chain.results.push(result);
       return result;
