@@ -21,8 +21,9 @@ pytestmark = pytest.mark.anyio
 
 LOST = ("stream nothing", "stream cut", "cut")
 """After which tool's call the answer does not come."""
-OWN = ("-32000", "-32603", "-32700")
-"""Which tool is answered with an error of the server's own, by a code that the SDK uses too."""
+OWN = ("-32000", "-32601", "-32603", "-32700")
+"""Which tool is answered with an error of the server's own, by a code that the SDK uses too. The
+second has status 404, and does not mean that the session is lost."""
 LARGE = 17 * 1024 * 1024
 
 
@@ -49,7 +50,7 @@ class Wrong(Handler):
         if message["method"] in results and kind not in OWN:
             outcome = {"result": {"resultType": "complete", **results[message["method"]]}}
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}).encode()
-        headers = {"content-type": "application/json"}
+        headers = {"content-type": "application/json", "mcp-session-id": "1"}
         if name.startswith("stream "):
             body, headers["content-type"] = b"data: " + body + b"\n\n", "text/event-stream"
         if name in LOST:
@@ -57,7 +58,7 @@ class Wrong(Handler):
                 headers["content-length"] = str(len(body))
             body = b": nothing\n\n" if name == "stream nothing" else body[:5]
             self.close_connection = True
-        return self.answer(200, body, headers)
+        return self.answer(404 if name == "-32601" else 200, body, headers)
 
 
 @pytest.fixture(params=[OLD, NEW])

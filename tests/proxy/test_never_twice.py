@@ -15,7 +15,7 @@ from tool_chaining_proxy import callers, chains
 
 from ..kit.stdio import lines_of
 from .scripted import WAYS, Shop, asking, outcome, prepare, said
-from .wire import CHAINING, JSON, NEW, OLD, PROXY, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, NEW, OLD, PROXY, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -175,9 +175,15 @@ async def test_people_behind_one_header_do_not_block_each_other(
         assert await wishes(url, NEW, "1", "Ann", **mute) == ["declined"]
         assert await wishes(url, NEW, "2", "Ann", **mute) == ["completed"]
         assert await wishes(url, NEW, "1", "Ann", **mute) == ["declined"]
+
+        def closed() -> int:
+            return sum("closed" in one for one in shop.noted)
+
+        before = closed()
         for header in ("3", "4"):
             await wishes(url, NEW, header)
-        # Only the headers that were used last are known.
+        # Only the headers that were used last are known, once the connections are closed.
+        await Wire.until(lambda: closed() >= before + 3)
         assert await wishes(url, NEW, "1", "Ann", **mute) == ["completed"]
 
 

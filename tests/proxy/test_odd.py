@@ -15,7 +15,14 @@ from typing import Any
 import anyio
 import pytest
 from mcp.shared.message import SessionMessage
-from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp.types import (
+    METHOD_NOT_FOUND,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
 from tool_chaining_proxy.consent import consent_of
 from tool_chaining_proxy.hosting.answers import GRACE, assigned
@@ -135,7 +142,7 @@ async def test_an_odd_tool_costs_itself_alone(tmp_path: Path, caplog: Any) -> No
         ({"nextCursor": None}, "made"),
         ({"nextCursor": ""}, "made"),
         ({"nextCursor": 5}, "not_made"),
-        ({"ttlMs": "soon"}, "made"),
+        *(({"ttlMs": odd}, "made") for odd in ("soon", 10**400)),
         ({"_meta": []}, "made"),
         ({"resultType": 5}, "made"),
     ],
@@ -281,7 +288,7 @@ class Answering(Handler):
             line = self.line.replace("$ID", str(number))
         if self.path == "/json":
             return self.answer(200, line.encode(), {"content-type": "application/json"})
-        body = "".join(f"data: {part}\n" for part in line.split("\n")) + "\n"
+        body = "\ufeff" + "".join(f"data: {part}\n" for part in line.split("\n")) + "\n"
         return self.answer(200, body.encode(), {"content-type": "text/event-stream"})
 
 
@@ -322,6 +329,8 @@ UNREADABLE = [
     ('{"jsonrpc":"2.0","error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
     ('{"jsonrpc":"2.0","id":99,"error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
     (f'{START},"error":"No tenant."}}', "No tenant."),
+    (f'{START},"method":"tools/call","error":"No tenant."}}', "No tenant."),
+    (f'{START},"method":"a","error":{{"code":1,"message":"No tenant."}}}}', "No tenant."),
     (f'{START},"error":{{"message":"No tenant."}}}}', "No tenant."),
     (f'{START},"error":{{"code":"E1","message":"No tenant."}}}}', "No tenant."),
     (f'{START},"error":{{"code":-32000,"message":["No tenant."]}}}}', "No tenant."),
@@ -371,7 +380,10 @@ async def test_a_request_that_was_given_up_accounts_for_one_odd_answer(
 
 
 async def test_no_other_request_ends_for_an_odd_answer() -> None:
-    """No stream of changes ends, none that is answered in time, and none for a second answer."""
+    """No stream of changes ends, and no request that is answered in time.
+
+    None ends for a second answer, or for the answer to a notification.
+    """
     to_client, read = anyio.create_memory_object_stream[SessionMessage](9)
     write, _ = anyio.create_memory_object_stream[SessionMessage](9)
 
@@ -383,8 +395,9 @@ async def test_no_other_request_ends_for_an_odd_answer() -> None:
         return SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method=method))
 
     odd = SessionMessage(
-        JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=1, message="No."))
+        JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=METHOD_NOT_FOUND, message="No."))
     )
+    begun = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized"))
     good = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=2, result={}))
     async with assigned(transport()) as (answers, sent):
         with anyio.fail_after(PATIENCE):
@@ -393,8 +406,10 @@ async def test_no_other_request_ends_for_an_odd_answer() -> None:
             for one in (odd, good):
                 await to_client.send(one)
             assert await anext(answers) is good
+            await sent.send(begun)
             await sent.send(asked(3, "tools/call"))
-            await to_client.send(good)
+            for one in (good, odd):
+                await to_client.send(one)
             assert await anext(answers) is good
             with anyio.move_on_after(2 * GRACE):
                 pytest.fail(f"nothing is to end: {await anext(answers)}")
@@ -403,9 +418,16 @@ async def test_no_other_request_ends_for_an_odd_answer() -> None:
     assert (ended.id, ended.error.message) == (3, f"No. {NOT_KNOWN}")
 
 
+NOISE = [
+    *("Starting 1.0", "[jsonrpc] handling tools/call", "jsonrpc: ready", "", "[1]", "null", "42"),
+    *('{"level":"info"}', '{"id":1,"level":"info"}', '{"level":1,"error":{"message":"ENOENT"}}'),
+    *('{"level":1,"method":"GET","url":"/"}', '{"id":"a","level":1,"method":"GET"}'),
+    *('{"id":"a","level":1,"error":"ENOENT"}', '{"level":1,"result":{"rows":2}}'),
+]
+
+
 async def test_noise_is_ignored_and_named(tmp_path: Path, caplog: Any) -> None:
-    noise = ["Starting 1.0", "", "[1]", "null", "42", '{"level":"info"}', '{"id":1,"level":"info"}']
-    lines = "\n".join([*noise, REPAIRED[0]])
+    lines = "\n".join([*NOISE, REPAIRED[0]])
     async with chains(scripted(tmp_path, answers={"pay": [{"line": lines}]}), caplog) as proxy:
         assert (await proxy.run())[1] == "made"
         assert all("no MCP message" in warning for warning in proxy.named())

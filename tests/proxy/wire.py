@@ -12,7 +12,6 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -278,7 +277,7 @@ async def proxy_in_memory(options: ProxyOptions) -> AsyncIterator[Any]:
     """Serve the proxy to one client, as over stdio; gives the client's ends of the streams."""
     async with anyio.create_task_group() as tasks, create_client_server_memory_streams() as ends:
         links = OneUser(options, tasks)
-        tasks.start_soon(partial(serve_one_user, links, *ends[1], parked_for=options.parked_for))
+        tasks.start_soon(serve_one_user, links, *ends[1])
         yield ends[0]
         await links.close()
         tasks.cancel_scope.cancel()

@@ -79,10 +79,6 @@ class Callers:
             raise RuntimeError("The proxy is not running.")
         return self._group
 
-    def principal(self, ctx: Context) -> str | None:
-        """Return the identity of a message's sender: its `Authorization` header, or None."""
-        return _authorization(ctx)
-
     async def of(self, ctx: Context) -> Link:
         """Return the link of a message's sender. Raises `Refused` if there are too many callers."""
         if is_modern(ctx.protocol_version):

@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 from mcp import MCPError
-from mcp.types import METHOD_NOT_FOUND
 from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
 from tool_chaining import Step, Tool
@@ -60,8 +59,6 @@ async def _listed(options: ProxyOptions) -> list[Tool]:
             group.cancel_scope.cancel()
         if failure is None:
             return [*listed.tools.values()]
-        if not isinstance(failure, MCPError) or failure.code != METHOD_NOT_FOUND:
-            break
     raise ForPeople(f"The tools of the server cannot be read: {one_line(str(failure))}")
 
 

@@ -118,7 +118,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
     """Return the ASGI application for `callers`: both revisions at `/mcp` and `/mcp/`."""
     names = _accepted_names(chosen)
     manager = StreamableHTTPSessionManager(
-        proxy_server(callers, parked_for=options.parked_for),
+        proxy_server(callers.of),
         session_idle_timeout=chosen.idle,
         max_sessions=chosen.max_callers,
         max_request_body_size=MAX_REQUEST_BYTES,

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -272,21 +272,6 @@ class Link:
             await self._connection.notify(method, params)
 
 
-class Links(Protocol):
-    """Finds the link of a message's sender."""
-
-    async def of(self, ctx: Context) -> Link:
-        """Return the sender's link. `initialize` or the first modern request makes it.
-
-        Raises MCPError if it cannot be made.
-        """
-        ...
-
-    def principal(self, ctx: Context) -> str | None:
-        """Return the identity that a state is bound to; None if there is only one user."""
-        ...
-
-
 class OneUser:
     """The link of a proxy over stdio: all messages are of the same user.
 
@@ -314,9 +299,6 @@ class OneUser:
                 conversation=self._conversation,
             )
         return self._link
-
-    def principal(self, _: Context) -> None:
-        """Return None: there is only one user."""
 
     async def close(self) -> None:
         """End the connection to the server behind the proxy."""

@@ -2,7 +2,8 @@
 
 A client of 2025-11-25 gets a question at once, as a request. A client of 2026-07-28 gets it in an
 interim result: it asks its user, and sends its request again with the answers. Meanwhile the work
-is parked here, under a state that only this proxy can read and that is valid for one answer.
+is parked here. Its state is a random name that the same caller can use for one answer, with the
+same request.
 """
 
 import secrets
@@ -205,6 +206,7 @@ class Parked(Running):
     def __init__(self, ctx: Context, declared: Declared, *, parked_for: float) -> None:
         super().__init__(ctx, declared)
         self.key = secrets.token_urlsafe(16)
+        self._asked = _asked(ctx)
         self._parked_for = parked_for
         self._round = 0
         self._questions: dict[str, _Question] = {}
@@ -269,7 +271,8 @@ class Parked(Running):
 
     def resume(self, ctx: Context, state: str, answers: Any) -> None:
         """Take the answers of a later round. Raises MCPError if the round is already over."""
-        if self._channel is not None or state != self._state():
+        is_ours = state == self._state() and _asked(ctx) == self._asked
+        if self._channel is not None or not is_ours:
             raise not_waiting()
         self._attach(ctx)
         self._round += 1
@@ -317,6 +320,12 @@ class Parked(Running):
 
     def _state(self) -> str:
         return f"{self.key}.{self._round}"
+
+
+def _asked(ctx: Context) -> Json:
+    """Return what a client asks for: the same in each round of a request."""
+    params = {**(ctx.params or {}), "method": ctx.method}
+    return {name: params.get(name) for name in ("method", "name", "uri", "arguments")}
 
 
 def not_waiting() -> MCPError:

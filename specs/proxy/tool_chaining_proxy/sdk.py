@@ -11,7 +11,6 @@ module of the proxy imports any.
   `mcp.Client` would read results into models, and lose members that these do not know.
 - `SessionMessage`: a message on those streams.
 - `mcp.shared.inbound`: which HTTP headers repeat which members of a request on 2026-07-28.
-- `RequestStateBoundary`: seals the state of a question, and binds it to its request and principal.
 - `StreamableHTTPSessionManager`: both revisions over HTTP. `Server.streamable_http_app` makes one
   too, but it accepts no user without a check of tokens, and the proxy does not check tokens.
 - `AuthenticatedUser`: the only user whom the session manager lets use a session.
@@ -24,7 +23,6 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.connection import Connection, allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
@@ -57,8 +55,6 @@ __all__ = [
     "HandlerResult",
     "JSONRPCDispatcher",
     "Outbound",
-    "RequestStateBoundary",
-    "RequestStateSecurity",
     "SessionMessage",
     "StreamableHTTPSessionManager",
     "allowed_log_levels",

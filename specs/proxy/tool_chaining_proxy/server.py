@@ -1,7 +1,6 @@
 """The server half of the proxy: it handles each message of the client."""
 
-import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,50 +13,33 @@ from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, __version__, chains, eras
 from tool_chaining_proxy.eras import Json
 from tool_chaining_proxy.hosting.operator import write_line
-from tool_chaining_proxy.link import Link, Links
-from tool_chaining_proxy.questions import Parked, Running, not_waiting
-from tool_chaining_proxy.sdk import (
-    CallNext,
-    Context,
-    HandlerResult,
-    RequestStateBoundary,
-    RequestStateSecurity,
-    connection_of,
-)
+from tool_chaining_proxy.link import Link
+from tool_chaining_proxy.questions import Parked, Running
+from tool_chaining_proxy.sdk import CallNext, Context, HandlerResult, connection_of
 from tool_chaining_proxy.upstream import REFUSAL, Refused
 
+LinkOf = Callable[[Context], Awaitable[Link]]
+"""Finds the link of a message's sender. `initialize` or the first modern request makes it.
 
-def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:
+Raises MCPError if it cannot be made.
+"""
+
+
+def proxy_server(link_of: LinkOf) -> Server[Any]:
     """Return a server of the SDK that passes on every message of its clients.
 
-    It has no handlers: its middleware answers each message. `parked_for` is in seconds.
+    It has no handlers: its middleware answers each message.
     """
     server: Server[Any] = Server(NAME, version=__version__)
-    security = RequestStateSecurity(
-        keys=[os.urandom(32)], ttl=parked_for, bind_principal=links.principal
-    )
-    server.middleware.append(_translate_error)
-    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
-    server.middleware.append(_Passing(links))
+    server.middleware.append(_Passing(link_of))
     return server
-
-
-async def _translate_error(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Raise a helpful error for a state that is too old, or that another process made."""
-    try:
-        return await call_next(ctx)
-    except MCPError as error:
-        reason = error.data.get("reason") if isinstance(error.data, dict) else None
-        if reason == "invalid_request_state" and "requestState" in (ctx.params or {}):
-            raise not_waiting() from None
-        raise
 
 
 class _Passing:
     """The middleware that answers each message."""
 
-    def __init__(self, links: Links) -> None:
-        self._links = links
+    def __init__(self, link_of: LinkOf) -> None:
+        self._link_of = link_of
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         try:
@@ -82,7 +64,7 @@ class _Passing:
             raise MCPError(
                 code=INVALID_REQUEST, message="The first request of a connection is initialize."
             )
-        link = await self._links.of(ctx)
+        link = await self._link_of(ctx)
         try:
             upstream = await link.upstream()
         except MCPError as error:
@@ -100,7 +82,7 @@ class _Passing:
         if ctx.method in ("notifications/cancelled", "notifications/initialized"):
             return
         with suppress(MCPError):  # Nobody waits for an answer.
-            link = await self._links.of(ctx)
+            link = await self._link_of(ctx)
             await link.notify(ctx.method, dict(ctx.params or {}))
 
 

@@ -33,11 +33,11 @@ async def serve_stdio(options: ProxyOptions) -> None:
         links = OneUser(options, tasks)
         tasks.start_soon(_end_on_signal, links)
         async with client_on_stdio(FINISHING_SECONDS) as (read, write):
-            await serve_one_user(links, read, write, parked_for=options.parked_for)
+            await serve_one_user(links, read, write)
         tasks.cancel_scope.cancel()
 
 
-async def serve_one_user(links: OneUser, read: Any, write: Any, *, parked_for: float) -> None:
+async def serve_one_user(links: OneUser, read: Any, write: Any) -> None:
     """Serve the client on the streams until it ends them, and then end its requests.
 
     The SDK reads the client's revision from the first request, even if it refuses that request. A
@@ -45,7 +45,7 @@ async def serve_one_user(links: OneUser, read: Any, write: Any, *, parked_for: f
     server gets that. The SDK also reads no further message before `initialize` is answered. The
     answer waits for the server behind the proxy, so the messages are read ahead.
     """
-    server = proxy_server(links, parked_for=parked_for)
+    server = proxy_server(links.of)
     options = server.create_initialization_options()
     ahead = None
     async with write, anyio.create_task_group() as serving:

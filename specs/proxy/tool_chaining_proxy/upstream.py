@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -18,6 +18,7 @@ from mcp.types import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
+    METHOD_NOT_FOUND,
     REQUEST_TIMEOUT,
     JSONRPCError,
     JSONRPCNotification,
@@ -144,31 +145,18 @@ class SessionForgotten(MCPError):
         super().__init__(code=CONNECTION_CLOSED, message="The server does not know this session.")
 
 
-class _Messages:
-    """The messages of the server for the SDK's dispatcher, one after the other."""
-
-    def __init__(self, read: Any, on_message: Callable[[Any], Awaitable[None]]) -> None:
-        self._read, self._on_message = read, on_message
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._read.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        message = await self._read.__anext__()
-        await self._on_message(message)
-        return message
-
-
 class _Dispatcher(JSONRPCDispatcher[Any]):
-    """Counts the server's own requests whose answers are not written yet."""
+    """Hands each message to `on_message` first, and counts the server's own open requests."""
 
-    unanswered = 0
+    def __init__(self, read: Any, write: Any, on_message: Callable[[Any], Awaitable[None]]) -> None:
+        super().__init__(read, write)
+        self._on_message = on_message
+        self.unanswered = 0
+
+    async def _dispatch(self, item: Any, on_request: Any, on_notify: Any, _: Any) -> None:
+        await self._on_message(item)
+        # Without the context of the transport: an answer of ours belongs to no exchange.
+        await super()._dispatch(item, on_request, on_notify, None)
 
     async def _handle_request(self, *request: Any) -> None:
         self.unanswered += 1
@@ -266,8 +254,7 @@ class Upstream:
         return said
 
     async def _talk(self, read: Any, write: Any) -> None:
-        messages: Any = _Messages(read, self._on_message)
-        dispatcher = self._dispatcher = _Dispatcher(messages, write)
+        dispatcher = self._dispatcher = _Dispatcher(read, write, self._on_message)
         async with anyio.create_task_group() as tasks:
 
             async def listen() -> None:
@@ -459,7 +446,8 @@ class Upstream:
                 was_sent = "authorization" in response.request.headers
                 why += f". {_WAS_REFUSED if was_sent else _WAS_MISSING}"
             return NotAuthorized(f"the server answered HTTP {status} {why}", status, challenges)
-        if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
+        in_session = "mcp-session-id" in response.request.headers
+        if status == HTTPStatus.NOT_FOUND and in_session and error.code != METHOD_NOT_FOUND:
             self.end()
             return SessionForgotten()
         if status == HTTPStatus.BAD_GATEWAY and error.code == CONNECTION_CLOSED:

@@ -22,6 +22,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp.types import (
     INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
     ErrorData,
     JSONRPCError,
     JSONRPCNotification,
@@ -59,6 +60,8 @@ class _Requests:
         An answer may still come, or never: each accounts for one answer that cannot be read, until
         a request that was sent later is answered.
         """
+        self._notifications = 0
+        """The notifications that were sent. Some servers answer each with "Method not found"."""
         self._unread: list[str] = []
         """The texts of unreadable answers whose requests are uncertain."""
         self._candidates: list[str] = []
@@ -67,7 +70,8 @@ class _Requests:
         """Requests that wait for a better answer: until when, and what the first one said."""
 
     def note_sent(self, message: Any) -> None:
-        """Record a request, or that one was cancelled."""
+        """Record a request, a notification, or that a request was cancelled."""
+        self._notifications += isinstance(message, JSONRPCNotification)
         if isinstance(message, JSONRPCRequest):
             self._open[str(message.id)] = self._count, message
             self._count += 1
@@ -89,6 +93,9 @@ class _Requests:
         error = message.error if isinstance(message, JSONRPCError) else None
         words = error.message if error is not None else UNREADABLE
         if message.id is None:
+            if error is not None and error.code == METHOD_NOT_FOUND and self._notifications:
+                self._notifications -= 1
+                return False
             guess = member(error and error.data, ANSWERS)
             if str(guess) in self._open:
                 self._end_soon(str(guess), words)

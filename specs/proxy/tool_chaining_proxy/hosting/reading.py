@@ -49,6 +49,10 @@ _WITH_ID: Final = re.compile(
 )
 """Where a message's own id is, as opposed to an id inside its result."""
 _KEY: Final = re.compile(r"""["'](method|result|error)["']\s*:""")
+_JSONRPC: Final = re.compile(r"""["']jsonrpc["']\s*:""")
+_OUTCOMES: Final = {"result", "error"}
+_MEMBERS: Final = {"id", "method", "params", "result", "error"}
+"""A message without `jsonrpc` has no others. A log line in JSON has."""
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +68,10 @@ def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
     if not (text or alone):
         return ""
     message, value = _message(text), None
-    # A request has no result. Some servers repeat the method in an answer.
+    # A request has no outcome. Some servers repeat the method in an answer.
     if not isinstance(message, JSONRPCResponse | JSONRPCError):
         value = _parsed(text)
-        if message is None or "result" in value:
+        if message is None or ("id" in value and _OUTCOMES & value.keys()):
             text, message = _repaired(value, text)
     if isinstance(message, JSONRPCRequest | JSONRPCNotification) and not alone:
         return text
@@ -104,16 +108,16 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
     """
     message = value[0] if isinstance(value, list) and value else value
     if isinstance(message, dict):
-        outcome = {"result", "error"} & message.keys()
         is_answer = message.get("method") is None and (
             "jsonrpc" in message
-            or ("id" in message and bool(outcome))
-            or message.keys() == outcome != set()
+            or {"id", "result"} <= message.keys()
+            or (bool(_OUTCOMES & message.keys()) and message.keys() <= _MEMBERS)
         )
         number, certain = _number(message), "jsonrpc" in message
     else:
         key, found = _KEY.search(text), _WITH_ID.search(text)
-        is_answer = value is None and "jsonrpc" in text and (key is None or key[1] != "method")
+        is_message = value is None and _JSONRPC.search(text) is not None
+        is_answer = is_message and (key is None or key[1] != "method")
         number = found and json.loads(found[1] or found[2] or found[3], strict=False)
         certain = text.startswith("{")
     if not is_answer:
@@ -156,16 +160,18 @@ def _repaired(value: Any, text: str) -> tuple[str, Any]:
     repaired: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
     if isinstance(result, dict):
         repaired["result"] = result
-    elif isinstance(value.get("method"), str):
-        # PHP writes an empty object as an empty list.
-        params = value.get("params")
-        repaired = {**value, "params": params if isinstance(params, dict) else {}, "jsonrpc": "2.0"}
+    elif "jsonrpc" not in value and not value.keys() <= _MEMBERS:
+        return text, None
     elif isinstance(error, dict) or (error is not None and "jsonrpc" in value):
         code, words = member(error, "code"), member(error, "message")
         repaired["error"] = {
             "code": code if type(code) is int else INTERNAL_ERROR,
             "message": words if isinstance(words, str) else quoted(error)[:400],
         }
+    elif isinstance(value.get("method"), str):
+        # PHP writes an empty object as an empty list.
+        params = value.get("params")
+        repaired = {**value, "params": params if isinstance(params, dict) else {}, "jsonrpc": "2.0"}
     else:
         return text, None
     meta = member(result, "_meta")

@@ -49,6 +49,9 @@ BOUNDED_LINES: Final = "utf_8_bounded_lines"
 """The encoding for a server over stdio, with a limit on the length of a message."""
 
 _CONNECTING: Final = ("server/discover", "initialize")
+_COMPRESSIONS: Final = {"gzip", "x-gzip", "deflate", "br", "zstd"}
+RECEIVED: Final = 30.0
+"""Seconds until a notification or an answer of ours counts as received without a response."""
 _END_SESSION: Final = 5.0
 """Seconds that a server may take to answer the end of a session."""
 
@@ -73,6 +76,8 @@ class ResilientHttpClient(httpx2.AsyncClient):
     ) -> httpx2.Response:
         """Send a request, as `httpx2.AsyncClient` does; few MCP requests raise `TransportError`.
 
+        The SDK sends nothing else until a notification is answered. It counts as received after
+        `RECEIVED` seconds.
         Raises `TimeoutError` if the server takes too long to end a session.
         """
         # The size of a compressed response is not known in advance.
@@ -83,9 +88,16 @@ class ResilientHttpClient(httpx2.AsyncClient):
         resilient = method is not None and method not in _CONNECTING
         if method == "tools/call":
             note_status(None)
+        limit = _END_SESSION if request.method == "DELETE" else None
+        if "jsonrpc" in message and not message.keys() >= {"id", "method"}:
+            limit = RECEIVED
         try:
-            with anyio.fail_after(_END_SESSION if request.method == "DELETE" else None):
+            with anyio.fail_after(limit):
                 response = await super().send(request, stream=True, **options)
+        except TimeoutError:
+            if limit != RECEIVED:
+                raise
+            return httpx2.Response(202, request=request)
         except httpx2.TransportError as error:
             if not resilient:
                 raise
@@ -116,7 +128,8 @@ class Body(httpx2.AsyncByteStream):
         self._body: Any = response.stream
         kind = response.headers.get("content-type", "").lower()
         self._events = kind.startswith("text/event-stream")
-        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
+        encodings = response.headers.get("content-encoding", "").lower().split(",")
+        self._compressed = any(one.strip() in _COMPRESSIONS for one in encodings)
         self._resilient = resilient
         of_mcp = "method" in message or response.request.method == "GET"
         self._read = (
@@ -125,7 +138,7 @@ class Body(httpx2.AsyncByteStream):
             and kind.startswith(("text/event-stream", "application/json"))
         )
         self._own = message.get("id")
-        self._rest, self._after_return = b"", False
+        self._rest, self._after_return = bytearray(), False
         self._data: list[bytes] = []
         """The data of the current event."""
         self.ended = False
@@ -143,7 +156,7 @@ class Body(httpx2.AsyncByteStream):
                     self._rest += part
             if self._read and not self._events:
                 alone = self._own is not None
-                yield read_message(self._rest, self._own, alone=alone).encode()
+                yield read_message(bytes(self._rest), self._own, alone=alone).encode()
             elif self._read:
                 # Some servers end the last event with the stream.
                 yield b"".join(self._lines(b"\n\n"))
@@ -179,12 +192,15 @@ class Body(httpx2.AsyncByteStream):
         if self._after_return and part.startswith(b"\n"):
             part = part[1:]
         self._after_return = part.endswith(b"\r")
-        lines, self._rest = (self._rest + part).splitlines(keepends=True), b""
+        self._rest += part
+        if not (b"\n" in part or b"\r" in part):
+            return
+        lines, self._rest = bytes(self._rest).splitlines(keepends=True), bytearray()
         for line in lines:
             if not line.endswith((b"\n", b"\r")):
-                self._rest = line
-            elif line.startswith(b"data:"):
-                self._data.append(line[5:].strip(b" \r\n"))
+                self._rest += line
+            elif line.removeprefix(codecs.BOM_UTF8).startswith(b"data:"):
+                self._data.append(line.partition(b":")[2].strip(b" \r\n"))
             elif line.strip() or not self._data:
                 yield line
             else:
