@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[Path, int]] = {
     "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_371),
     "tool_chaining_conformance": (ROOT / "specs" / "conformance", 9_028),
     "banking_server": (ROOT, 16_751),
-    "tests": (ROOT, 31_062),
+    "tests": (ROOT, 31_175),
 }
 """For each part: the folder around it, and the lines of Python that it may have, stubs included.
 

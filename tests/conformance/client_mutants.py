@@ -541,6 +541,16 @@ class SendsAgainAfterAQuestion(SmallClient):
             return super().answered(again, meta)
 
 
+class BelievesARefusalOfASecondAnswer(SmallClient):
+    answers = 0
+
+    def answered(self, again, meta):
+        self.answers += 1
+        if self.answers == 2:
+            return self.request("tools/call", again, meta)
+        return super().answered(again, meta)
+
+
 for _kind, _code in (("internal", -32603), ("params", -32602), ("server", -32050)):
     wrong(f"sends-again-after-{_kind}-error", _SendsAgainAfterAnError, code=_code)
 wrong("believes-untrusted-idempotent-hints", SendsAgainWhatWasLost, what="pay-standing")
@@ -688,6 +698,12 @@ class ForgetsLostAnswers(SmallClient):
         if isinstance(error, Lost) and isinstance(error.args[0], self.how):
             self.record.doubts.clear()
         return super().on_failure(results, error)
+
+
+class ForgetsLostCallsOfIdempotentTools(SmallClient):
+    def on_no_result(self, tool, arguments, error):
+        if not (isinstance(error, Lost) and self.may_be_repeated(tool)):
+            super().on_no_result(tool, arguments, error)
 
 
 class RemembersAYes(SmallClient):
@@ -981,6 +997,7 @@ wrong(
     handed_on_meta=lambda self, results: results[-1].get("_meta") or {} if results else {},
 )
 wrong("is-error-of-the-first", IsErrorOfTheLast, looked_at=0)
+after("is-error-in-words", "is_error", lambda self, failed: failed and "yes")
 wrong("an-unknown-effect-is-no-error", lost=lambda self, results: False)
 for _what, _outcome in (
     ("being-declined", "declined"),
@@ -1003,6 +1020,11 @@ wrong(
 wrong(
     "replaces-follow-ups",
     structured=lambda self, results: self.data(results[0]) or None if results else None,
+)
+after(
+    "lists-follow-ups-that-are-no-texts",
+    "told_in_structured",
+    lambda self, told: {"followUps": [*told["followUps"], {"x": 1}]} if told else told,
 )
 after(
     "strips-a-foreign-next-step",

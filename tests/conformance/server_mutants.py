@@ -8,7 +8,7 @@ import json
 
 from .mutants import by_name
 from .small_proxy import JOINED, PREFIX, SmallProxy
-from .small_server import ID, LEGACY, Refusal, SmallServer
+from .small_server import ID, LEGACY, Refusal, SmallServer, tool
 
 SERVER_MUTANTS = {}
 BIG = 9007199254740993
@@ -110,13 +110,29 @@ merges(
     "words-of-followed-directive-stay",
     lambda self, first, last: {"content": [*first["content"], *last["content"]]},
 )
+merges(
+    "asks-for-a-followed-step-in-prose",
+    lambda self, first, _: {
+        "content": [
+            {
+                "type": "text",
+                "text": "Next, call notify_team: "
+                + json.dumps({"arguments": first["_meta"]["nextTool"]["arguments"]}),
+            }
+        ]
+    },
+)
 wrong("settings-version-zero", settings=lambda self: {"version": 0})
 wrong("renames-all-but-directives", SmallProxy, rename_directive=lambda self, directive: directive)
 wrong(
     "renames-all-but-words",
     SmallProxy,
     in_words=lambda self, directive: SmallProxy.in_words(
-        self, {**directive, "tool": directive["tool"].removeprefix(PREFIX)}
+        self,
+        {
+            "tool": directive["tool"].removeprefix(PREFIX),
+            "arguments": {"input": directive["arguments"]},
+        },
     ),
 )
 sends("directive-is-text", "notify_team")
@@ -135,6 +151,13 @@ sends("title-turned-round", {**NOTIFY, "title": "Notify \u202emaet eht"})
 sends("title-with-a-mark-of-direction", {**NOTIFY, "title": "Notify \u200fthe team"})
 sends("half-a-surrogate-pair", {"tool": "notify_team", "arguments": {"order": "\ud83d"}})
 sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})
+
+
+class NamesAToolWhoseNameIsANumber(SmallServer):
+    tools = (*SmallServer.tools, tool(7, ["order"]))
+
+    def colour_directive(self):
+        return {**NOTIFY, "tool": "7"}
 
 
 class WordsUnmarked(SmallServer):

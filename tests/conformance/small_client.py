@@ -613,7 +613,7 @@ class SmallClient:
 
     def lines(self, results, outcome):
         """Return the lines of the output."""
-        return ["Done.", json.dumps(self.printed(results, outcome))]
+        return ["Done.", json.dumps(self.printed(results, outcome), ensure_ascii=False)]
 
     def model_may_call(self, name):
         """Whether the host lets its model make the first call."""

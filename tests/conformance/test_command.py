@@ -96,6 +96,10 @@ def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:
 
 
 LOCKED = """
+    def written(self, message):
+        log = small_server.json.dumps({"id": message["id"], "level": "info"})
+        return f"{log}\\n{super().written(message)}"
+
     def call(self, request):
         if request.params["name"] == "place_order":
             print("working on it", file=sys.stderr)
@@ -318,8 +322,8 @@ def test_a_run_says_how_far_it_is_and_that_a_client_crashes_again_and_again(tmp_
     client.write_text(DIES_IN_THE_END.format(example=str(HERE / "small_client.py")))
     found = suite("client", *chosen_cases(4), "--", sys.executable, client)
     assert found.errors.count("RuntimeError: out of paper") == 1
-    assert "the client ended in the same way in 3 runs" in found.errors
-    alone = f"client --scenario refusals/unknown-tool-by-space --spec-version {Era.MODERN} -- "
+    assert "the client ended in the same way in 2 runs" in found.errors
+    alone = f"client --scenario refusals/unknown-tool-by-case --spec-version {Era.MODERN} -- "
     assert f"{alone}{sys.executable} {client}\n" in found.errors
     assert "2026-07-28: 1 of 4 runs" in found.errors
 

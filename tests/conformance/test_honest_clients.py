@@ -10,7 +10,7 @@ from tool_chaining_conformance.report.judgement import Judgement, Status
 from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.target.era import Era
 
-from .small_client import Lost, NoResult, Refused, SmallClient
+from .small_client import LEGACY, Lost, NoResult, Refused, SmallClient
 from .support import examine_client, statuses
 
 
@@ -169,3 +169,41 @@ def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: s
     assert "out of paper" in one.seen
     assert found.crashes
     assert not [each for each in found.judgements if each.is_violation]
+
+
+class SpeaksOneRevision(SmallClient):
+    """Begins as on 2025-11-25, whatever it is told, and dies of the refusal."""
+
+    def __init__(self, url: str, era: str, context: Any) -> None:
+        super().__init__(url, LEGACY, context)
+
+
+class LeavesOneRevisionOut(SmallClient):
+    def run(self) -> str:
+        return "" if self.era == Era.MODERN else str(super().run())
+
+
+class DiesOnOneRevision(SmallClient):
+    def run(self) -> str:
+        if self.era == Era.MODERN:
+            raise ImportError("no such library")
+        return str(super().run())
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_to_be"),
+    [
+        (SpeaksOneRevision, Verdict.CONFORMANT),
+        (LeavesOneRevisionOut, Verdict.CONFORMANT),
+        (DiesOnOneRevision, Verdict.ERROR),
+    ],
+)
+def test_a_crash_does_not_say_that_a_revision_is_not_supported(
+    kind: type[SmallClient], is_to_be: Verdict
+) -> None:
+    run = examine_client(kind, only=frozenset({"follow/error-result"}))
+    conclusion = conclude(run.judgements, silence=run.silence, crashes=run.crashes)
+    assert conclusion.verdict is is_to_be
+    assert run.spoken == [Era.LEGACY]
+    assert ("on 2026-07-28" in conclusion.reason) is (kind is DiesOnOneRevision)
+    assert ("no such library" in conclusion.reason) is (kind is DiesOnOneRevision)

@@ -1,5 +1,7 @@
 """A client that takes several runs in one process, whatever it does before, between and after."""
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -82,6 +84,15 @@ def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     worker = idle(client)
     assert waited(lambda: worker._process._output._queue.qsize() == 2)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
+
+
+def test_what_left_the_group_keeps_no_run_from_ending(start: Start, tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+    client = start(f"read told; setsid sh -c 'echo $$; echo {{}}; sleep 60; >{ended}' & cat")
+    left = int(made(client).output.split()[0])
+    client.close()
+    assert not ended.exists()
+    os.killpg(left, signal.SIGKILL)
 
 
 # The program that the suite writes

@@ -183,6 +183,9 @@ class Hostile(SmallServer):
         directive["tool"] = HOSTILE
         directive[HOSTILE] = ["x" * 20_000, float("nan"), "\ud800", "hunter2-hunter2"]
 
+    def listed(self, request: Any) -> Any:
+        return [*super().listed(request), {**self.tools[0], "name": "hunter2-hunter2"}]
+
 
 def test_what_a_target_sends_stays_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "hunter2-hunter2")
@@ -196,12 +199,13 @@ def test_what_a_target_sends_stays_text(tmp_path: Path, monkeypatch: pytest.Monk
     json.loads(forms["report.json"], parse_constant=lambda name: pytest.fail(name))
 
 
-def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path) -> None:
-    class Tells(SmallServer):
-        def list_tools(self, request: Any) -> Any:
-            raise Refusal(-32000, "." * 3990 + 'open "sesame" \\ now' + "." * 2000)
+@pytest.mark.parametrize("refused", ["list_tools", "respond"])
+def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path, refused: str) -> None:
+    def tells(*_: Any) -> Any:
+        raise Refusal(-32000, "." * 3990 + 'open "sesame" \\ now' + "." * 2000)
 
-    reports = Reports(tmp_path, Tells(), "--scenario", SHOP)
+    kind = type("Tells", (SmallServer,), {refused: tells})
+    reports = Reports(tmp_path, kind(), "--scenario", SHOP, "--spec-version", "2026-07-28")
     assert reports.run.code == 3
     for form, text in reports.forms().items():
         assert ".open" not in text, form
@@ -222,10 +226,13 @@ def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path
 
         def discover(self) -> Any:
             silent = {**super().discover(), "capabilities": {"tools": {}}}
+            info = {"name": f"Shop of {SESSION}", "version": SESSION}
+            silent["_meta"] = {"io.modelcontextprotocol/serverInfo": info}
             return {**silent, "instructions": f"The word is {SESSION}."}
 
     reports = Reports(tmp_path, TellsEarly(), "--scenario", SHOP, "--check", ADVERTISES)
     forms = reports.forms()
     assert f"The word is {REDACTED}." in forms["report.json"]
+    assert f"Shop of {REDACTED}" in forms["page.html"]
     for form, text in forms.items():
         assert SESSION not in text, form

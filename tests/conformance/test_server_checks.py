@@ -40,20 +40,24 @@ def test_judge_and_judged_hide_the_same_tools(ui: Any, hidden: bool) -> None:
 # What one result shows
 
 
-def result(arguments: Any, schema: Any = None, structured: Any = None) -> ResultWithDirective:
-    """Return a result with a directive to `review`, whose input schema is given."""
+def result(arguments: Any, schema: Any = None, has: Any = None) -> ResultWithDirective:
+    """Return a result with a directive to `review`, whose input schema is given.
+
+    It has a text, or structured content.
+    """
     return ResultWithDirective(
         step="review",
         messages=(),
         directive=SeenDirective({"tool": "review", "arguments": arguments}),
-        content=(),
+        content=({"type": "text", "text": has},) if isinstance(has, str) else (),
         declared=True,
-        structured=structured or {},
+        structured=has if isinstance(has, dict) else {},
         target={"name": "review", "inputSchema": schema or {"type": "object"}},
         listed=("review",),
     )
 
 
+NESTED = '{"a": '
 NAMED = {"properties": {"order": {"type": "string"}}}
 
 
@@ -79,17 +83,21 @@ def test_an_argument_is_declared(schema: Any, declares: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "structured", "fine"),
+    ("arguments", "has", "fine"),
     [
         ({}, {"phase": "review", "errors": {}}, True),
         ({}, {"next": {"tool": "review", "arguments": {}}}, False),
         ({"order": "7"}, {"phase": "review", "of": {"order": "7"}}, False),
         ({"order": "7"}, {"phase": "review", "of": {"order": "8"}}, True),
+        ({"order": "7"}, 'Next, call review: {"arguments": {"order": "7"}}', False),
+        ({"order": "7"}, 'Next, call review: {"arguments": {"order": "8"}}', True),
+        ({"order": "7"}, '{"log": "review is next", "of": {"order": "7"}}', True),
+        ({"order": "7"}, f"review: {NESTED * 900}7{'}' * 900}", True),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
-def test_what_repeats_a_directive(arguments: Any, structured: Any, fine: bool) -> None:
-    judged = repeats_step_in_its_place(result(arguments, structured=structured))
+def test_what_repeats_a_directive(arguments: Any, has: Any, fine: bool) -> None:
+    judged = repeats_step_in_its_place(result(arguments, has=has))
     assert judged is not None
     assert judged.holds is fine
 

@@ -73,19 +73,17 @@ def judge_client(
     scripts = load_client_scripts()
     chosen = options.chosen("client")
     only = _cases(scripts, wanted)
-    redaction = Redaction()
     options.make_folders()
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
     program = f"{'--one-process ' * one_process}-- {shlex.join(command)}"
     with programs as run_once:
-        tell = _progress(options)
         run = run_client(
-            *(run_once, scripts, options.eras, chosen, options.timeout, tell),
+            *(run_once, scripts, options.eras, chosen, options.timeout, _progress(options)),
             only=only,
             program=program,
         )
     at = {"command": list(command)}
-    return _finish(Report.on(run, at, redaction, strict=options.strict), options)
+    return _finish(Report.on(run, at, Redaction(), strict=options.strict), options)
 
 
 def _finish(report: Report, options: RunOptions) -> int:

@@ -1,4 +1,4 @@
-"""Files in YAML: scenarios, client scripts and expected failures, read into strict models."""
+"""Files in YAML: scenarios and client scripts, read into strict models."""
 
 import re
 from collections.abc import Sequence

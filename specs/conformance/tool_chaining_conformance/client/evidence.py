@@ -39,8 +39,7 @@ class ClientEnd:
     @property
     def printed(self) -> Json | None:
         """The merged result, if the last line of output is a JSON object with a list `content`."""
-        lines = self.output.strip().splitlines()
-        return result_in(lines[-1]) if lines else None
+        return result_in(self.output.strip().rpartition("\n")[2])
 
     @property
     def outcome(self) -> str | None:

@@ -27,10 +27,10 @@ from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
 
 PATIENCE: Final = 2
-"""After this many consecutive timeouts the suite makes no more runs."""
+"""After this many consecutive timeouts, or crashes before a request, the suite makes no more runs.
 
-CRASHES: Final = 3
-"""After this many consecutive runs with the same crash, the user gets a message at once."""
+After this many consecutive runs with the same crash, the user gets a message at once.
+"""
 
 Progress = Callable[[str], None]
 """Receives a line for standard error."""
@@ -85,9 +85,8 @@ def run_client(
         examination.run_all(era, played)
         for script, case, checks in plan:
             examination.judge(script, case, era, chosen, checks)
-    run = examination.run
-    run.excuse_unspoken_eras()
-    return run
+    examination.run.excuse_unspoken_eras()
+    return examination.run
 
 
 def name_of(script: ClientScript, case: Case) -> str:
@@ -103,7 +102,7 @@ class _Examination:
     ) -> None:
         self.run = Run("client")
         self._overdue = 0
-        """The number of consecutive timeouts."""
+        """The number of consecutive timeouts, and crashes before a request."""
         self._crash, self._crashes = "", 0
         """The last output of the last crashed run, and the number of runs in a row with it."""
         self._run_once = run_once
@@ -141,8 +140,8 @@ class _Examination:
             if (reason := self.run.unspoken.get(era)) is not None:
                 self._left[name] = reason
             elif self._overdue >= PATIENCE:
-                late = f"the client did not end in time in {PATIENCE} runs, one after the other"
-                self._left[name] = late
+                late = "the client did not end in time, or crashed before it sent a request"
+                self._left[name] = f"{late}, in {PATIENCE} runs, one after the other"
             else:
                 self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
 
@@ -152,7 +151,8 @@ class _Examination:
         ended_well = case_run.end.ended_well
         if not case_run.log.requests and (case.expect.calls or not ended_well):
             self._left[name] = _silence(case_run)
-            note = self.run.ended_early if ended_well else self.run.crashed
+            says_so = ended_well or case_run.log.refused_method is not None
+            note = self.run.ended_early if says_so else self.run.crashed
             note(name, era, _silence(case_run))
             return
         if case_run.log.requests:
@@ -189,17 +189,17 @@ class _Examination:
         """Record what the report should say about every run of the client."""
         run = self.run
         end = case_run.end
-        self._overdue = self._overdue + 1 if end.exit_code is None else 0
+        lost = end.exit_code is None or not (end.ended_well or case_run.log.requests)
+        self._overdue = self._overdue + 1 if lost else 0
         words = (last_errors(end.errors) if end.exit_code else None) or ""
         self._crashes = self._crashes + 1 if words and words == self._crash else 1
         self._crash = words
-        if words and self._crashes == CRASHES:
+        if words and self._crashes == PATIENCE:
             name = name_of(case_run.script, case_run.case)
-            wrote = end.errors.strip()
             self._progress(
-                f"the client ended in the same way in {CRASHES} runs, one after the other; to make "
-                f"the last one alone: {SUITE} client --scenario {name} --spec-version "
-                f"{case_run.era} {self._program}\nIt wrote:\n{wrote}"
+                f"the client ended in the same way in {PATIENCE} runs, one after the other; to "
+                f"make the last one alone: {SUITE} client --scenario {name} --spec-version "
+                f"{case_run.era} {self._program}\nIt wrote:\n{end.errors.strip()}"
             )
         for request in case_run.log.requests:
             in_meta = within(request.params, "_meta", CLIENT_INFO_KEY)
@@ -225,8 +225,7 @@ def play(
             other = second.log
         context_text = json.dumps(context)
         environment = {SCENARIO: script.scenario, PROTOCOL_VERSION: era, CONTEXT: context_text}
-        end = run_once(mock.url, environment, timeout)
-        return CaseRun(script, case, era, mock.log, other, end)
+        return CaseRun(script, case, era, mock.log, other, run_once(mock.url, environment, timeout))
 
 
 def _checks(
@@ -260,11 +259,11 @@ def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
 
 def _silence(case_run: CaseRun) -> str:
     """Return why nothing can be judged in a case."""
-    if case_run.log.refused_method is not None:
-        asked = f"it sent {case_run.log.refused_method}, a method of another revision"
-    else:
-        asked = "it sent no request to the mock server"
-    return f"{asked}; {case_run.end}"
+    if (method := case_run.log.refused_method) is not None:
+        return f"it sent {method}, a method of another revision; {case_run.end}"
+    end = case_run.end
+    must = ", and must exit with 0 if it does not support the revision" * (not end.ended_well)
+    return f"it sent no request to the mock server{must}; {end}"
 
 
 def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:

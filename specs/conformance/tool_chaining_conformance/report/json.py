@@ -34,7 +34,7 @@ def report_json(report: Report) -> str:
     }
     if report.run.problems:
         document["problems"] = report.run.problems
-    return as_json(report.redaction.json(document), indent=2) + "\n"
+    return as_json(document, indent=2) + "\n"
 
 
 def write_json(report: Report, folder: Path) -> None:

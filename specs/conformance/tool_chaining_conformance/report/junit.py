@@ -6,7 +6,7 @@ a property `warning` and in `<system-out>`. It is not `<skipped>`, because the c
 a `<failure>` if `--strict` fails the run for it.
 
 The name of a case is the check, so that its history in CI stays if a scenario is renamed. The text
-of the case names every place where the check failed.
+of the case names every place where the check failed. `printable` escapes what XML does not allow.
 """
 
 from pathlib import Path
@@ -43,7 +43,7 @@ def write_junit(report: Report, path: Path) -> None:
     if not len(root):
         suite = ElementTree.SubElement(root, "testsuite", name=side, tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=side, name="run")
-        ElementTree.SubElement(case, "error", message=_clean(report, report.conclusion.reason))
+        ElementTree.SubElement(case, "error", message=printable(report.conclusion.reason))
     ElementTree.indent(root)
     path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
@@ -56,7 +56,7 @@ def _add_properties(report: Report, suite: ElementTree.Element) -> None:
         gaps = by_reason(report.not_exercised)
         values["not exercised"] = "\n".join(f"{why}: {what}" for why, what in gaps.items())
     for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=_clean(report, value))
+        ElementTree.SubElement(properties, "property", name=name, value=printable(value))
 
 
 def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> None:
@@ -66,8 +66,8 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
     failed = [each for each in report.on_check(result) if each.is_violation]
     if result.status is Status.SUCCESS:
         return
-    message = _clean(report, _sentence(result, len(failed)))
-    text = _clean(report, _in_full(failed)) if failed else ""
+    message = printable(_sentence(result, len(failed)))
+    text = printable(_in_full(failed)) if failed else ""
     if result.status is Status.WARNING and not report.conclusion.forbids_warning:
         properties = ElementTree.SubElement(case, "properties")
         ElementTree.SubElement(properties, "property", name="warning", value=message)
@@ -84,7 +84,7 @@ def failure_text(report: Report, result: Judgement) -> str:
     """Return the text about a failed check in one revision: a sentence, then every place."""
     failed = [each for each in report.on_check(result) if each.is_violation]
     text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else result.seen
-    return _clean(report, text)
+    return printable(text)
 
 
 def _sentence(result: Judgement, places: int) -> str:
@@ -106,8 +106,3 @@ def _in_full(failed: list[Judgement]) -> str:
             *(f"  {message_line(message, 2000)}" for message in each.messages),
         ]
     return "\n".join(lines)
-
-
-def _clean(report: Report, text: str) -> str:
-    """Return a text without secrets, with escapes for characters that XML does not allow."""
-    return printable(report.redaction.text(text))

@@ -28,14 +28,13 @@ def shortened(text: str, redaction: Redaction) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """One finished run. Every form of report passes all its texts through `redaction`."""
+    """One finished run, without secrets: every form of report is made from it."""
 
     run: Run
     target: Json
     """`url` or `command`, and the target's own `name` and `version` if known."""
     conclusion: Conclusion
     finished: datetime
-    redaction: Redaction
 
     @classmethod
     def on(cls, run: Run, target: Json, redaction: Redaction, *, strict: bool = False) -> "Report":
@@ -44,7 +43,7 @@ class Report:
         identity = {"name": run.name, "version": run.version}
         return cls(
             run=run,
-            target=target | {key: value for key, value in identity.items() if value is not None},
+            target=redaction.json(target | {k: v for k, v in identity.items() if v is not None}),
             conclusion=conclude(
                 run.judgements,
                 silence=run.silence,
@@ -53,7 +52,6 @@ class Report:
                 strict=strict,
             ),
             finished=datetime.now(UTC),
-            redaction=redaction,
         )
 
     @cached_property

@@ -50,15 +50,14 @@ class Run:
             self.unspoken.setdefault(era, why)
 
     def crashed(self, place: str, era: Era, how: str) -> None:
-        """Record that a run of a client crashed or hung."""
-        if era in self.spoken:
-            self.crashes.append(f"{place}, {era}: {how}")
-        self.ended_early(place, era, how)
+        """Record that a run of a client crashed or hung, which says nothing of the era."""
+        self.crashes.append(f"{place}, {era}: {how}")
+        self.problems.append(f"{place}, {era}: {how}")
 
     @property
     def silence(self) -> str | None:
         """The reason why nothing could be examined, or None if something could."""
-        if self.spoken:
+        if self.spoken or self.crashes:
             return None
         if not self.unspoken:
             none = "none of the chosen checks can be made in the chosen revisions"

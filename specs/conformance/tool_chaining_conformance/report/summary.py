@@ -30,7 +30,7 @@ _MARGIN: Final = " " * 11
 
 def print_summary(report: Report, console: Console) -> None:
     """Print the report on a run."""
-    page = _Page(report, console)
+    page = _Page(console)
     # Problems come first: they explain the lists of checks below.
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
@@ -64,19 +64,19 @@ def counts(results: Sequence[Judgement]) -> str:
 
 
 class _Page:
-    """Prints the lines of the summary, without secrets."""
+    """Prints the lines of the summary."""
 
-    def __init__(self, report: Report, console: Console) -> None:
-        self._report = report
+    def __init__(self, console: Console) -> None:
         self._console = console
 
     def line(self, text: str, style: str = "") -> None:
-        self._print(Text(printable(self._report.redaction.text(text)), style=style))
+        self._print(Text(printable(text), style=style))
 
     def violation(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
         check = failures[0].check
-        self._head(failures[0].status, check.id, eras_of(failures))
+        head = Text(f"{failures[0].status!s:<10} ", style=_COLOURS[failures[0].status])
+        self._print(head.append(check.id, style="bold").append(f"  {eras_of(failures)}"))
         for requirement in check.requirements:
             self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
         self.line(f"{_MARGIN}change    {check.remedy}")
@@ -108,12 +108,6 @@ class _Page:
             self.line(f"{_MARGIN}({left_out} earlier messages are in report.json)", "dim")
         for message in messages[-SHOWN_MESSAGES:]:
             self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
-
-    def _head(self, status: Status, check_id: str, rest: str) -> None:
-        head = Text(f"{status!s:<10} ", style=_COLOURS[status])
-        head.append(check_id, style="bold")
-        head.append(f"  {rest}")
-        self._print(head)
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)

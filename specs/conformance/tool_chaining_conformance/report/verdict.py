@@ -114,5 +114,5 @@ def _found(
 def _not_made(verdict: Verdict, unseen: Sequence[Judgement], which: str) -> Conclusion:
     first, count = unseen[0], len({judgement.check.id for judgement in unseen})
     checks = "1 check" if count == 1 else f"{count} checks"
-    reason = f"{checks}{which} could not be made, such as {first.check.id}. {first.seen}"
-    return Conclusion(verdict, reason)
+    such = f"{first.check.id} on {first.era}. {first.seen}"
+    return Conclusion(verdict, f"{checks}{which} could not be made, such as {such}")

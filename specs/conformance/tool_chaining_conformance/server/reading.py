@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.names import IDENTIFIER, META_KEY
+from tool_chaining_conformance.target.channel import LEVELS, is_deeper
 from tool_chaining_conformance.target.connection import Reply, ToolCall
 from tool_chaining_conformance.values import identity, quote, same, texts_in
 
@@ -137,7 +138,7 @@ def without_next_step(structured: Json) -> Json:
 
 
 def objects_in(text: str) -> Iterator[Any]:
-    """Yield every JSON object in a text."""
+    """Yield every JSON object in a text that is not nested deeper than `LEVELS`."""
     decoder = json.JSONDecoder()
     start = text.find("{")
     while start >= 0:
@@ -146,8 +147,33 @@ def objects_in(text: str) -> Iterator[Any]:
         except (ValueError, RecursionError):
             start = text.find("{", start + 1)
             continue
-        yield found
+        if not is_deeper(found, LEVELS):
+            yield found
         start = text.find("{", end)
+
+
+def objects_within(value: Any) -> Iterator[Json]:
+    """Yield each object in a JSON value and in its texts, those in other objects too."""
+    if isinstance(value, str):
+        value = list(objects_in(value))
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from objects_within(part)
+
+
+def arguments_in(text: str) -> Iterator[Json]:
+    """Yield each object that a text may name as arguments, those in other objects too.
+
+    If the whole text is JSON, only the outer ones: the rest is data, in which a call has a form.
+    """
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return objects_within(text)
+    return objects_in(text)
 
 
 def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
@@ -169,7 +195,7 @@ def names_call(value: Json, seen: SeenDirective | None) -> bool:
     if seen is None or seen.tool is None or not seen.arguments or is_for_user(value):
         return False
     return any(
-        names(text, seen.tool) and any(same(found, seen.arguments) for found in objects_in(text))
+        names(text, seen.tool) and any(same(found, seen.arguments) for found in arguments_in(text))
         for text in texts_in(value)
     )
 

@@ -101,7 +101,7 @@ def read(text: str | bytes) -> Received | None:
         message = json.loads(text)
         if not isinstance(message, dict):
             return None
-        too_deep = _is_deeper(message, LEVELS)
+        too_deep = is_deeper(message, LEVELS)
     except ValueError:
         return None
     except RecursionError:
@@ -111,11 +111,12 @@ def read(text: str | bytes) -> Received | None:
     return Received(message, directive_faults(text))
 
 
-def _is_deeper(value: object, levels: int) -> bool:
+def is_deeper(value: object, levels: int) -> bool:
+    """Return whether a JSON value is nested deeper than `levels`."""
     if not isinstance(value, dict | list):
         return False
     parts = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
+    return levels == 0 or any(is_deeper(part, levels - 1) for part in parts)
 
 
 def response_to(message: Json, answer: Ask) -> Json:

@@ -111,12 +111,14 @@ class _Lines:
         return line
 
     def close(self) -> None:
-        """Read no more."""
-        while self._reader.is_alive():
+        """Read no more, as `_Tail.close`."""
+        end = time.monotonic() + STOP_SECONDS
+        while self._reader.is_alive() and time.monotonic() < end:
             # It may wait for room in the queue.
             with contextlib.suppress(queue.Empty):
                 self._queue.get(timeout=0.05)
-        self._pipe.close()
+        if not self._reader.is_alive():
+            self._pipe.close()
 
 
 class ChildProcess:

@@ -210,7 +210,7 @@ class Connection:
             page = (reply.result or {}).get("tools")
             if not isinstance(page, list):
                 raise TargetFailure(f"tools/list: {_why(reply, 'has no list of tools')}")
-            tools |= {str(tool.get("name")): tool for tool in page if isinstance(tool, dict)}
+            tools |= {one["name"]: one for one in page if isinstance(within(one).get("name"), str)}
             cursor = (reply.result or {}).get("nextCursor")
             if until is not None and until in tools:
                 break

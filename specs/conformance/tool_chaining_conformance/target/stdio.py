@@ -51,7 +51,7 @@ class Stdio:
                     raise queue.Empty
                 line = self._process.next_line(left)
             except queue.Empty:
-                ignored = f" ({noise} lines that are not JSON objects)" if noise else ""
+                ignored = f" ({noise} lines that are not JSON-RPC messages)" if noise else ""
                 silence = no_reply(message["method"], self._timeout, others)
                 raise TargetFailure(f"{silence}{ignored}{self._wrote_last()}") from None
             if line is None:
@@ -61,7 +61,7 @@ class Stdio:
             if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
                 raise too_long()
             received = read(line)
-            if received is None:
+            if received is None or received.body.get("jsonrpc") != "2.0":
                 noise += 1
                 continue
             body = received.body

@@ -97,7 +97,7 @@ def printed_without(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Jud
 @_of_printed
 def printed_one_result(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The client printed one result, with content of the first call and of the last."""
-    results = [line for line in case_run.end.output.splitlines() if result_in(line) is not None]
+    results = [line for line in case_run.end.output.split("\n") if result_in(line) is not None]
     ends = [_content(case_run.log.operations[place]) for place in (0, -1)]
     whole = all(
         any(_has(seen, item) for seen in printed["content"] for item in end) for end in ends
@@ -116,7 +116,7 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Ju
     lost = any(each.status == "unknown" for each in _follow_ups(case_run))
     wanted = lost or any(result.get("isError") is True for result in _results(case_run))
     return Finding(
-        bool(printed["isError"]) is wanted,
+        printed["isError"] is wanted,
         expected=f"isError {quote(wanted)}",
         seen=f"isError {quote(printed['isError'])}",
     )
@@ -131,8 +131,9 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
     # Without a directive, both names belong to the server.
     own = ("nextStep", "followUps") if META_KEY in within(result, "_meta") else ()
     wanted, kept = _without(first, *own), _without(seen, *own)
-    texts = within(seen).get("followUps") if own else []
-    unnamed = _unnamed(case_run, texts if isinstance(texts, list) else [])
+    told = within(seen).get("followUps", []) if own else []
+    texts = _told_in_structured(printed) if own else []
+    unnamed = texts != told or _unnamed(case_run, texts)
     taken = bool(own) and "followUps" in first
     lists = own and seen is not None and _lists_calls(case_run)
     ambiguous = _ambiguous_status(case_run, _told_in_structured) if lists else None
@@ -141,7 +142,7 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
         expected="no structuredContent"
         + (", since the server uses the name followUps itself" if taken else "")
         + ("" if taken else f", or {quote(wanted)}")
-        + (", with a member followUps that names each follow-up call" if own and not taken else ""),
+        + (", with an array followUps of texts that name each call" if own and not taken else ""),
         seen=f"structuredContent {quote(seen)}"
         + (f"; no text of followUps is for {ambiguous} alone" if ambiguous else ""),
     )
@@ -360,13 +361,12 @@ def _client_texts(case_run: CaseRun, texts_of: Callable[[Json], list[str]]) -> s
     return added
 
 
-def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
+def _unnamed(case_run: CaseRun, texts: list[str]) -> list[str]:
     """Return the follow-up calls that none of the texts names."""
     return [
         each.expected_name
         for each in _follow_ups(case_run)
-        if each.to_be_named
-        and not any(each.is_named_in(text) for text in texts if isinstance(text, str))
+        if each.to_be_named and not any(each.is_named_in(text) for text in texts)
     ]
 
 

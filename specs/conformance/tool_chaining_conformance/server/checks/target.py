@@ -12,7 +12,7 @@ from tool_chaining_conformance.server.evidence import (
     DirectiveOfIntermediary,
     ResultWithDirective,
 )
-from tool_chaining_conformance.server.reading import SeenDirective, is_marked, objects_in
+from tool_chaining_conformance.server.reading import SeenDirective, is_marked, objects_within
 from tool_chaining_conformance.values import at_pointer, quote, same
 
 
@@ -61,7 +61,7 @@ def _names_another(item: Json, seen: SeenDirective) -> bool:
     """Whether a marked item has the arguments of a directive, and not the name of its tool."""
     text = str(item.get("text"))
     named = re.search(rf"(?<![\w.-]){re.escape(str(seen.tool))}(?![\w-])", text)
-    repeats = any(same(found, seen.arguments) for found in objects_in(text))
+    repeats = any(same(found, seen.arguments) for found in objects_within(text))
     return is_marked(item) and repeats and named is None
 
 

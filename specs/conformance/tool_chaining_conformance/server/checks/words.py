@@ -13,12 +13,13 @@ from tool_chaining_conformance.server.evidence import PassedOn, ResultWithDirect
 from tool_chaining_conformance.server.reading import (
     NEXT_STEP,
     SeenDirective,
+    arguments_in,
     has_next_step,
     is_for_user,
     is_marked,
     names,
     names_call,
-    objects_in,
+    objects_within,
     without_next_step,
     words_of,
 )
@@ -78,12 +79,12 @@ def _has_call(value: Any, seen: SeenDirective) -> bool:
     if not seen.arguments:
         return any(
             each.get("tool") == seen.tool and each.get("arguments") == {}
-            for each in _objects_within(value)
+            for each in objects_within(value)
         )
     return any(
         seen.tool in members
         and any(isinstance(one, dict) and same(one, seen.arguments) for one in members)
-        for members in (list(each.values()) for each in _objects_within(value))
+        for members in (list(each.values()) for each in objects_within(value))
     )
 
 
@@ -131,7 +132,7 @@ def _asks(item: Json, result: PassedOn) -> bool:
         return False
     return _has_a_call(item, result) or any(
         any(names(text, each) for each in _names_of(tool))
-        and any(_takes(schema, found) for found in objects_in(text))
+        and any(_takes(schema, found) for found in arguments_in(text))
         for text in texts_in(item)
         for tool, schema in _schemas(result)
     )
@@ -146,21 +147,9 @@ def _has_a_call(value: Any, result: PassedOn) -> bool:
     return any(
         any(name in members for name in _names_of(tool))
         and any(_takes(schema, one) for one in members if isinstance(one, dict))
-        for members in (list(each.values()) for each in _objects_within(value))
+        for members in (list(each.values()) for each in objects_within(value))
         for tool, schema in schemas
     )
-
-
-def _objects_within(value: Any) -> Iterator[Json]:
-    """Give each object in a JSON value and in its texts, those in other objects too."""
-    if isinstance(value, str):
-        value = list(objects_in(value))
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for part in value:
-            yield from _objects_within(part)
 
 
 def _schemas(result: PassedOn) -> Iterator[tuple[str, Json]]:
