@@ -151,14 +151,14 @@ class Connection:
     def _kind_of(self, result: object) -> Literal["complete", "interim", "unknown"]:
         if not isinstance(result, dict):
             return "complete"
-        if self.era is Era.LEGACY and "task" in result:
+        if self.era is Era.LEGACY and result.get("task") is not None:
             return "interim"
-        match result.get("resultType", "complete"):
-            case "complete":
-                return "complete"
+        match result.get("resultType"):
             case "input_required" | "task":
                 return "interim"
-        return "unknown"
+            case str() as kind if kind != "complete":
+                return "unknown"
+        return "complete"
 
     def greet(self) -> None:
         """Begin the connection: by `server/discover`, or the `initialize` handshake.
