@@ -35,7 +35,7 @@ from banking_server.server.sdk import (
 )
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
-from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
+from banking_server.tools import required_scope
 from banking_server.tools.calling import (
     QUESTION_SECONDS,
     SESSION_HEADER,
@@ -44,6 +44,7 @@ from banking_server.tools.calling import (
 )
 from banking_server.tools.limits import MOST_OPEN
 from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
+from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE
 
 MOST_REQUESTS: Final = 2 * MOST_OPEN
 """The most requests of one customer that may run at once, in each server process.

@@ -25,17 +25,12 @@ from banking_server.server.keys import load_keys
 from banking_server.server.log import log_to_standard_error
 from banking_server.server.open_bank import is_new, open_bank, utc_now
 from banking_server.server.settings import Settings, SettingsError
-from banking_server.tools import (
-    FOR_VIEWS,
-    TOOLS,
-    App,
-    BankServer,
-    Infer,
-    RateLimiter,
-    add_resources,
-    serving_resource,
-)
-from banking_server.tools.views import only_for_clients_with_views, views
+from banking_server.tools import FOR_VIEWS, TOOLS
+from banking_server.tools.accounts import add_resources
+from banking_server.tools.calling import App, BankServer, Infer, serving_resource
+from banking_server.tools.limits import RateLimiter
+from banking_server.tools.views.documents import views
+from banking_server.tools.views.offering import only_for_clients_with_views
 from tool_chaining import add_tool_chaining
 
 logger = logging.getLogger(__name__)

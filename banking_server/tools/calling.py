@@ -46,7 +46,7 @@ from banking_server.tools.scopes import (
     has_scope,
 )
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
-from banking_server.tools.views import accepts_views
+from banking_server.tools.views.offering import accepts_views
 from tool_chaining.content import hidden_from_model
 from tool_chaining.provenance import read_provenance
 

@@ -26,7 +26,7 @@ from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result, text
 from banking_server.tools.scopes import READ_SCOPE
-from banking_server.tools.views import HANDOFF
+from banking_server.tools.views.offering import HANDOFF
 
 Choice = Literal["realtime", "callback"]
 

@@ -58,7 +58,7 @@ from banking_server.tools.transfers.words import (
     with_numbers_in_words,
     with_transfer_view_data,
 )
-from banking_server.tools.views import TRANSFER
+from banking_server.tools.views.offering import TRANSFER
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from banking_server.tools.transfers.words import (
     transfer_content,
     with_transfer_view_data,
 )
-from banking_server.tools.views import TRANSFER, accepts_views, with_view_data
+from banking_server.tools.views.offering import TRANSFER, accepts_views, with_view_data
 
 _QUESTIONS: Final = {Argument.FROM_ACCOUNT_ID: FROM_QUESTION, Argument.TO_ACCOUNT_ID: TO_QUESTION}
 

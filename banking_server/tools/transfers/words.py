@@ -13,7 +13,7 @@ from banking_server.bank.transfers.outcomes import AccountLocked, TransferView
 from banking_server.tools.amounts import AmountOut
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, result
-from banking_server.tools.views import with_view_data
+from banking_server.tools.views.offering import with_view_data
 
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
