@@ -52,10 +52,8 @@ from banking_server.tools.transfers.words import (
     DESK_HAS_CODE,
     TransferOut,
     locked,
-    ordinal,
     summary,
     transfer_content,
-    with_numbers_in_words,
     with_transfer_view_data,
 )
 from banking_server.tools.views.offering import TRANSFER
@@ -122,7 +120,6 @@ def given_consent(
     may_ask=may_ask,
     view=TRANSFER,
 )
-@with_numbers_in_words(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
     transferId: Annotated[
         str, Field(description="The transferId that prepare_money_transfer gave.")
@@ -144,8 +141,8 @@ async def confirm_or_cancel_money_transfer(
 ) -> Annotated[CallToolResult, TransferOut]:
     """Confirm or cancel a prepared transfer. Confirming moves the money (or schedules it) and
     takes the customer's own yes or, only where they cannot be asked for it, the transfer's
-    confirmation code; {wrong_codes} wrong codes void the transfer. Repeating a confirmation never
-    moves the money twice."""
+    confirmation code; five wrong codes void the transfer. Repeating a confirmation never moves
+    the money twice."""
     bank, call = current_call()
     in_view = shows_view(ctx)
     if action == "cancel":
@@ -214,10 +211,7 @@ def confirmation_result(
         case TransferFailed(transfer=transfer):
             return _not_made(outcome, transfer, f"failed: {transfer.reason}.")
         case VoidedForCodes():
-            words = (
-                f"confirmationCode: is wrong for the {ordinal(rules.max_wrong_codes)} time, so the "
-                "transfer is voided."
-            )
+            words = "confirmationCode: is wrong for the fifth time, so the transfer is voided."
             return refuse("voided", "confirmationCode", words)
         case WrongCode(attempts_left=left):
             words = (

@@ -1,8 +1,7 @@
 """The texts about transfers, and their structured content."""
 
-from collections.abc import Callable
 from datetime import date, datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -151,29 +150,3 @@ def locked(outcome: AccountLocked) -> CallToolResult:
         audience="user",
         then=next_step(outcome),
     )
-
-
-_ORDINALS: Final = (
-    *("first", "second", "third", "fourth", "fifth"),
-    *("sixth", "seventh", "eighth", "ninth"),
-)
-
-
-def ordinal(number: int) -> str:
-    """Return a number from 1 to 9 as a word: `fifth`."""
-    return _ORDINALS[number - 1]
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_NUMBERS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-def with_numbers_in_words(**numbers: int) -> Callable[[_Function], _Function]:
-    """Replace `{name}` in a function's docstring by a number from 0 to 9 in words."""
-
-    def describe(function: _Function) -> _Function:
-        words = {name: _NUMBERS[number] for name, number in numbers.items()}
-        function.__doc__ = (function.__doc__ or "").format(**words)
-        return function
-
-    return describe
