@@ -11,6 +11,7 @@ from typing import Any, Final
 import anyio
 from mcp import MCPError
 from mcp.server import MCPServer, ServerRequestContext
+from mcp.server.apps import client_supports_apps
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.mcpserver import Context
 from mcp.types import (
@@ -46,7 +47,6 @@ from banking_server.tools.scopes import (
     has_scope,
 )
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
-from banking_server.tools.views.offering import accepts_views
 from tool_chaining.content import hidden_from_model
 from tool_chaining.provenance import read_provenance
 
@@ -123,7 +123,7 @@ def current_call() -> tuple[Bank, Call]:
 
 def shows_view(ctx: Context[Any, Any]) -> bool:
     """Return whether the client shows a view of the current call; never of a step."""
-    return not _current.get().is_step and accepts_views(ctx.client_capabilities)
+    return not _current.get().is_step and client_supports_apps(ctx)
 
 
 def asks_by_form(ctx: Context[Any, Any]) -> bool:
@@ -295,7 +295,7 @@ class BankServer(MCPServer[App]):
         tool = find_tool(self, name)
         if tool is None or not hidden_from_model(tool.meta):
             return tool
-        return tool if not is_step and accepts_views(context.client_capabilities) else None
+        return tool if not is_step and client_supports_apps(context) else None
 
 
 def _letters(name: str) -> str:
