@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from mcp.server.auth.provider import TokenVerifier
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -47,8 +48,11 @@ def http_app(
     Raises `SecretUnavailable` or `SettingsError`.
     """
     server = build_server(settings, customer=None, clock=clock, monotonic=monotonic)
-    issued = IssuedTokens.of(settings, monotonic)
-    verifier = issued or Tokens.of(settings, load_keys(settings))
+    verifier: TokenVerifier
+    if settings.jwks_url is None:
+        verifier = Tokens.of(settings, load_keys(settings))
+    else:
+        verifier = IssuedTokens(settings, settings.jwks_url, monotonic)
     manager = SessionManager(
         server,
         stateless=not settings.sessions,
