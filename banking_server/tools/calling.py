@@ -211,7 +211,7 @@ class BankServer(MCPServer[App]):
             return too_fast(seconds)
         if is_step:
             return await self._audited(name, arguments, context)
-        with app.open_calls.running_call(app.caller()) as has_room:
+        with app.open_calls.running_call(app.caller(), MOST_OPEN) as has_room:
             if not has_room:
                 return refuse("busy", None, _TOO_MANY_OPEN)
             return await self._audited(name, arguments, context)
@@ -265,7 +265,7 @@ class BankServer(MCPServer[App]):
         transfers: AbstractContextManager[object] = nullcontext()
         if isinstance(tool, BankTool) and tool.scope == TRANSFER_SCOPE and request.request:
             session = request.request.headers.get(SESSION_HEADER, "")
-            transfers = request.lifespan_context.transfers.running_call(session)
+            transfers = request.lifespan_context.transfers.running_call(session, MOST_OPEN)
         with transfers, anyio.move_on_after(QUESTION_SECONDS):
             result = await tool.run(arguments, context, convert_result=True)
             return result
