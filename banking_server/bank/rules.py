@@ -569,7 +569,7 @@ def check_open_handoffs(rules: Rules, waiting: int) -> TooMany | None:
     if waiting < rules.max_open_handoffs:
         return None
     return TooMany(
-        f"{waiting} of your requests wait for an agent already: an agent will take them first."
+        f"You already have {waiting} requests waiting for an agent; those will be handled first."
     )
 
 

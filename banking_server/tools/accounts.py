@@ -58,7 +58,7 @@ class BalanceOut(Structured):
     account_id: str
     posted: AmountOut
     reserved: AmountOut
-    available: AmountOut = Field(description="Posted less reserved, also where it cannot be moved.")
+    available: AmountOut = Field(description="Posted less reserved, even if it cannot be moved.")
     currency: str
     as_of: datetime
 
