@@ -25,7 +25,9 @@ DOCUMENTED: dict[str, set[str]] = {
     "mcp.client.stdio": {"StdioServerParameters", "stdio_client"},
     "mcp.client.streamable_http": {"streamable_http_client"},
     "mcp.server.stdio": {"stdio_server"},
-    "mcp.server.apps": {"APP_MIME_TYPE", "Apps", "EXTENSION_ID", "ResourceCsp"},
+    "mcp.server.apps": {
+        *("APP_MIME_TYPE", "Apps", "EXTENSION_ID", "ResourceCsp", "client_supports_apps"),
+    },
     "mcp.server.auth.middleware.auth_context": {"get_access_token"},
     "mcp.server.auth.provider": {"AccessToken", "TokenVerifier"},
     "mcp.server.auth.settings": {"AuthSettings"},

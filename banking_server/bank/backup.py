@@ -91,7 +91,8 @@ def exclusive_use(path: Path) -> Iterator[None]:
     """Lock everybody else out of the database at `path`, if there is one, during the block.
 
     Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged file
-    cannot tell us who has it open: such a server will notice that the file is gone, and end.
+    cannot tell us who has it open: such a server will notice that the file is gone, and serve no
+    more calls.
     """
     if not path.exists():
         yield

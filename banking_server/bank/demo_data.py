@@ -117,10 +117,24 @@ def read_demo_data(folder: Path) -> DemoData:
         if not where:
             raise DemoDataError(f"{file}.yaml is not a list of entries.") from error
         raise _mistake(file, where[0], ".".join(map(str, where[1:])), first["msg"]) from error
-    known = {account.account_id for account in data.accounts}
+    customers = [customer.customer_id for customer in data.customers]
+    accounts = [account.account_id for account in data.accounts]
+    for file, field, ids in (
+        ("customers", "customer_id", customers),
+        ("accounts", "account_id", accounts),
+    ):
+        for place, id_ in enumerate(ids):
+            if id_ in ids[:place]:
+                raise _mistake(file, place, field, "is in an earlier entry too")
+    for place, account in enumerate(data.accounts):
+        if account.customer_id not in customers:
+            raise _mistake("accounts", place, "customer_id", "is not in customers.yaml")
     for place, line in enumerate(data.history):
-        if not {line.account_id, line.counter_account_id or line.account_id} <= known:
-            raise _mistake("history", place, "account_id", "is not in accounts.yaml")
+        for field in ("account_id", "counter_account_id"):
+            if getattr(line, field) not in (*accounts, None):
+                raise _mistake("history", place, field, "is not in accounts.yaml")
+        if not line.amount:
+            raise _mistake("history", place, "amount", "must not be zero")
     return data
 
 

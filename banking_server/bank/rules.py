@@ -42,7 +42,7 @@ class Rules:
     approval_expiry: timedelta = timedelta(hours=24)
     """How long a prepared transfer waits if a manager has to approve it first."""
     max_wrong_codes: int = 5
-    """Wrong confirmation codes after which the transfer is voided."""
+    """Wrong confirmation codes after which the transfer is voided. The tool's texts say "five"."""
     codes: CodeDelivery = "result"
     """Whether the code is in the result of the call that prepares a transfer, where a model may
     read it, or is given out by the bank's desk; with `desk` a view confirms nothing either."""
@@ -569,7 +569,7 @@ def check_open_handoffs(rules: Rules, waiting: int) -> TooMany | None:
     if waiting < rules.max_open_handoffs:
         return None
     return TooMany(
-        f"{waiting} of your requests wait for an agent already: an agent will take them first."
+        f"You already have {waiting} requests waiting for an agent; those will be handled first."
     )
 
 

@@ -308,7 +308,8 @@ async def _call(
         waiting.remove()
     completed = result.outcome is Outcome.COMPLETED
     good = completed and not result.steps[-1].is_error
-    if completed and (dropped := failures.dropped(possible=good and result.followed)):
+    unclear = good and result.followed and len(result.steps) == 1
+    if completed and (dropped := failures.dropped(possible=unclear)):
         more += [dropped]
     narrator.end(result)
     for remark in dict.fromkeys(more):

@@ -212,7 +212,7 @@ def token(
     from banking_server.server.keys import load_keys
     from banking_server.server.open_bank import utc_now
     from banking_server.server.tokens import Tokens
-    from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
+    from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE
 
     settings = settings_of(ctx)
     if settings.issuer is not None:

@@ -25,9 +25,9 @@ Finding = tuple[str, str, str]
 def doctor(ctx: typer.Context, as_json: JsonLinesOption = False) -> None:
     """Check the setup and explain how to fix problems.
 
-    It checks the settings, the database, the customer, the secret and the port, and asks no model.
-    It changes nothing. The exit code is 1 if the server would fail to start. A busy port stops
-    only `serve --http`.
+    It checks the settings, the database, the customer, the secret and the port, but does not
+    contact the model. It changes nothing. The exit code is 1 if the server would fail to start. A
+    busy port stops only `serve --http`.
     """
     from banking_server.client.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError

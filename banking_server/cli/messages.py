@@ -47,7 +47,7 @@ _CODES: Final = {
     "asked": "A customer who cannot be asked gets the code from the bank's desk (`banking-server "
     "codes`). No code is in a tool's result.",
     "desk": "Every customer who is not asked gets the code from the bank's desk (`banking-server "
-    "codes`), also with a view. No code is in a tool's result.",
+    "codes`), even with a view. No code is in a tool's result.",
 }
 
 

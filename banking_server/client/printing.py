@@ -55,21 +55,20 @@ def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
 
 def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
     """Print a text from any source. Lines that wrap are indented too."""
-    if len(text) > _WRAPPED or (out.soft_wrap and not (style and out.color_system)):
-        lines = (f"{' ' * indent}{line}".rstrip() for line in _lines(printable(text)))
-        _write(out, (f"{line.expandtabs()}\n" for line in lines))
-        return
-    _print(out, Text(printable(text), style=style), indent)
+    say_in_parts(out, (text, style), indent=indent)
 
 
 def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: int = 0) -> None:
-    """Print one line of texts from any source, each with its style.
+    """Print a text of parts from any source, each with its style.
 
-    If it wraps, the following lines are indented by `hang` more.
+    Where a line wraps, the next ones are indented by `hang` more.
     """
     shown = [(printable(text), style) for text, style in parts]
-    if out.soft_wrap and not out.color_system:
-        _write(out, [f"{' ' * indent}{''.join(text for text, _ in shown)}".expandtabs() + "\n"])
+    plain = "".join(text for text, _ in shown)
+    styled = out.color_system and any(style for _, style in shown)
+    if len(plain) > _WRAPPED or (out.soft_wrap and not styled):
+        lines = (f"{' ' * indent}{line}".rstrip() for line in _lines(plain))
+        _write(out, (f"{line.expandtabs()}\n" for line in lines))
         return
     text = Text.assemble(*shown)
     if hang and not out.soft_wrap:

@@ -9,7 +9,6 @@ question.
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -35,15 +34,16 @@ from banking_server.server.sdk import (
 )
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import CustomerTokens, KeysUnavailable
-from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
+from banking_server.tools import required_scope
 from banking_server.tools.calling import (
     QUESTION_SECONDS,
     SESSION_HEADER,
     UNKNOWN_TOOL,
     record_scope_missing,
 )
-from banking_server.tools.limits import MOST_OPEN
+from banking_server.tools.limits import MOST_OPEN, OpenCalls
 from banking_server.tools.results import BUSY, incident_message, log_incident, too_fast_message
+from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE
 
 MOST_REQUESTS: Final = 2 * MOST_OPEN
 """The most requests of one customer that may run at once, in each server process.
@@ -74,7 +74,7 @@ class AccessControl:
         self._tokens = tokens
         self._metadata_url = resource_metadata_url(settings.resource)
         self._of_customer = AuthContextMiddleware(self._authorize)
-        self._running: Counter[str] = Counter()
+        self._running = OpenCalls()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -108,31 +108,26 @@ class AccessControl:
         if token is None or token.subject is None:
             raise RuntimeError("A customer's token was verified.")
         customer = token.subject
-        refusal = self._too_many(customer) or await self._scope_missing(scope, token)
-        if refusal is None and scope["method"] not in _METHODS:
-            refusal = Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})
-        encoding = _values(scope, b"content-encoding")
-        if refusal is None and encoding not in ([], ["identity"]):
-            refusal = _error(415, "Send the body uncompressed, without Content-Encoding.")
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        self._running[customer] += 1
-        try:
+        with self._running.running_call(customer, MOST_REQUESTS) as has_room:
+            refusal = self._too_many(customer, has_room) or await self._scope_missing(scope, token)
+            if refusal is None and scope["method"] not in _METHODS:
+                refusal = Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})
+            encoding = _values(scope, b"content-encoding")
+            if refusal is None and encoding not in ([], ["identity"]):
+                refusal = _error(415, "Send the body uncompressed, without Content-Encoding.")
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
             with suppress(TimeoutError):
                 async with asyncio.timeout(REQUEST_SECONDS):
                     await self._manager.handle_request(scope, receive, send)
-        finally:
-            self._running[customer] -= 1
-            if not self._running[customer]:
-                del self._running[customer]
 
-    def _too_many(self, customer: str) -> Response | None:
+    def _too_many(self, customer: str, has_room: bool) -> Response | None:
         # The request itself is not read, so that a refusal costs very little.
         seconds = self._manager.opened.rate.wait(customer)
         if seconds:
             return _error(429, too_fast_message(seconds), retry_seconds=seconds)
-        if self._running[customer] >= MOST_REQUESTS:
+        if not has_room:
             words = f"{MOST_REQUESTS} of your requests are running. Wait until one of them ends."
             return _error(429, words, retry_seconds=_RETRY_SECONDS)
         return None

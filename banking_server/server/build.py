@@ -22,21 +22,16 @@ from banking_server.client.agent.settings import (
     load_model_settings,
 )
 from banking_server.server.keys import load_keys
-from banking_server.server.log import log_to_standard_error
 from banking_server.server.open_bank import is_new, open_bank, utc_now
 from banking_server.server.settings import Settings, SettingsError
-from banking_server.tools import (
-    FOR_VIEWS,
-    TOOLS,
-    App,
-    BankServer,
-    Infer,
-    RateLimiter,
-    add_resources,
-    serving_resource,
-)
-from banking_server.tools.views import only_for_clients_with_views, views
+from banking_server.tools import FOR_VIEWS, TOOLS
+from banking_server.tools.accounts import add_resources
+from banking_server.tools.calling import App, BankServer, Infer, serving_resource
+from banking_server.tools.limits import RateLimiter
+from banking_server.tools.views.documents import views
+from banking_server.tools.views.offering import only_for_clients_with_views
 from tool_chaining import add_tool_chaining
+from tool_chaining_proxy.hosting.operator import write_line
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +50,20 @@ A result whose _meta.nextTool names a tool says what has to happen next: call th
 those arguments, unless your client already did, in which case its result is there too."""
 
 
+class _StandardError(logging.Handler):
+    """Writes messages without waiting for their reader."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        write_line(self.format(record))
+
+
 def configure_logging(level: str) -> None:
     """Log to standard error.
 
     Libraries log from WARNING on: below that, some of them log contents of messages.
     """
-    log_to_standard_error("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.WARNING, format=form, handlers=[_StandardError()])
     logging.getLogger("banking_server").setLevel(level)
 
 

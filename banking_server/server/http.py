@@ -4,12 +4,12 @@ import gc
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from mcp.server.auth.provider import TokenVerifier
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -47,8 +47,11 @@ def http_app(
     Raises `SecretUnavailable` or `SettingsError`.
     """
     server = build_server(settings, customer=None, clock=clock, monotonic=monotonic)
-    issued = IssuedTokens.of(settings, monotonic)
-    verifier = issued or Tokens.of(settings, load_keys(settings))
+    verifier: TokenVerifier
+    if settings.jwks_url is None:
+        verifier = Tokens.of(settings, load_keys(settings))
+    else:
+        verifier = IssuedTokens(settings, settings.jwks_url, monotonic)
     manager = SessionManager(
         server,
         stateless=not settings.sessions,
@@ -57,27 +60,18 @@ def http_app(
         security_settings=_accepted_names(settings),
     )
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with manager.run():
-            yield
-
-    async def is_known(subject: str) -> bool:
-        return await is_customer(manager.opened.bank, subject)
-
-    async def can_serve() -> None:
-        await check_serving(manager.opened.bank, clock())
-
-    access = AccessControl(manager, CustomerTokens(verifier, is_known), settings)
+    customers = CustomerTokens(verifier, lambda name: is_customer(manager.opened.bank, name))
+    health = Health(lambda: check_serving(manager.opened.bank, clock()), monotonic)
+    access = AccessControl(manager, customers, settings)
     endpoint = _for_browsers(access, _accepted_names(settings).allowed_origins)
     app = Starlette(
         routes=[
             Route(PATH, endpoint),
             Route(f"{PATH}/", endpoint),
-            Route(HEALTH_PATH, endpoint=Health(can_serve, monotonic).answer),
+            Route(HEALTH_PATH, endpoint=health.answer),
             metadata_route(settings),
         ],
-        lifespan=lifespan,
+        lifespan=lambda _: manager.run(),
     )
     # A redirect would name the scheme and the host of this request, which a proxy may have changed.
     app.router.redirect_slashes = False

@@ -1,9 +1,8 @@
 """Checks the access tokens of an external authorization server with its published keys."""
 
 import logging
-import time
 from collections.abc import Callable
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 import anyio.to_thread
 import jwt
@@ -54,9 +53,7 @@ class IssuedTokens(TokenVerifier):
     PyJWT fetches and caches the issuer's keys. A token has to name its key (`kid`).
     """
 
-    def __init__(
-        self, settings: Settings, jwks_url: str, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: Settings, jwks_url: str, monotonic: Callable[[], float]) -> None:
         """`monotonic` returns seconds, for the pause after a fetch that failed."""
         self._issuer, self._resource = settings.issuer, settings.resource
         self._customer_claim = settings.customer_claim
@@ -70,13 +67,6 @@ class IssuedTokens(TokenVerifier):
             timeout=FETCH_SECONDS,
         )
         self._cache = cast(JWKSetCache, self._keys.jwk_set_cache)
-
-    @classmethod
-    def of(cls, settings: Settings, monotonic: Callable[[], float]) -> Self | None:
-        """Return the verifier for these settings; None if they name no issuer."""
-        if settings.issuer is None or settings.jwks_url is None:
-            return None
-        return cls(settings, settings.jwks_url, monotonic)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the access of a valid token, or None. Raises `KeysUnavailable`."""

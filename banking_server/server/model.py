@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from banking_server.client.agent.endpoint import Endpoint, ModelUnavailable
 from banking_server.client.agent.settings import ModelSettings
-from banking_server.tools import Infer
+from banking_server.tools.calling import Infer
 from banking_server.tools.results import log_incident, try_again_later
 from tool_chaining.expressions import NoValue
 

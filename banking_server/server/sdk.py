@@ -27,7 +27,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
 from pydantic import AnyHttpUrl
 
-from banking_server.tools import App
+from banking_server.tools.calling import App
 
 __all__ = [
     "MCP_METHOD_HEADER",

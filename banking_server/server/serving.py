@@ -50,7 +50,7 @@ LAST_BYTES_SECONDS: Final = 0.2
 """Seconds that it then waits until the last responses are sent."""
 
 GIVEN_UP: Final = 3
-"""The exit code of a server that could not start, or whose database is lost."""
+"""The exit code of a server that could not start, or has crashed."""
 
 _BACKLOG: Final = 1024
 _RESTART_SECONDS: Final = 0.5

@@ -85,7 +85,7 @@ class Settings(BaseSettings):
         "only, by default beside the database file, with `.secret` added to its name. With "
         "PostgreSQL there is no default, and no file is created.",
     )
-    host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
+    host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds to.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
     workers: int = Field(default=1, ge=1, le=64, description="Number of server processes.")
     max_sessions: int | None = Field(

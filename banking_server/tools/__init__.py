@@ -9,14 +9,8 @@ internal parts of the SDK that the tools use.
 
 from typing import Final
 
-from banking_server.tools.accounts import (
-    add_resources,
-    get_account_balance,
-    get_account_statement,
-    list_accounts,
-)
+from banking_server.tools.accounts import get_account_balance, get_account_statement, list_accounts
 from banking_server.tools.approvals import request_manager_approval
-from banking_server.tools.calling import App, BankServer, Infer, serving_resource
 from banking_server.tools.compliance import record_compliance_report
 from banking_server.tools.declaration import BankTool
 from banking_server.tools.handoffs import (
@@ -24,15 +18,11 @@ from banking_server.tools.handoffs import (
     process_agent_handoff_choice,
     request_agent_handoff,
 )
-from banking_server.tools.limits import RateLimiter
-from banking_server.tools.multiplex import multiplex_tools
-from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE, Scope
-from banking_server.tools.transfers import (
-    confirm_in_view,
-    confirm_or_cancel_money_transfer,
-    look_at_transfer,
-    prepare_money_transfer,
-)
+from banking_server.tools.multiplex.sequence import multiplex_tools
+from banking_server.tools.scopes import Scope
+from banking_server.tools.transfers.confirm import confirm_or_cancel_money_transfer
+from banking_server.tools.transfers.prepare import prepare_money_transfer
+from banking_server.tools.transfers.view import confirm_in_view, look_at_transfer
 
 TOOLS: Final[tuple[BankTool, ...]] = (
     list_accounts,
@@ -57,20 +47,3 @@ _SCOPES: Final = {tool.name: tool.scope for tool in (*TOOLS, *FOR_VIEWS)}
 def required_scope(tool: str) -> Scope | None:
     """Return the OAuth scope that a call of `tool` needs; None if there is no such tool."""
     return _SCOPES.get(tool)
-
-
-__all__ = [
-    "FOR_VIEWS",
-    "READ_SCOPE",
-    "TOOLS",
-    "TRANSFER_SCOPE",
-    "App",
-    "BankServer",
-    "BankTool",
-    "Infer",
-    "RateLimiter",
-    "Scope",
-    "add_resources",
-    "required_scope",
-    "serving_resource",
-]

@@ -18,7 +18,7 @@ from banking_server.tools.declaration import WholeNumber, bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result
 from banking_server.tools.scopes import READ_SCOPE
-from banking_server.tools.views import ACCOUNTS
+from banking_server.tools.views.offering import ACCOUNTS
 
 AccountId = Annotated[
     str, Field(description="One of the ids that list_accounts gives; never made up.")
@@ -58,7 +58,7 @@ class BalanceOut(Structured):
     account_id: str
     posted: AmountOut
     reserved: AmountOut
-    available: AmountOut = Field(description="Posted less reserved, also where it cannot be moved.")
+    available: AmountOut = Field(description="Posted less reserved, even if it cannot be moved.")
     currency: str
     as_of: datetime
 

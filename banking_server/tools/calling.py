@@ -11,6 +11,7 @@ from typing import Any, Final
 import anyio
 from mcp import MCPError
 from mcp.server import MCPServer, ServerRequestContext
+from mcp.server.apps import client_supports_apps
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.mcpserver import Context
 from mcp.types import (
@@ -46,7 +47,6 @@ from banking_server.tools.scopes import (
     has_scope,
 )
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
-from banking_server.tools.views import accepts_views
 from tool_chaining.content import hidden_from_model
 from tool_chaining.provenance import read_provenance
 
@@ -123,7 +123,7 @@ def current_call() -> tuple[Bank, Call]:
 
 def shows_view(ctx: Context[Any, Any]) -> bool:
     """Return whether the client shows a view of the current call; never of a step."""
-    return not _current.get().is_step and accepts_views(ctx.client_capabilities)
+    return not _current.get().is_step and client_supports_apps(ctx)
 
 
 def asks_by_form(ctx: Context[Any, Any]) -> bool:
@@ -204,32 +204,26 @@ class BankServer(MCPServer[App]):
         """
         if context is None:
             return await super().call_tool(name, arguments)
-        request, is_step = context.request_context, _is_step()
-        app: App = request.lifespan_context
+        app, is_step = context.request_context.lifespan_context, _is_step()
         was_counted = app.customer is None and not is_step
         seconds = 0.0 if was_counted else app.rate.wait(app.caller())
         if seconds:
             return too_fast(seconds)
         if is_step:
-            return await self._audited(name, arguments, context, is_step=True)
-        with app.open_calls.running_call(app.caller()) as has_room:
+            return await self._audited(name, arguments, context)
+        with app.open_calls.running_call(app.caller(), MOST_OPEN) as has_room:
             if not has_room:
                 return refuse("busy", None, _TOO_MANY_OPEN)
-            return await self._audited(name, arguments, context, is_step=False)
+            return await self._audited(name, arguments, context)
 
     async def _audited(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        context: Context[App, Any],
-        *,
-        is_step: bool,
+        self, name: str, arguments: dict[str, Any], context: Context[App, Any]
     ) -> CallToolResult | InputRequiredResult:
         """Run one call and record its result. If it cannot be recorded, return a failure."""
-        tool, request = self._find(name, context, is_step=is_step), context.request_context
+        tool, request = self._find(name, context), context.request_context
         called = UNKNOWN_TOOL if tool is None else tool.name
         with serving(request.lifespan_context, called, request.meta) as (bank, call):
-            has_prompt_here = not is_step and call.chain_id is None
+            has_prompt_here = not _current.get().is_step and call.chain_id is None
             try:
                 if tool is None:
                     check_scope(READ_SCOPE, UNKNOWN_TOOL)
@@ -271,7 +265,7 @@ class BankServer(MCPServer[App]):
         transfers: AbstractContextManager[object] = nullcontext()
         if isinstance(tool, BankTool) and tool.scope == TRANSFER_SCOPE and request.request:
             session = request.request.headers.get(SESSION_HEADER, "")
-            transfers = request.lifespan_context.transfers.running_call(session)
+            transfers = request.lifespan_context.transfers.running_call(session, MOST_OPEN)
         with transfers, anyio.move_on_after(QUESTION_SECONDS):
             result = await tool.run(arguments, context, convert_result=True)
             return result
@@ -285,9 +279,7 @@ class BankServer(MCPServer[App]):
         hint = f". Did you mean {known[near[0]]}?" if near else ""
         return f"Unknown tool: {excerpt(name)}{hint}"
 
-    def _find(
-        self, name: str, context: Context[App, Any], *, is_step: bool
-    ) -> RegisteredTool | None:
+    def _find(self, name: str, context: Context[App, Any]) -> RegisteredTool | None:
         """Return the caller's tool with this name. Tools for views need a client with views.
 
         Only the host of a view may call them, so a step of `multiplex_tools` may not.
@@ -295,7 +287,7 @@ class BankServer(MCPServer[App]):
         tool = find_tool(self, name)
         if tool is None or not hidden_from_model(tool.meta):
             return tool
-        return tool if not is_step and accepts_views(context.client_capabilities) else None
+        return tool if not _is_step() and client_supports_apps(context) else None
 
 
 def _letters(name: str) -> str:

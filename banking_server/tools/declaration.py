@@ -109,8 +109,9 @@ def _problem(detail: ErrorDetails, schema: dict[str, Any]) -> str:
         return f"{name}: is missing, and this tool needs it."
     if detail["type"] == "extra_forbidden":
         known = ", ".join(_members(schema, place[:-1])) or "no arguments"
-        what = "an argument of this tool, which takes" if len(place) == 1 else "known here, beside"
-        return f"{name}: is not {what} {known}."
+        if len(place) == 1:
+            return f"{name}: is not an argument of this tool, which takes {known}."
+        return f"{name}: is not allowed here; allowed are {known}."
     rule = _RULES.get(detail["type"], "does not fit").format(**detail.get("ctx", {}))
     if name in SECRET_ARGUMENTS:
         return f"{name}: {rule}."
@@ -135,7 +136,7 @@ _RULES: Final = {
     "model_type": "must be a JSON object",
     "dict_type": "must be a JSON object",
     "list_type": "must be a list",
-    "string_type": "must be a text in quotation marks",
+    "string_type": "must be a string in quotation marks",
     "bool_type": "must be true or false",
     "literal_error": "must be {expected}",
     "too_short": "needs at least {min_length}",

@@ -3,13 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, cast
 
-from mcp.server.mcpserver import (
-    AcceptedElicitation,
-    Context,
-    Elicit,
-    ElicitationResult,
-    Resolve,
-)
+from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -26,7 +20,7 @@ from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result, text
 from banking_server.tools.scopes import READ_SCOPE
-from banking_server.tools.views import HANDOFF
+from banking_server.tools.views.offering import HANDOFF
 
 Choice = Literal["realtime", "callback"]
 
@@ -51,18 +45,12 @@ class HandoffOut(Structured):
     created_at: datetime
 
 
-class NotAsked:
-    """No question is needed: the customer has chosen, or the client cannot show a form."""
-
-
-async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotAsked | Elicit[Pick]:
+async def ask_how_to_connect(reason: str | None) -> Elicit[Pick] | None:
     """Ask how to connect, unless the customer chose for an open handoff of the same reason."""
     bank, call = current_call()
-    if not asks_by_form(ctx):
-        return NotAsked()
     handoff = await bank_handoffs.find_open_handoff(bank, call.customer_id, reason)
     if handoff is not None and handoff.choice is not None:
-        return NotAsked()
+        return None
     return Elicit(
         "A customer service agent can help you with this. How would you like to be connected?",
         picker("connection", OPTIONS),

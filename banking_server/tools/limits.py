@@ -59,9 +59,9 @@ class OpenCalls:
         return customer in self._running
 
     @contextmanager
-    def running_call(self, customer: str) -> Iterator[bool]:
-        """Count a call of `customer` until the end of the block; false if there are too many."""
-        if self._running[customer] >= MOST_OPEN:
+    def running_call(self, customer: str, most: int) -> Iterator[bool]:
+        """Count a call of `customer` until the end of the block; false if `most` are running."""
+        if self._running[customer] >= most:
             yield False
             return
         self._running[customer] += 1

@@ -10,7 +10,7 @@ from mcp.server import Server
 from mcp.types import ListToolsResult, Tool
 
 from banking_server.client.agent.loop import Bounds
-from banking_server.client.agent.prompt import answer_now
+from banking_server.client.agent.prompt import answer_now, reply_schema
 from banking_server.client.agent.toolbox import Toolbox, ToolsUnavailable
 
 from ..kit.model import Reply, call, error, native
@@ -22,6 +22,14 @@ pytestmark = pytest.mark.anyio
 ANSWER = call("reply_to_user", message="80 EUR.")
 PART = {"type": "object", "properties": {"part": {"$ref": "#/$defs/Part"}}}
 SCHEMA = {**PART, "$defs": {"Part": {**PART, "description": "A part."}}}
+DEEP: dict[str, Any] = {"$ref": "#"}
+for _ in range(90):
+    DEEP = {"properties": {"deeper": DEEP}}
+ODD: list[tuple[dict[str, Any], str]] = [
+    ({"a": {"required": True, "properties": {"b": {}}}}, "- b (any value, optional"),
+    ({"a": {"type": [1, "string"]}}, "- a (string, required"),
+    (DEEP["properties"], "- deeper (any value, optional"),
+]
 
 
 async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
@@ -41,7 +49,7 @@ async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
 
 
 async def test_names_are_those_that_endpoints_allow_and_references_are_no_circles() -> None:
-    own = ["a.b", "a/b", "a_b", "x" * 128, "x" * 127 + "y", "grüß"]
+    own = ["a.b", "3_a_b", "a/b", "a_b", "x" * 128, "x" * 127 + "y", "grüß"]
 
     async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
         return ListToolsResult(tools=[Tool(name=name, input_schema=SCHEMA) for name in own])
@@ -56,6 +64,20 @@ async def test_names_are_those_that_endpoints_allow_and_references_are_no_circle
     assert [offered.tool.name for offered in toolbox.tools] == own
     words = toolbox.tools[0].in_words()
     assert "Arguments:\n- part (object, optional): A part.\n  - part (object" in words
+
+
+@pytest.mark.parametrize(("properties", "words"), ODD)
+async def test_a_schema_may_be_any_json(properties: dict[str, Any], words: str) -> None:
+    schema = {"type": "object", "properties": properties, "required": [1, *properties]}
+
+    async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[Tool(name="list_parts", input_schema=schema)])
+
+    async with Client(Server("s", on_list_tools=list_tools)) as client:
+        toolbox = await Toolbox.gather({"s": client})
+    assert words in toolbox.tools[0].in_words()
+    assert reply_schema(toolbox.tools)
+    assert toolbox.lists("s", "part") is toolbox.tools[0]
 
 
 async def test_the_tools_are_described_and_a_reply_is_held_to_them_if_it_can_be() -> None:

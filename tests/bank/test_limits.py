@@ -62,7 +62,7 @@ async def test_only_so_many_handoffs_wait_at_once(bank: Bank, path: Path) -> Non
     await ask("two")
     refused = await ask("three")
     assert isinstance(refused, TooMany)
-    assert refused.message.startswith("2 of your requests wait for an agent")
+    assert refused.message.startswith("You already have 2 requests waiting")
     assert outcomes(path)[-1] == ("request", "too_many", None)
     assert await ask("one") == first
     assert isinstance(await ask("three", "CUST002"), HandoffOpened)

@@ -7,7 +7,7 @@ from mcp.types import ElicitResult
 
 from banking_server.bank.money import format_money
 from banking_server.client.agent.toolbox import OfferedTool
-from banking_server.tools.transfers import FROM_QUESTION, TO_QUESTION
+from banking_server.tools.transfers.words import FROM_QUESTION, TO_QUESTION
 from tool_chaining import ConsentPolicy, Proposal
 
 from ..kit import words

@@ -129,6 +129,6 @@ def test_a_pipe_that_nobody_reads_stops_nothing_and_what_is_left_out_is_counted(
         assert program.stdout.readline() == "It goes on.\n"
         _, log = program.communicate("\n", timeout=PATIENCE)
     written = re.findall("^.* banking_server: [0-9]+ x+$", log, re.MULTILINE)
-    left_out = re.findall("^([0-9]+) messages were left out", log, re.MULTILINE)
+    left_out = re.findall(r"^\[([0-9]+) lines were dropped", log, re.MULTILINE)
     assert left_out
     assert len(written) + sum(map(int, left_out)) == 5_000

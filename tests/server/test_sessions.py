@@ -9,7 +9,7 @@ import pytest
 
 from banking_server.server import access, sdk
 from banking_server.server.keys import load_keys
-from banking_server.tools import calling, limits
+from banking_server.tools import calling
 
 from ..kit.bank import Customer, code_at_desk, structured
 from ..kit.servers import HttpServer, http_client, tool_call
@@ -115,7 +115,7 @@ async def test_who_left_sessions_behind_keeps_nobody_out(full: Path) -> None:
 async def test_calls_that_wait_for_an_answer_are_bounded_in_number(
     full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "MOST_OPEN", 1)
+    monkeypatch.setattr(calling, "MOST_OPEN", 1)
     async with bank_in_memory(full) as bank:
         talk, other = Talk(bank), Talk(bank, "CUST002")
         await talk.open()

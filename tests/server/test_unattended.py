@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, ElicitResult
 
-from banking_server.tools.views import DATA
+from banking_server.tools.views.offering import DATA
 
 from ..kit.bank import copy_of, everything, structured
 from ..kit.command import command, environment

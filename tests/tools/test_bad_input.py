@@ -154,7 +154,7 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     (
         BALANCE,
         {"accountId": 5},
-        'accountId: must be a text in quotation marks, but was 5: write "5".',
+        'accountId: must be a string in quotation marks, but was 5: write "5".',
     ),
     (
         CONFIRM,
@@ -164,12 +164,12 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     (
         CONFIRM,
         {"transferId": "tr_x", "action": "confirm", "confirmationCode": 123456},
-        "confirmationCode: must be a text in quotation marks.",
+        "confirmationCode: must be a string in quotation marks.",
     ),
     (
         MULTIPLEX,
         {"tools": [{**request(1, ACCOUNTS), "params": {"name": ACCOUNTS, "args": {}}}]},
-        "tools.0.params.args: is not known here, beside name, arguments.",
+        "tools.0.params.args: is not allowed here; allowed are name, arguments.",
     ),
     (
         MULTIPLEX,

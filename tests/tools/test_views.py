@@ -11,10 +11,10 @@ from mcp.types import CallToolResult
 
 from banking_server.bank.handoffs import claim_handoff
 from banking_server.tools import TOOLS
-from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW
-from banking_server.tools.views import DATA
-from banking_server.tools.views import HANDOFF as HANDOFF_VIEW
-from banking_server.tools.views import TRANSFER as TRANSFER_VIEW
+from banking_server.tools.views.offering import ACCOUNTS as ACCOUNTS_VIEW
+from banking_server.tools.views.offering import DATA
+from banking_server.tools.views.offering import HANDOFF as HANDOFF_VIEW
+from banking_server.tools.views.offering import TRANSFER as TRANSFER_VIEW
 
 from ..kit.bank import (
     Customer,

@@ -35,7 +35,8 @@ from banking_server.bank.transfers.records import (
 class Wish(NamedTuple):
     """The customer's request: major units as on the wire, a day as `YYYY-MM-DD`.
 
-    None or today's date means immediately. The customer has to choose an account that is None.
+    None or today's date means immediately. If an account is None, the customer still has to choose
+    it.
     """
 
     amount: Decimal

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from banking_server.client.agent.settings import ModelSettings
+from tool_chaining.content import member
 from tool_chaining.text import one_line
 from tool_chaining_proxy.hosting.untrusted import ResilientHttpClient
 
@@ -136,11 +137,6 @@ class Endpoint:
         return unavailable
 
 
-def _member(value: Any, name: str) -> Any:
-    """Return a member of an object, or None."""
-    return value.get(name) if isinstance(value, dict) else None
-
-
 def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -164,24 +160,24 @@ def _completion(body: str) -> Completion:
         value = json.loads(body)
     except (ValueError, RecursionError):
         value = None
-    choice = next(iter(_items(_member(value, "choices"))), None)
-    message, finish = _member(choice, "message"), _member(choice, "finish_reason")
-    text = _text(_member(message, "content"))
+    choice = next(iter(_items(member(value, "choices"))), None)
+    message, finish = member(choice, "message"), member(choice, "finish_reason")
+    text = _text(member(message, "content"))
     calls = []
-    for number, call in enumerate(_items(_member(message, "tool_calls")), start=1):
-        function = _member(call, "function")
-        arguments = _member(function, "arguments") or "{}"
-        if name := _member(function, "name"):
+    for number, call in enumerate(_items(member(message, "tool_calls")), start=1):
+        function = member(call, "function")
+        arguments = member(function, "arguments") or "{}"
+        if name := member(function, "name"):
             written = arguments if isinstance(arguments, str) else json.dumps(arguments)
             made = {"name": str(name), "arguments": written}
-            id_ = str(_member(call, "id") or f"call_{number}")
+            id_ = str(member(call, "id") or f"call_{number}")
             calls.append({"id": id_, "type": "function", "function": made})
     if finish == "error" or not (text or calls or isinstance(message, dict)):
         raise ValueError(_reason(value) or "it is not a chat completion")
     if not (text or calls) and (problem := _reason(value)):
         raise ValueError(problem)
-    usage = _member(value, "usage")
-    tokens = [_member(usage, f"{what}_tokens") for what in ("prompt", "completion")]
+    usage = member(value, "usage")
+    tokens = [member(usage, f"{what}_tokens") for what in ("prompt", "completion")]
     prompt, completion = (one if isinstance(one, int) else 0 for one in tokens)
     return Completion(text, calls, finish == "length", prompt, completion)
 
@@ -189,5 +185,5 @@ def _completion(body: str) -> Completion:
 def _text(content: Any) -> str:
     """Return the text of a message; some endpoints send a list of parts, thoughts among them."""
     parts = content if isinstance(content, list) else [content]
-    texts = [part if isinstance(part, str) else _member(part, "text") for part in parts]
+    texts = [part if isinstance(part, str) else member(part, "text") for part in parts]
     return "".join(text for text in texts if isinstance(text, str))

@@ -229,7 +229,7 @@ def without_thoughts(text: str) -> str:
 
 def _object_at(text: str, at: int, *, cut_off: bool = False) -> tuple[dict[str, Any], int]:
     """Return the JSON object that begins at `at`, and where it ends. Raises Unfit."""
-    problem = "it is no object, or holds what JSON has not"
+    problem = "it is not an object, or it contains something that JSON does not allow"
     try:
         value, end = json.JSONDecoder().raw_decode(text, at)
         if isinstance(value, dict) and is_json(value):
@@ -237,7 +237,7 @@ def _object_at(text: str, at: int, *, cut_off: bool = False) -> tuple[dict[str, 
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at line {error.lineno} column {error.colno}"
     except RecursionError:
-        problem = "it is nested too deep"
+        problem = "it is nested too deeply"
     if cut_off:
         raise Unfit("the reply was cut off before its JSON object was complete")
     raise Unfit(f"the JSON object in the reply is not valid: {problem}")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 import anyio
@@ -76,15 +77,17 @@ class OfferedTool:
         return schema if isinstance(schema, dict) else {}
 
     @property
-    def needed(self) -> list[Any]:
+    def needed(self) -> list[str]:
         """The names of its required arguments."""
-        required = self.input_schema.get("required")
-        return required if isinstance(required, list) else []
+        return _strings(self.input_schema.get("required"))
 
     @property
     def schema(self) -> Any:
-        """The schema of its arguments, without references."""
-        return _without_references(self.input_schema, self.input_schema)
+        """The schema of its arguments, without references unless it is nested too deeply."""
+        try:
+            return _without_references(self.input_schema, self.input_schema)
+        except RecursionError:
+            return self.input_schema
 
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
@@ -203,10 +206,11 @@ def _told_apart(tools: list[OfferedTool]) -> list[OfferedTool]:
     own = Counter(one.name for one in tools)
     named: dict[str, OfferedTool] = {}
     for number, one in enumerate(tools, start=1):
-        name = one.name if own[one.name] == 1 else f"{one.server}__{one.name}"
-        name = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH]
-        if name == REPLY_TO_USER or name in named:
-            name = f"{number}_{name}"[:NAME_LENGTH]
+        full = one.name if own[one.name] == 1 else f"{one.server}__{one.name}"
+        full = name = re.sub(r"[^A-Za-z0-9_-]", "_", full)[:NAME_LENGTH]
+        numbers = count(number)
+        while name == REPLY_TO_USER or name in named:
+            name = f"{next(numbers)}_{full}"[:NAME_LENGTH]
         named[name] = replace(one, name=name)
     return [*named.values()]
 
@@ -244,7 +248,7 @@ def _properties(schema: Any, indent: str = "") -> Iterator[str]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return
-    required = schema.get("required") or []
+    required = _strings(schema.get("required"))
     for name, given in properties.items():
         about = given if isinstance(given, dict) else {}
         notes = [_type(about), "required" if name in required else "optional"]
@@ -265,9 +269,15 @@ def _type(schema: Any) -> str:
     options = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(options, list):
         return " or ".join(dict.fromkeys(map(_type, options)))
-    kind = schema.get("type", "any value")
+    kind = schema.get("type")
     if kind == "array":
         return f"list of {_type(schema.get('items'))}"
     rules = (("minimum", "at least"), ("maximum", "at most"), ("format", "as"), ("const", "always"))
     bounds = [f"{words} {schema[rule]}" for rule, words in rules if rule in schema]
-    return ", ".join([" or ".join(kind) if isinstance(kind, list) else str(kind), *bounds])
+    kinds = _strings(kind if isinstance(kind, list) else [kind])
+    return ", ".join([" or ".join(kinds) or "any value", *bounds])
+
+
+def _strings(value: Any) -> list[str]:
+    """Return the strings in a list; none if it is not a list."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

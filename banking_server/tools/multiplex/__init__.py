@@ -7,7 +7,3 @@ Each step is a call like any other, with its own authorization and audit event. 
 - `references`: arguments from earlier results, by a part of JMESPath;
 - `inference`: arguments that a language model infers, the client's own or the bank's.
 """
-
-from banking_server.tools.multiplex.sequence import multiplex_tools
-
-__all__ = ["multiplex_tools"]

@@ -78,7 +78,8 @@ class Reference:
         """Return why it cannot work in the step with this index; None if it can."""
         if self.kind is None:
             return (
-                'a reference is {"jmespath": "…"} or {"text": "…"}: a text, and no member beside it'
+                'a reference is {"jmespath": "…"} or {"text": "…"}, with a string as its value and '
+                "no other member"
             )
         try:
             expressions = self.expressions()

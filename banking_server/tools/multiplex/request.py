@@ -33,12 +33,12 @@ def _one_of(words: str, *types: type) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-StepId = Annotated[int | str, _one_of("a whole number or a text", int, str)]
+StepId = Annotated[int | str, _one_of("a whole number or a string", int, str)]
 """The id of a JSON-RPC request."""
 
 Scalar = Annotated[
     str | float | bool | None,
-    _one_of("a text, a number, true, false or null", str, int, float, bool, type(None)),
+    _one_of("a string, a number, true, false or null", str, int, float, bool, type(None)),
 ]
 """A value of a comparison."""
 
@@ -118,7 +118,7 @@ def mistakes(steps: Sequence[StepRequest], known: Collection[str]) -> Iterator[s
         if when is not None:
             looked_up["when.jmespath"] = Reference("jmespath", when.jmespath)
             if len(when.model_fields_set - {"jmespath"}) != 1:
-                yield f"tools.{index}.when: takes exactly one of equals, notEquals and exists"
+                yield f"tools.{index}.when: give exactly one of equals, notEquals and exists"
             for value in (when.equals, when.not_equals):
                 if isinstance(value, str) and is_nearly_prompt(value):
                     yield f"tools.{index}.when: looks like a prompt, but no model is asked here"

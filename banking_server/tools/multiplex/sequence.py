@@ -35,7 +35,7 @@ from banking_server.tools.sdk import can_send_request, inner_context
 from tool_chaining import META_KEY
 from tool_chaining.content import for_user_alone, hidden_from_model, on_the_wire
 from tool_chaining.expressions import Data, NoValue
-from tool_chaining.values import canonical
+from tool_chaining.values import same
 
 
 class StepResult(Structured):
@@ -270,9 +270,9 @@ def _holds(when: Condition, earlier: Data) -> bool:
     if "exists" in when.model_fields_set:
         return (value is not None) == when.exists
     if "equals" in when.model_fields_set:
-        return _same(value, when.equals)
+        return same(value, when.equals)
     # `notEquals` needs a value: without one it is not met.
-    return value is not None and not _same(value, when.not_equals)
+    return value is not None and not same(value, when.not_equals)
 
 
 def _line(result: StepResult) -> str:
@@ -325,14 +325,3 @@ def _request(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request for a model, without secret arguments."""
     visible = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
     return {"name": tool, "arguments": visible}
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON: `1` and `1.0` are, `1` and `true` are not.
-
-    A value that RFC 8785 cannot write equals no other. Raises RecursionError as `canonical` does.
-    """
-    try:
-        return canonical(one) == canonical(other)
-    except ValueError:
-        return False

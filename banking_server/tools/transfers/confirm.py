@@ -1,6 +1,5 @@
 """The tool that confirms or cancels a transfer: it asks for the customer's consent."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
@@ -52,20 +51,11 @@ from banking_server.tools.transfers.words import (
     DESK_HAS_CODE,
     TransferOut,
     locked,
-    ordinal,
     summary,
     transfer_content,
-    with_numbers_in_words,
     with_transfer_view_data,
 )
-from banking_server.tools.views import TRANSFER
-
-
-@dataclass(frozen=True)
-class NotAsked:
-    """No question is needed: nothing can be confirmed, or the client is not asked by a form."""
-
-    can_be_asked: bool
+from banking_server.tools.views.offering import TRANSFER
 
 
 async def find_confirmable(transferId: str) -> TransferView | None:
@@ -77,14 +67,14 @@ async def find_confirmable(transferId: str) -> TransferView | None:
 Confirmable = Annotated[TransferView | None, Resolve(find_confirmable)]
 
 
-async def ask_to_confirm(transfer: Confirmable) -> NotAsked | Elicit[Agreement]:
+async def ask_to_confirm(transfer: Confirmable) -> Elicit[Agreement] | None:
     """Ask the customer to confirm, if there is something to confirm.
 
     After a decline the question has another text. A client could repeat its answer to the earlier
     question while its request state is valid. That answer must not count for the new question.
     """
     if transfer is None:
-        return NotAsked(can_be_asked=True)
+        return None
     question = f"{summary(transfer)}: confirm it?"
     if transfer.declines:
         times = "once" if transfer.declines == 1 else f"{transfer.declines} times"
@@ -92,7 +82,7 @@ async def ask_to_confirm(transfer: Confirmable) -> NotAsked | Elicit[Agreement]:
     return Elicit(question, Agreement)
 
 
-_NOT_ASKED: Final[Any] = NotAsked(can_be_asked=False)
+_NOT_ASKED: Final[Any] = None
 
 
 def may_ask(arguments: dict[str, Any], ctx: Context[Any, Any]) -> bool:
@@ -101,16 +91,17 @@ def may_ask(arguments: dict[str, Any], ctx: Context[Any, Any]) -> bool:
 
 
 def given_consent(
-    agreement: ElicitationResult[Any] | NotAsked, asked_about: TransferView | None, code: str | None
+    agreement: ElicitationResult[Any] | None, asked_about: TransferView | None, code: str | None
 ) -> Consent | None:
     """Return the customer's consent; None if they were asked and did not agree."""
-    answer = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
-    if isinstance(answer, NotAsked):
+    if agreement is None:
+        return NoConsent() if code is None else Code(code)
+    if asked_about is None:
         # A customer who can be asked must be asked, even if nothing could be confirmed before.
-        return NoConsent() if code is None or answer.can_be_asked else Code(code)
-    if not (isinstance(answer, Agreement) and answer.agreed):
+        return NoConsent()
+    if not (isinstance(agreement, AcceptedElicitation) and agreement.data.agreed):
         return None
-    return Yes(after_declines=0 if asked_about is None else asked_about.declines, code=code)
+    return Yes(after_declines=asked_about.declines, code=code)
 
 
 @bank_tool(
@@ -122,7 +113,6 @@ def given_consent(
     may_ask=may_ask,
     view=TRANSFER,
 )
-@with_numbers_in_words(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
     transferId: Annotated[
         str, Field(description="The transferId that prepare_money_transfer gave.")
@@ -144,8 +134,8 @@ async def confirm_or_cancel_money_transfer(
 ) -> Annotated[CallToolResult, TransferOut]:
     """Confirm or cancel a prepared transfer. Confirming moves the money (or schedules it) and
     takes the customer's own yes or, only where they cannot be asked for it, the transfer's
-    confirmation code; {wrong_codes} wrong codes void the transfer. Repeating a confirmation never
-    moves the money twice."""
+    confirmation code; five wrong codes void the transfer. Repeating a confirmation never moves
+    the money twice."""
     bank, call = current_call()
     in_view = shows_view(ctx)
     if action == "cancel":
@@ -214,10 +204,7 @@ def confirmation_result(
         case TransferFailed(transfer=transfer):
             return _not_made(outcome, transfer, f"failed: {transfer.reason}.")
         case VoidedForCodes():
-            words = (
-                f"confirmationCode: is wrong for the {ordinal(rules.max_wrong_codes)} time, so the "
-                "transfer is voided."
-            )
+            words = "confirmationCode: is wrong for the fifth time, so the transfer is voided."
             return refuse("voided", "confirmationCode", words)
         case WrongCode(attempts_left=left):
             words = (

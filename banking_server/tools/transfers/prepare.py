@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Final
 
+from mcp.server.apps import client_supports_apps
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -37,7 +38,7 @@ from banking_server.tools.transfers.words import (
     transfer_content,
     with_transfer_view_data,
 )
-from banking_server.tools.views import TRANSFER, accepts_views, with_view_data
+from banking_server.tools.views.offering import TRANSFER, with_view_data
 
 _QUESTIONS: Final = {Argument.FROM_ACCOUNT_ID: FROM_QUESTION, Argument.TO_ACCOUNT_ID: TO_QUESTION}
 
@@ -210,7 +211,7 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         words += "It is not made before it is confirmed."
     has_view = shows_view(ctx)
     more = [text(CONFIRM_IN_VIEW, "assistant")] if has_view else []
-    if accepts_views(ctx.client_capabilities):
+    if client_supports_apps(ctx):
         if current_call()[0].rules.codes == "desk":
             words += f" {DESK_HAS_CODE}"
     elif can_ask(ctx):

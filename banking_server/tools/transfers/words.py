@@ -1,8 +1,7 @@
 """The texts about transfers, and their structured content."""
 
-from collections.abc import Callable
 from datetime import date, datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -13,7 +12,7 @@ from banking_server.bank.transfers.outcomes import AccountLocked, TransferView
 from banking_server.tools.amounts import AmountOut
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, result
-from banking_server.tools.views import with_view_data
+from banking_server.tools.views.offering import with_view_data
 
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
@@ -151,29 +150,3 @@ def locked(outcome: AccountLocked) -> CallToolResult:
         audience="user",
         then=next_step(outcome),
     )
-
-
-_ORDINALS: Final = (
-    *("first", "second", "third", "fourth", "fifth"),
-    *("sixth", "seventh", "eighth", "ninth"),
-)
-
-
-def ordinal(number: int) -> str:
-    """Return a number from 1 to 9 as a word: `fifth`."""
-    return _ORDINALS[number - 1]
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_NUMBERS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-def with_numbers_in_words(**numbers: int) -> Callable[[_Function], _Function]:
-    """Replace `{name}` in a function's docstring by a number from 0 to 9 in words."""
-
-    def describe(function: _Function) -> _Function:
-        words = {name: _NUMBERS[number] for name, number in numbers.items()}
-        function.__doc__ = (function.__doc__ or "").format(**words)
-        return function
-
-    return describe

@@ -27,25 +27,3 @@ one twice. With `BANKING_CODES=desk`, no result has a code or a secret. A view t
 that the customer gets from the bank's desk, and uses the same call as other clients. (The host sees
 that code, and could use it for its transfer itself.)
 """
-
-from banking_server.tools.views.documents import views
-from banking_server.tools.views.offering import (
-    ACCOUNTS,
-    DATA,
-    HANDOFF,
-    TRANSFER,
-    accepts_views,
-    only_for_clients_with_views,
-    with_view_data,
-)
-
-__all__ = [
-    "ACCOUNTS",
-    "DATA",
-    "HANDOFF",
-    "TRANSFER",
-    "accepts_views",
-    "only_for_clients_with_views",
-    "views",
-    "with_view_data",
-]

@@ -5,8 +5,8 @@ from typing import Any, Final, cast
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
-from mcp.types import INVALID_PARAMS, CallToolResult, ClientCapabilities
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, client_supports_apps
+from mcp.types import INVALID_PARAMS, CallToolResult
 
 from banking_server.tools.sdk import CallNext, HandlerResult
 from tool_chaining.content import hidden_from_model
@@ -18,16 +18,6 @@ VIEWS: Final = (ACCOUNTS, TRANSFER, HANDOFF)
 
 DATA: Final = "com.example/bank-view"
 """The member of a result's `_meta` with data for the view only."""
-
-
-def accepts_views(capabilities: ClientCapabilities | None) -> bool:
-    """Return whether a client declares that it shows views of MCP Apps.
-
-    The SDK's `client_supports_apps` works for requests only; this also works for `initialize`.
-    """
-    declared = (capabilities.extensions or {}) if capabilities else {}
-    kinds = declared.get(EXTENSION_ID, {}).get("mimeTypes")
-    return isinstance(kinds, list) and APP_MIME_TYPE in kinds
 
 
 def with_view_data(result: CallToolResult, data: Mapping[str, Any]) -> CallToolResult:
@@ -46,7 +36,7 @@ async def only_for_clients_with_views(
     leave_out = _LEAVE_OUT.get(ctx.method)
     uri = (ctx.params or {}).get("uri") if ctx.method == "resources/read" else None
     reads_view = isinstance(uri, str) and uri in VIEWS
-    if not (leave_out or reads_view) or accepts_views(ctx.session.client_capabilities):
+    if not (leave_out or reads_view) or client_supports_apps(ctx):
         return await call_next(ctx)
     if leave_out is None:
         # The same error as the SDK's for an unknown resource.
