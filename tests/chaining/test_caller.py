@@ -121,9 +121,12 @@ async def test_a_paginator_without_end_is_left() -> None:
         return ListToolsResult(tools=[tool(f"t{number}")], next_cursor=str(number + 1))
 
     client = FakeClient(endless, lambda *_: result())
-    listed = await read_list(client, pytest.fail)
+    noted: list[str] = []
+    listed = await read_list(client, noted.append)
 
     assert [*listed.tools] == [f"t{n}" for n in range(MAX_PAGES)]
+    assert noted == ["the tool list does not end, so the rest of it is not read"]
+    assert listed.left_out == {""}
 
 
 async def test_a_list_of_too_many_tools_is_not_kept() -> None:

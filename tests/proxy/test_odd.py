@@ -213,6 +213,11 @@ SECONDS: list[tuple[JSON, bool, bool]] = [
     ({"content": [{"type": "text", "text": "Paid.", "annotations": []}]}, False, True),
     *((with_audience(odd), False, False) for odd in ("user", 5, {}, [5], ["user", None])),
     (with_audience(None), False, True),
+    (
+        {"content": [7, {"type": "text", "text": None}, *with_audience(None)["content"]]},
+        False,
+        True,
+    ),
 ]
 
 
@@ -235,8 +240,10 @@ async def test_an_odd_result_is_read_member_by_member(tmp_path: Path, caplog: An
             result, status = await proxy.run()
             assert (status, result["isError"]) == ("made", is_error), odd
             assert ("Paid." in result["structuredContent"]["followUps"][0]) is is_read, odd
+            assert all(isinstance(item.get("text", ""), str) for item in result["content"]), odd
         named = " ".join(proxy.named())
-        assert named.count("isError") == named.count("_meta") == named.count("audience") == 1
+        once = ("isError", "_meta", "audience", "an item of a result's content")
+        assert [named.count(words) for words in once] == [1] * len(once)
 
 
 @pytest.mark.parametrize(
@@ -309,6 +316,8 @@ REPAIRED = [
     f'{START},"result":{{"content":[],"structuredContent":{{"n":NaN}}}}}}',
 ]
 NO_RESULT = "not a result"
+ODD_IDS = ("0$ID", "$ID.7", "$ID_0", "0x$ID", "9" * 5000, r'"a\x"')
+NOTICE = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
 UNREADABLE = [
     (f'{START},"result":"Paid."}}', NO_RESULT),
     (f'{START},"result":null}}', NO_RESULT),
@@ -316,6 +325,9 @@ UNREADABLE = [
     (f"{START}}}", NO_RESULT),
     (f'{START},"result":{GOOD[:20]}', NO_RESULT),
     (f'{START},"result":{GOOD},}}', NO_RESULT),
+    *((f'{{"jsonrpc":"2.0","id":{odd},"result":{GOOD},}}', NO_RESULT) for odd in ODD_IDS),
+    (f'{NOTICE}{START},"result":{GOOD}}}', NO_RESULT),
+    (f'[{NOTICE},{START},"result":{GOOD}}}]', NO_RESULT),
     (f'{START},"result":{{"n":{"9" * 5000}}}}}', NO_RESULT),
     (f'{START},"result":{{"n":{"[" * 300}{"]" * 300}}}}}', NO_RESULT),
     (f'[{START},"result":{GOOD}}}]', NO_RESULT),
@@ -324,10 +336,10 @@ UNREADABLE = [
     (f'{{"jsonrpc":"2.0","result":{GOOD}}}', NO_RESULT),
     (f'{{"jsonrpc":"2.0","id":null,"result":{GOOD}}}', NO_RESULT),
     (f'{{"jsonrpc":"2.0","id":true,"result":{GOOD}}}', NO_RESULT),
-    (f'{{"jsonrpc":"2.0","id":99,"result":{GOOD}}}', NO_RESULT),
+    (f'{{"jsonrpc":"2.0","id":9999,"result":{GOOD}}}', NO_RESULT),
     ('{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
     ('{"jsonrpc":"2.0","error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
-    ('{"jsonrpc":"2.0","id":99,"error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
+    ('{"jsonrpc":"2.0","id":9999,"error":{"code":-32020,"message":"No tenant."}}', "No tenant."),
     (f'{START},"error":"No tenant."}}', "No tenant."),
     (f'{START},"method":"tools/call","error":"No tenant."}}', "No tenant."),
     (f'{START},"method":"a","error":{{"code":1,"message":"No tenant."}}}}', "No tenant."),
@@ -423,6 +435,7 @@ NOISE = [
     *('{"level":"info"}', '{"id":1,"level":"info"}', '{"level":1,"error":{"message":"ENOENT"}}'),
     *('{"level":1,"method":"GET","url":"/"}', '{"id":"a","level":1,"method":"GET"}'),
     *('{"id":"a","level":1,"error":"ENOENT"}', '{"level":1,"result":{"rows":2}}'),
+    *(r'{"id":"C:\Users\x", level: info}', '{"id": 0123, msg}'),
 ]
 
 

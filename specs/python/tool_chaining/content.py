@@ -56,11 +56,23 @@ def member(value: object, name: str) -> Any:
 
 
 def content_of(result: Mapping[str, Any]) -> list[Any]:
-    """Return the content items of a result. A bare text or item counts as a list of one."""
+    """Return the content items of a result. A bare text or item counts as a list of one.
+
+    What no client could read is left out: an item without a type, or a text that is no string.
+    """
     content = result.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
+    return [item for item in _items(content) if _is_readable(item)]
+
+
+def _items(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [content] if isinstance(content, dict) else []
+
+
+def _is_readable(item: object) -> bool:
+    kind = member(item, "type")
+    return isinstance(kind, str) and (kind != "text" or isinstance(member(item, "text"), str))
 
 
 def is_error(result: Mapping[str, Any]) -> bool:
@@ -76,6 +88,8 @@ def malformed_members(result: Mapping[str, Any]) -> list[str]:
         found.append("a result's isError is not a boolean, so it counts as an error")
     if result.get("_meta") and not isinstance(result["_meta"], Mapping):
         found.append("a result's _meta is not an object, so it is ignored")
+    if not all(map(_is_readable, _items(result.get("content")))):
+        found.append("an item of a result's content cannot be read, so it is left out")
     if any(_audience(item) is _USER for item in content_of(result)):
         found.append("an item's audience cannot be read, so the item counts as for the user only")
     return found
@@ -170,10 +184,12 @@ def hidden_from_model(tool_meta: object) -> bool:
     """Return whether the tool's `_meta` hides it from the model (TC-C-20).
 
     MCP Apps reserve tools for their user interface by `ui.visibility`, a list without `"model"`.
-    A `visibility` of another type hides the tool too, unless it is the string `"model"`.
+    A `visibility` of another type hides the tool too, unless it is the string `"model"`. So does a
+    list with something else than strings.
     """
     seen_by = visibility(tool_meta)
-    return "model" not in (seen_by if isinstance(seen_by, list) else [seen_by])
+    seen_by = seen_by if isinstance(seen_by, list) else [seen_by]
+    return "model" not in seen_by or not all(isinstance(who, str) for who in seen_by)
 
 
 def in_text(item: object) -> str:

@@ -175,6 +175,9 @@ async def read_list(client: Any, note: Callable[[str], None]) -> Listed:
         cursor = page.get("nextCursor")
         if isinstance(cursor, str | None):
             if cursor in seen or len(seen) == MAX_PAGES:
+                if cursor is not None:
+                    note("the tool list does not end, so the rest of it is not read")
+                    left_out.add("")
                 clear = {n: t for n, t in tools.items() if n not in left_out}
                 return Listed(clear, seconds, frozenset(left_out))
             seen.add(cursor)

@@ -41,7 +41,10 @@ ANSWERS: Final = "com.example/answers"
 _NO_RESULT: Final = ErrorData(code=INTERNAL_ERROR, message=UNREADABLE)
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
-_ID: Final = r'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")'
+_ID: Final = (
+    r'"id"\s*:\s*(-?(?:0|[1-9]\d{0,18})(?=\s*[,}])'
+    r'|"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'
+)
 _VERSION: Final = r'"jsonrpc"\s*:\s*"2\.0"'
 _WITH_ID: Final = re.compile(
     rf"\A\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_ID}|\{{\s*{_VERSION}\s*,\s*{_ID}"
@@ -72,7 +75,10 @@ def read_message(raw: bytes, own: Any = None, *, alone: bool = False) -> str:
     if not isinstance(message, JSONRPCResponse | JSONRPCError):
         value = _parsed(text)
         if message is None or ("id" in value and _OUTCOMES & value.keys()):
-            text, message = _repaired(value, text)
+            try:
+                text, message = _repaired(value, text)
+            except RecursionError:
+                value = message = None
     if isinstance(message, JSONRPCRequest | JSONRPCNotification) and not alone:
         return text
     if isinstance(message, JSONRPCResponse | JSONRPCError):
@@ -106,7 +112,11 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
 
     `value` is the text as JSON, if it is JSON.
     """
-    message = value[0] if isinstance(value, list) and value else value
+    message = value
+    if isinstance(value, list) and value:
+        message = next(
+            (one for one in value if isinstance(one, dict) and _OUTCOMES & one.keys()), value[0]
+        )
     if isinstance(message, dict):
         is_answer = message.get("method") is None and (
             "jsonrpc" in message
@@ -115,8 +125,10 @@ def instead_of(text: str, words: str = UNREADABLE, *, value: Any = None, own: An
         )
         number, certain = _number(message), "jsonrpc" in message
     else:
-        key, found = _KEY.search(text), _WITH_ID.search(text)
-        is_message = value is None and _JSONRPC.search(text) is not None
+        # A line break can be lost between two messages: the last one counts.
+        found, messages = _WITH_ID.search(text), [*_JSONRPC.finditer(text)]
+        key = _KEY.search(text, messages[-1].end() if len(messages) > 1 else 0)
+        is_message = value is None and bool(messages)
         is_answer = is_message and (key is None or key[1] != "method")
         number = found and json.loads(found[1] or found[2] or found[3], strict=False)
         certain = text.startswith("{")

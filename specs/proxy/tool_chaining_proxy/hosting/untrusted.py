@@ -65,7 +65,8 @@ class ResilientHttpClient(httpx2.AsyncClient):
     """
 
     def __init__(self, **options: Any) -> None:
-        """`options` are those of `httpx2.AsyncClient`; no redirect is followed.
+        """`options` are those of `httpx2.AsyncClient`; no redirect is followed. The SDK's transport
+        itself follows 307 and 308 to the same origin.
 
         A proxy from the environment is used for https only: it could read unencrypted requests.
         """
