@@ -56,7 +56,6 @@ VISIBILITY: dict[str, Any] = {
     "null": {"ui": {"visibility": None}},
     "ui": {"ui": {"resourceUri": "ui://x"}},
     "text": {"ui": {"visibility": "supermodel"}},
-    "odd": {"ui": {"visibility": ["model", 5]}},
     "not-ui": {"ui": "model"},
 }
 NAMES = ["a", "b", "c", "d"]

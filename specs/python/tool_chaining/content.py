@@ -58,7 +58,7 @@ def member(value: object, name: str) -> Any:
 def content_of(result: Mapping[str, Any]) -> list[Any]:
     """Return the content items of a result. A bare text or item counts as a list of one.
 
-    What no client could read is left out: an item without a type, or a text that is no string.
+    Items that no client can read are left out: one without a type, or a text that is not a string.
     """
     content = result.get("content")
     if isinstance(content, str):
@@ -184,12 +184,10 @@ def hidden_from_model(tool_meta: object) -> bool:
     """Return whether the tool's `_meta` hides it from the model (TC-C-20).
 
     MCP Apps reserve tools for their user interface by `ui.visibility`, a list without `"model"`.
-    A `visibility` of another type hides the tool too, unless it is the string `"model"`. So does a
-    list with something else than strings.
+    A `visibility` of another type hides the tool too, unless it is the string `"model"`.
     """
     seen_by = visibility(tool_meta)
-    seen_by = seen_by if isinstance(seen_by, list) else [seen_by]
-    return "model" not in seen_by or not all(isinstance(who, str) for who in seen_by)
+    return "model" not in (seen_by if isinstance(seen_by, list) else [seen_by])
 
 
 def in_text(item: object) -> str:

@@ -63,10 +63,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 def is_i_json(value: Any) -> bool:
-    """Return whether a value of `canonical` is I-JSON, and each number exact as a double (TC-S-26).
+    """Return whether a value that `canonical` can write is I-JSON, with exact numbers (TC-S-26).
 
-    Most integers beyond 2^53 are not. I-JSON has no noncharacters, such as U+FFFF. Raises
-    OverflowError for an integer that no double can hold.
+    Most integers beyond 2^53 are not exact as a double. I-JSON has no noncharacters, such as
+    U+FFFF. Raises OverflowError for an integer that no double can hold.
     """
     if isinstance(value, dict):
         return all(is_i_json(part) for member in value.items() for part in member)
