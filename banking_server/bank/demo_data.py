@@ -1,6 +1,7 @@
 """The demo data: YAML files, described in `data/README.md`, that fill a new database."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -117,25 +118,29 @@ def read_demo_data(folder: Path) -> DemoData:
         if not where:
             raise DemoDataError(f"{file}.yaml is not a list of entries.") from error
         raise _mistake(file, where[0], ".".join(map(str, where[1:])), first["msg"]) from error
-    customers = [customer.customer_id for customer in data.customers]
-    accounts = [account.account_id for account in data.accounts]
-    for file, field, ids in (
-        ("customers", "customer_id", customers),
-        ("accounts", "account_id", accounts),
-    ):
-        for place, id_ in enumerate(ids):
-            if id_ in ids[:place]:
-                raise _mistake(file, place, field, "is in an earlier entry too")
+    customers = _ids("customers", "customer_id", data.customers)
+    accounts = _ids("accounts", "account_id", data.accounts)
     for place, account in enumerate(data.accounts):
         if account.customer_id not in customers:
             raise _mistake("accounts", place, "customer_id", "is not in customers.yaml")
+    known = {*accounts, None}
     for place, line in enumerate(data.history):
         for field in ("account_id", "counter_account_id"):
-            if getattr(line, field) not in (*accounts, None):
+            if getattr(line, field) not in known:
                 raise _mistake("history", place, field, "is not in accounts.yaml")
         if not line.amount:
             raise _mistake("history", place, "amount", "must not be zero")
     return data
+
+
+def _ids(file: str, field: str, entries: Sequence[Any]) -> set[str]:
+    """Return the ids in a file. Raises `DemoDataError` if an id is there twice."""
+    ids: set[str] = set()
+    for place, entry in enumerate(entries):
+        if (id_ := getattr(entry, field)) in ids:
+            raise _mistake(file, place, field, "is in an earlier entry too")
+        ids.add(id_)
+    return ids
 
 
 def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
