@@ -347,7 +347,7 @@ def check_the_one_result(chain: ChainResult, is_error: bool, policy: str) -> Non
     )
     assert ("again could repeat" in str(said)) is may_repeat
     assert len(said) == len(chain.follow_ups) + malformed + may_repeat
-    assert not malformed or "server named a next step that cannot be read: nextTool" in str(said)
+    assert not malformed or "A next step cannot be read: nextTool" in str(said)
     assert bool(said) == (len(merged.content) > len(chain.steps))
     assert UNLISTED not in merged.model_dump_json()
     for text, follow_up in zip(said, chain.follow_ups, strict=False):

@@ -78,7 +78,8 @@ async def test_a_chain_is_one_result() -> None:
     )
     assert again == 'Calling "a" again could repeat what was already done.'
     # Some hosts show their model nothing but structured content.
-    told = [f'{made} It returned: b\n{{"by": "b"}}', not_made, again]
+    returned = json.dumps('b\n{"by": "b"}')
+    told = [f"{made} It returned: {returned}", not_made, again]
     assert merged.structured_content == {"by": "a", "followUps": told}
 
 
@@ -115,7 +116,7 @@ async def test_a_later_call_leaves_no_words_and_keeps_its_data() -> None:
     assert texts(merged)[:2] == ["a", json.dumps(data)]
     assert merged.structured_content is not None
     [told] = merged.structured_content["followUps"]
-    assert told.endswith(f" It returned: {json.dumps(data)}")
+    assert told.endswith(f" It returned: {json.dumps(json.dumps(data))}")
     assert WORDS.text not in str(merged)
 
 
@@ -124,8 +125,8 @@ def test_an_item_of_no_kind_is_said_to_be_one() -> None:
     assert in_text({"type": "image", "mimeType": "image/png"}) == "[image, image/png]"
 
 
-async def test_a_member_of_the_servers_own_is_not_replaced() -> None:
-    """It has the name that ours would have, so a host shows its model the content."""
+async def test_a_follow_ups_member_of_the_server_is_kept() -> None:
+    """The status of the follow-up calls then stands in the content alone (TC-C-36)."""
     own = {"customer": "Ann", "followUps": [{"on": "2026-12-01"}]}
     first = CallToolResult(
         content=[TextContent(type="text", text=json.dumps(own))],
@@ -134,8 +135,9 @@ async def test_a_member_of_the_servers_own_is_not_replaced() -> None:
     )
     client = FakeClient([tool("b")], lambda name, _: first if name == "a" else answer("b"))
     merged = (await follow(client, "a")).merged()
-    assert merged.structured_content is None
-    assert texts(merged)[:2] == [json.dumps(own), "b"], "its own copy is enough"
+    assert merged.structured_content == own
+    assert texts(merged)[:2] == [json.dumps(own), "b"]
+    assert "has already run" in texts(merged)[-1]
 
 
 async def test_what_an_error_says_is_quoted_and_cut_short() -> None:

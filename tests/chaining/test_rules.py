@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tool_chaining import ChainResult, Follower, Outcome, Proposal, Step
+from tool_chaining.directive import Found
 from tool_chaining.rules import MAX_WORK, Rules, RulesUnreadable
 
 from .support import FakeClient, Noting, tool
@@ -101,7 +102,6 @@ async def test_a_rule_takes_the_part_of_a_directive(tmp_path: Path) -> None:
     ("first", "results", "then"),
     [
         ("search_flights", {"search_flights": flights(300)}, None),
-        ("search_flights", {"search_flights": flights("cheap")}, None),
         ("search_flights", {"search_flights": flights(isError=True)}, None),
         ("hold_seat", {}, None),
         ("hold_seat", {"hold_seat": {"content": [], "isError": True}}, "notify_agent"),
@@ -165,7 +165,7 @@ async def test_nothing_is_called_with_half_of_its_arguments(
     assert len(airline.client.calls) == 1
     assert chain.outcome is Outcome.INVALID_ARGUMENTS
     assert problem in chain.detail
-    assert problem in str(chain.merged_json()["content"][-1])
+    assert problem in chain.merged_json()["content"][-1]["text"]
     assert chain.detail.startswith("rule ")
 
 
@@ -198,9 +198,7 @@ async def test_the_directive_of_a_server_that_is_not_followed_is_none(
     assert chain.outcome is Outcome.COMPLETED
 
 
-async def test_an_expression_that_would_cost_much_costs_a_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_rules_share_a_limit_of_work(tmp_path: Path) -> None:
     page = [{"id": n, "name": "x" * 90} for n in range(10_000)]
     text = FLIGHTS.replace(
         "structuredContent.flights[0].price", "structuredContent.page" + "[?id]" * 90
@@ -208,10 +206,10 @@ async def test_an_expression_that_would_cost_much_costs_a_line(
     airline = Airline(tmp_path, text, search_flights=flights(structuredContent={"page": page}))
     assert 450 * len(json.dumps(page)) > MAX_WORK
     chain = await airline.call("search_flights")
-    assert chain.outcome is Outcome.COMPLETED
+    assert chain.outcome is Outcome.MALFORMED_DIRECTIVE
     assert len(airline.client.calls) == 1
-    assert "rule 1 does not match" in caplog.text
-    assert "takes too much work" in caplog.text
+    assert chain.detail.startswith("rule 1: ")
+    assert "takes too much work" in chain.detail
     # A plain path in a megabyte is no problem.
     airline = Airline(
         tmp_path,
@@ -250,9 +248,12 @@ WRONG = [
     ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', alow = ['b'] }", "Did you mean allow?"),
     (
         AB + "arguments = { a = { jmespath = 'b', text = 'c' } }",
-        "arguments.a: an expression has one of jmespath, text, value.",
+        "arguments.a: beside jmespath stands nothing but optional = true, not 'text'.",
     ),
-    (AB + "arguments = { jmespath = 'b', optional = true }", "for one argument, not for all"),
+    (
+        AB + "arguments = { jmespath = 'b', optional = true }",
+        "arguments: beside jmespath stands nothing, not 'optional'",
+    ),
     ("[[rule]]\nafter = '?*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
     (AB + "when = true", "when must be an expression in quotes"),
     (AB + "when = '[@, @]'", "multi select list is not supported"),
@@ -309,7 +310,8 @@ def test_rules_see_no_more_than_the_calls_of_the_chain(tmp_path: Path) -> None:
     step = Step(1, "a", {"x": 1}, {"content": [], "_meta": {"secret": 1}, "isError": None})
     found = rules(tmp_path, text).next([step], pytest.fail)
     assert found is not None
-    assert found.directive.arguments["seen"] == {
+    assert isinstance(found.reading, Found)
+    assert found.reading.directive.arguments["seen"] == {
         **{"tool": "a", "arguments": {"x": 1}, "isError": False, "content": []},
         **{"structuredContent": None, "json": None},
     }

@@ -4,16 +4,18 @@ What form a directive must have to go out: the vectors, in `tests/conformance/te
 """
 
 import json
-import re
 from datetime import date
-from typing import Any
+from decimal import Decimal
+from typing import Annotated, Any
+from uuid import UUID
 
 import pytest
 from mcp import Client
 from mcp.server import Server
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Elicit, MCPServer, Resolve
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
     CallToolResult,
     ContentBlock,
     ImageContent,
@@ -23,6 +25,7 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
+from pydantic import BaseModel
 
 from tool_chaining import (
     CLIENT_EXTENSION,
@@ -38,6 +41,13 @@ from tool_chaining.tools import Tool as Listed
 from .support import connect, errors, texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+
+
+class Answer(BaseModel):
+    """What a form would bring."""
+
+    text: str
+
 
 GOOD = {"tool": "target", "arguments": {"reason": "locked — 锁", "urgency": 2}}
 TEXT = {"type": "text", "text": "one"}
@@ -259,31 +269,67 @@ async def test_the_list_is_the_one_that_this_caller_sees(
     assert 'lists no tool "target"' in caplog.text
 
 
-async def test_an_argument_that_no_tool_declares_is_a_mistake(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    misspelt = {**GOOD, "arguments": {"reason": "x", "urgncy": 2}}
-    result = await emitted(misspelt)
-    assert (result.meta or {})[META_KEY] == misspelt, "it is valid, so it is sent"
-    assert 'arguments: ["urgncy"] is not declared' in caplog.text
-    async with connect(checked(strict=True), "auto") as client:
-        with pytest.raises(MCPError, match=r'arguments: \["urgncy"\] is not declared'):
-            await emit(client, misspelt)
-
-
 @pytest.mark.parametrize(
     ("directive", "problem"),
     [
         *(({"tool": tool}, "nextTool.tool: must") for tool in ("", None, 5)),
         ({"arguments": {"n": float("inf")}}, "arguments.n: a number that no IEEE double"),
-        ({"arguments": {"on": {"a": [date(2026, 1, 2)]}}}, "arguments.on.a[0]: date is not a JSON"),
-        ({"arguments": {"pair": (1, 2)}}, "arguments.pair: tuple is not a JSON"),
-        ({"arguments": {"name": "\ud83d"}}, "arguments.name: a text with half of a surrogate pair"),
-        ({"title": "two\nlines"}, "title: must be on one line"),
-        ({"title": ""}, "title: must be a text of 1 to 200 characters"),
-        ({"title": "x" * 201}, "title: must be a text of 1 to 200 characters"),
+        ({"arguments": {"seen": [object()]}}, "Unable to serialize unknown type"),
+        ({"arguments": {"name": "\ud83d"}}, "surrogate"),
+        ({"title": "two\nlines"}, "title: must be plain text of 1 to 200 characters on one line"),
+        ({"title": ""}, "title: must be plain text"),
+        ({"title": "x" * 201}, "title: must be plain text"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_at_once_and_named(directive: Any, problem: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(problem)):
-        with_next_tool("Told.", **{"tool": "target", **directive})
+def test_a_directive_that_cannot_be_sent_costs_only_itself(
+    directive: Any, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = with_next_tool("Paid.", **{"tool": "target", **directive})
+    assert result.meta is None
+    assert texts(result) == ["Paid."]
+    assert problem in caplog.text
+
+
+def test_python_values_become_json_in_arguments() -> None:
+    class Address(BaseModel):
+        city: str
+
+    id_ = UUID(int=1)
+    values = {"on": date(2026, 1, 2), "sum": Decimal("1.5"), "id": id_, "pair": (1, 2)}
+    result = with_next_tool("Paid.", "target", {**values, "to": Address(city="Köln")})
+    assert (result.meta or {})[META_KEY]["arguments"] == {
+        **{"on": "2026-01-02", "sum": "1.5", "id": str(id_), "pair": [1, 2]},
+        "to": {"city": "Köln"},
+    }
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_tool_that_has_begun_refuses_nothing(mode: str, is_async: bool) -> None:
+    """A nested call may raise a refusal. The client must not take it for "not made" (TC-S-36)."""
+    mcp = checked()
+
+    @mcp.tool()
+    async def pay() -> str:
+        """Pay."""
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "the nested call was refused")
+
+    @mcp.tool()
+    def pay_in_a_thread() -> str:
+        """Pay."""
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "the nested call was refused")
+
+    def needs_a_form() -> Elicit[Answer]:
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "no form")
+
+    @mcp.tool()
+    async def ask(answer: Annotated[Answer, Resolve(needs_a_form)]) -> str:
+        """Ask."""
+        return "never"
+
+    async with connect(mcp, mode) as client:
+        failed = await client.call_tool("pay" if is_async else "pay_in_a_thread")
+        assert failed.is_error
+        assert texts(failed) == ["the nested call was refused"]
+        with pytest.raises(MCPError, match="no form"):
+            await client.call_tool("ask")

@@ -280,4 +280,5 @@ def test_a_call_is_refused_only_if_each_request_of_it_was(
 
     with pytest.raises(Exception, match=str(error)) as raised:
         call()
-    assert was_refused(raised.value) is refused
+    assert was_refused(raised.value, "2026-07-28") is refused
+    assert was_refused(raised.value, "2025-11-25") is (refused and code is None)

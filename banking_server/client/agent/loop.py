@@ -34,7 +34,7 @@ from tool_chaining import ConsentPolicy, NobodyToAsk, Outcome, Proposal, Step
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.content import content_of, in_text, is_error
-from tool_chaining.conversation import CallKey
+from tool_chaining.values import CallKey
 from tool_chaining.text import cut
 from tool_chaining.values import canonical
 

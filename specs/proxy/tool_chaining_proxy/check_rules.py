@@ -14,6 +14,7 @@ from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
 from tool_chaining import Step, Tool
 from tool_chaining.arguments import ArgumentCheck
+from tool_chaining.directive import Malformed
 from tool_chaining.errors import ForPeople
 from tool_chaining.rules import Rule, Rules, form_of, is_literal
 from tool_chaining.text import one_line, quoted
@@ -161,9 +162,11 @@ def tried(rules: Rules, path: Path) -> str:
         raise ForPeople(f"{str(path)!r} must be a JSON object such as {form}.") from None
     if match is None:
         return "\n".join([*said, "No rule matches. Nothing would be called."])
-    call = f"{quoted(match.directive.tool)} with {quoted(match.directive.arguments)}"
-    if match.problem:
-        return "\n".join([*said, f"{match.problem}. Nothing would be called."])
+    if isinstance(match.reading, Malformed) or match.unfilled:
+        problem = match.unfilled or getattr(match.reading, "reason", "")
+        return "\n".join([*said, f"{problem}. Nothing would be called."])
+    directive = match.reading.directive
+    call = f"{quoted(directive.tool)} with {quoted(directive.arguments)}"
     asked = "The person would be asked." if match.rule.ask else "Nobody would be asked."
     return "\n".join([*said, f"Rule {match.rule.number} matches. It would call {call}. {asked}"])
 

@@ -2,7 +2,8 @@
 
 The client's user approved only the first call. So a form asks the user about each follow-up call,
 unless the operator chose otherwise. If the client cannot ask, the call is not made. The user is
-always asked about a tool in doubt, unless trusted hints of the server mark it as read-only.
+always asked about a tool in doubt, unless trusted hints of the server mark it as read-only, or a
+line `again` agrees beforehand.
 
 The proxy writes one line on standard error for each follow-up call: what it calls, and why.
 """
@@ -10,6 +11,7 @@ The proxy writes one line on standard error for each follow-up call: what it cal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +32,7 @@ Raises `MCPError` if the client refuses, or cannot be asked.
 MakePolicy = Callable[[Ask], ConsentPolicy]
 """Returns the policy for one call. Its argument is the function that asks the user."""
 
-_VERDICTS: Final = ("allow", "ask", "deny")
+_VERDICTS: Final = ("allow", "ask", "deny", "again")
 
 
 class ConsentUnreadable(ForPeople):
@@ -91,16 +93,15 @@ def _reported(proposal: Proposal, reason: str | None) -> bool:
     return reason is not None
 
 
-class _ByRules(_Asking):
-    """The first rule whose pattern matches the tool's name decides. If none does, it is a no."""
+class _ByVerdict(_Asking):
+    """One verdict for all tools: `--consent none`, `all` or `ask`."""
 
-    def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
+    def __init__(self, verdict: str, ask: Ask) -> None:
         super().__init__(ask)
-        self._rules = rules
+        self._everything = verdict
 
     def _verdict(self, name: str) -> str:
-        matching = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
-        return next(matching, "deny")
+        return self._everything
 
     async def _reason(self, proposal: Proposal) -> str | None:
         verdict = self._verdict(proposal.tool.name)
@@ -114,6 +115,28 @@ class _ByRules(_Asking):
     async def allows_again(self, proposal: Proposal) -> bool:
         denied = self._verdict(proposal.tool.name) == "deny"
         return not denied and await super().allows_again(proposal)
+
+
+class _ByFile(_ByVerdict):
+    """The first line whose pattern matches the tool's name decides. If none does, it is a no."""
+
+    def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
+        super().__init__("deny", ask)
+        self._again = [rule.pattern for rule in rules if rule.verdict == "again"]
+        self._rules = [rule for rule in rules if rule.verdict != "again"]
+
+    def _verdict(self, name: str) -> str:
+        matching = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
+        return next(matching, "deny")
+
+    async def forbids(self, proposal: Proposal) -> bool:
+        if self._verdict(proposal.tool.name) == "ask":
+            # The line names the tool, so it is stricter than the rule.
+            return not await self.allows(proposal)
+        return await super().forbids(proposal)
+
+    async def may_repeat(self, proposal: Proposal) -> bool:
+        return any(fnmatchcase(proposal.tool.name, pattern) for pattern in self._again)
 
 
 class _ByHints(_Asking):
@@ -131,8 +154,8 @@ def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
     """Return the policy for a value of `--consent`: None is `ask`, an unknown value is a file.
 
     With `trust_hints` the server's hints decide first, and `choice` must be None. A file has one
-    rule on each line, `allow|ask|deny PATTERN`. A line that begins with `#` is a comment. Raises
-    `ConsentUnreadable`.
+    rule on each line, `allow|ask|deny PATTERN`, or `again PATTERN` for tools that may be repeated.
+    A line that begins with `#` is a comment. Raises `ConsentUnreadable`.
     """
     if trust_hints:
         if choice is not None:
@@ -142,8 +165,9 @@ def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
     if not choice:
         raise ConsentUnreadable("--consent takes none, all, ask, or a file with rules, not ''.")
     everything = {"none": "deny", "all": "allow", "ask": "ask"}.get(choice)
-    rules = [_Rule(everything, "*")] if everything else _read(Path(choice))
-    return lambda ask: _ByRules(rules, ask)
+    if everything is not None:
+        return partial(_ByVerdict, everything)
+    return partial(_ByFile, _read(Path(choice)))
 
 
 def _read(path: Path) -> list[_Rule]:
@@ -171,7 +195,7 @@ def _rule(rule: str, place: str) -> _Rule:
     verdict, *pattern = rule.split()
     if verdict not in _VERDICTS or len(pattern) != 1:
         raise ConsentUnreadable(
-            f"{place}: a rule is allow, ask or deny, followed by a pattern of tool names without "
-            f"spaces, not {quoted(rule[:60])}."
+            f"{place}: a rule is allow, ask, deny or again, followed by a pattern of tool names "
+            f"without spaces, not {quoted(rule[:60])}."
         )
     return _Rule(verdict, pattern[0])

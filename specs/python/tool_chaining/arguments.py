@@ -14,28 +14,12 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 
-_DECLARING = {"properties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
-
-
 class ArgumentCheck:
     """The input schemas of a server's tools, each compiled once, and again when it has changed."""
 
     def __init__(self) -> None:
         self._compiled: dict[str, tuple[dict[str, Any], Any]] = {}
         """By the tool's name: the schema as it was, and its validator."""
-
-    def undeclared(
-        self, tool: str, input_schema: dict[str, Any], arguments: dict[str, Any]
-    ) -> str | None:
-        """Say which arguments a schema neither declares nor forbids, or return None (TC-S-35).
-
-        If a schema declares no arguments at all, as for free-form input, return None.
-        """
-        if input_schema.keys().isdisjoint(_DECLARING):
-            return None
-        strict = {"unevaluatedProperties": False, **input_schema}
-        problem = self.problem(f"{tool} undeclared", strict, arguments)
-        return None if problem is None else problem.replace("is not allowed", "is not declared")
 
     def problem(
         self, tool: str, input_schema: dict[str, Any], arguments: dict[str, Any]

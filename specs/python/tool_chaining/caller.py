@@ -1,13 +1,17 @@
 """What the client half needs of a client."""
 
 from collections.abc import Awaitable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from tool_chaining.content import Json, on_the_wire
+from tool_chaining.negotiation import NEGOTIATED_FROM
 
-REFUSALS = (-32020, -32021, -32022)
+REFUSALS: Final = (-32020, -32021, -32022)
 """JSON-RPC errors of a server that refuses a request before acting on it: wrong headers, a missing
 client capability, an unsupported protocol version (Not made, in the Terms)."""
+
+INVALID_PARAMS: Final = -32602
+"""The only other error that proves that the server answered."""
 
 
 class ToolCaller(Protocol):
@@ -113,11 +117,16 @@ def as_json(returned: Any) -> Json:
     return {**on_the_wire(returned), **kept}
 
 
-def was_refused(error: Exception) -> bool:
+def error_code(error: Exception) -> Any:
+    """Return the code of a JSON-RPC error, as an SDK raises it; None for any other exception."""
+    return getattr(getattr(error, "error", None), "code", None)
+
+
+def was_refused(error: Exception, revision: str | None) -> bool:
     """Return whether a server refused the call that raised `error` before it acted (TC-C-39).
 
-    No other error proves that. The SDK's servers also answer -32602 if a tool's own code rejects a
-    value, perhaps after it has paid.
+    No other error proves that. The codes have no meaning before 2026-07-28. The SDK's servers also
+    answer -32602 if a tool's own code rejects a value, perhaps after it has paid.
     """
-    code = getattr(getattr(error, "error", None), "code", None)
-    return isinstance(error, CallRefused) or code in REFUSALS
+    is_refusal = error_code(error) in REFUSALS and (revision or "") >= NEGOTIATED_FROM
+    return isinstance(error, CallRefused) or is_refusal

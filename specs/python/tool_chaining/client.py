@@ -10,15 +10,20 @@ The client is an `mcp.Client`, or any other `ToolCaller`. Connect with `mcp.Clie
 extensions=[CLIENT_EXTENSION])` to declare the extension to the server. Nothing inside the client
 could do this: the SDK passes ordinary results to no client extension.
 
+`_TABLE` is the table of outcomes. `_Chain.run` makes a call, then goes through the rows: the first
+one that applies ends the chain, and if none does, it makes the next call.
+
 **Never twice.** Each call of a chain is one `call_tool` of the client, and is never repeated here.
-If its response is lost, the chain fails and says that the effect of the call is unknown. No later
-chain of the conversation calls the same tool again without asking (TC-C-55).
+A second chain with an equal first call asks before it repeats a call of one that did not complete,
+that had an error in a result, or whose result did not reach its caller (TC-C-55).
 """
 
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,52 +31,45 @@ import anyio
 import anyio.lowlevel
 
 from tool_chaining.caller import (
+    INVALID_PARAMS,
     CallRefused,
     ToolCaller,
     as_json,
     check_caller,
+    error_code,
     was_refused,
 )
 from tool_chaining.consent import ConsentPolicy, NobodyToAsk, Proposal, check_policy
-from tool_chaining.content import Json, is_error, json_string, malformed_members
-from tool_chaining.conversation import CallKey, Conversation, Doubt
+from tool_chaining.content import Json, json_string, malformed_members
+from tool_chaining.conversation import Conversation, Turn
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
-    META_KEY,
     Absent,
     Directive,
     Found,
     Malformed,
     read_directive,
 )
-from tool_chaining.negotiation import NEGOTIATED_FROM, capability, has_declared
+from tool_chaining.negotiation import capability, has_declared
 from tool_chaining.provenance import Provenance
-from tool_chaining.result import ChainResult, FollowUp, FollowUpStatus, Outcome, Step
+from tool_chaining.record import Answer, Entry
+from tool_chaining.result import ChainResult, FollowUp, FollowUpStatus, Outcome, Step, answer_in
 from tool_chaining.tools import Tool, ToolList
+from tool_chaining.values import CallKey
 
 if TYPE_CHECKING:
     from tool_chaining.rules import Rule, Rules
 
 logger = logging.getLogger(__name__)
 
-NOT_ADVERTISED: Final = "the server does not advertise tool chaining"
-NOT_ASKED: Final = (
-    "the client did not ask whether the server advertises tool chaining; an mcp.Client with a "
-    "revision as its mode never asks"
-)
-"""The details of a chain that ended because of TC-C-03."""
+IN_DOUBT: Final = "an earlier call may have taken effect, and nobody agreed to repeat it"
+"""Why a call in doubt is not made (TC-C-55)."""
 
 UNNAMED: Final = "its name is left out, since no tool list of the server confirmed it"
 """Why a model does not see the name of a tool (TC-C-53)."""
 
-DEFAULT_CALL_TIMEOUT: Final = 300.0
-"""Seconds that one request may take by default."""
-
-DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
-"""Seconds that a whole chain may take by default."""
-
 OnStep = Callable[[Step], Awaitable[None] | None]
-OnEnd = Callable[[ChainResult], None]
+OnEnd = Callable[[ChainResult], Awaitable[None] | None]
 
 _MISTAKES: Final = (Outcome.MALFORMED_DIRECTIVE, Outcome.UNKNOWN_TOOL, Outcome.INVALID_ARGUMENTS)
 """Outcomes caused by a mistake of the server. Each is reported to its operator once."""
@@ -83,14 +81,34 @@ _OF_EVERY_CALL: Final = {
 """Members of `_meta` that describe the client or the trace, and so belong to all calls of a chain.
 A progress token belongs to one request, and the meaning of other members is unknown here."""
 
+DEFAULT_CALL_TIMEOUT: Final = 300.0
+DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
+"""Seconds that one request and a whole chain may take by default."""
+
+NOT_ADVERTISED: Final = "the server does not advertise tool chaining"
+NOT_ASKED: Final = (
+    "the client did not ask whether the server advertises tool chaining; an mcp.Client with a "
+    "revision as its mode never asks"
+)
+"""The details of a chain that ended because of TC-C-03."""
+
 
 @dataclass(kw_only=True)
 class Follower:
     """A client that follows chains: one object for each connection.
 
-    A second conversation on the same connection is `dataclasses.replace(follower,
-    conversation=Conversation())`. A new connection in the same conversation is `Follower(client,
-    consent=policy, conversation=follower.conversation)`.
+    ::
+
+        Follower(client)                                  # follows nothing: nobody consents
+        Follower(client, consent=TrustHints())            # what the server's hints call harmless
+        Follower(client, consent=AskUser(), limit=3)      # at most three calls in a chain
+        Follower(client, consent=AskUser(), rules=Rules.load("rules.toml"))
+        Follower(client, consent=AskUser(), follow_unadvertised=True)
+        Follower(client, consent=AskUser(), validate=False)                # an untrusted server
+        Follower(client, consent=AskUser(), call_timeout=60, total_timeout=600)         # seconds
+        Follower(client, consent=AskUser(), on_step=print, on_end=deliver)
+        Follower(new_client, consent=AskUser(), conversation=old.conversation)       # reconnected
+        replace(follower, conversation=Conversation())    # a second user on the same connection
 
     Raises TypeError if `client`, `consent` or `rules` has the wrong type, and
     ValueError if `limit` is less than 1.
@@ -99,30 +117,29 @@ class Follower:
     client: ToolCaller = field(kw_only=False)
     """A client that is connected to the server, and answers its questions."""
     consent: ConsentPolicy | None = None
-    """Asked before each follow-up call. Without it no follow-up call is made (TC-C-21).
-    `TrustHints()` is for a server whose hints the user trusts."""
+    """Asked before each follow-up call. Without it no follow-up call is made (TC-C-21)."""
     conversation: Conversation = field(default_factory=Conversation)
-    """The record of calls that could be made twice (TC-C-55)."""
+    """The record of calls that another chain must not repeat unasked (TC-C-55)."""
     limit: int = DEFAULT_LIMIT
     """How many calls a chain makes at most, the first one included (TC-C-09)."""
     validate: bool = True
-    """Whether to validate a directive's arguments before the call (TC-C-14). Set it to False for an
-    untrusted server: its schema could keep the validator busy for hours. The server validates the
-    arguments in any case."""
+    """Whether to validate a directive's arguments before the call (TC-C-14). An untrusted server's
+    schema could keep the validator busy for hours. The server validates them in any case."""
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT
     """Seconds that each request may take; None means no limit. The client enforces it for a call:
     only it knows whether the server is slow or the user is being asked. Reading the tool list
     counts as one request too."""
     total_timeout: float | None = DEFAULT_TOTAL_TIMEOUT
-    """Seconds that a whole chain may take, with all questions to the user. None means no limit."""
+    """Seconds that a whole chain may take, without questions to the user and without waiting for
+    other chains. None means no limit. It waits as long for each chain before it (TC-C-57)."""
     follow_unadvertised: bool = False
-    """Whether to follow a server that is not known to advertise the extension (TC-C-03). The user
-    or the host decides."""
+    """Whether to follow a server that is not known to advertise the extension (TC-C-03)."""
     on_step: OnStep | None = None
-    """Called with each step as soon as its result has arrived."""
+    """Called with each step as soon as its result has arrived. An exception is logged."""
     on_end: OnEnd | None = None
     """Called with the result of each chain, even if `call_tool` cannot return it because its task
-    was cancelled. Exceptions of these two functions are logged and otherwise ignored."""
+    was cancelled. A host that writes the result to another program does so here: if this raises,
+    the chain did not end well, and the exception is logged."""
     rules: "Rules | None" = None
     """The user's rules for results of this server without a directive."""
     tools: ToolList = field(default_factory=ToolList, repr=False)
@@ -148,8 +165,8 @@ class Follower:
     ) -> ChainResult:
         """Call the tool `name`, then every tool that the results name, on the same server.
 
-        Cancel the task to stop a chain (TC-C-22). An `mcp.Client` over HTTP cancels the task itself
-        when its connection breaks.
+        Cancel the task to stop a chain. An `mcp.Client` over HTTP cancels the task itself when its
+        connection breaks.
 
         Args:
             name: The first tool. The caller chose it, so it needs no check and no consent.
@@ -166,34 +183,27 @@ class Follower:
         """
         if arguments is not None and not isinstance(arguments, dict):
             raise TypeError(f"arguments must be a dict, not {type(arguments).__name__}")
-        first = CallKey.of(name, arguments or {})
-        chain = _Chain(self, first, meta or {}, first)
+        chain, well = _Chain(self, Directive(name, arguments or {}), meta or {}), False
+        outside = _CURRENT.set(chain)
         try:
             try:
-                with anyio.fail_after(self.total_timeout):
-                    result = await chain.run(Directive(name, arguments or {}))
-            except Exception as error:
-                # A client can hide that it was cancelled.
-                await anyio.lowlevel.checkpoint_if_cancelled()
-                result = chain.failed(error)
-        except BaseException:
-            # The task was cancelled from outside. The cancellation must be raised again.
-            result = chain.cancelled()
-            self.not_delivered(result)
-            await tell(self.on_end, result)
-            raise
-        await tell(self.on_end, result)
-        return result
+                result = await chain.ran(self.total_timeout)
+            except BaseException:
+                # The task was cancelled from outside. The cancellation must be raised again.
+                await tell(self.on_end, chain.cancelled())
+                raise
+            well = await tell(self.on_end, result) and result.ended_well
+            return result
+        finally:
+            _CURRENT.reset(outside)
+            chain.end(well=well)
 
     def not_delivered(self, chain: ChainResult) -> None:
-        """Record that the result of a chain did not reach its caller (TC-C-55).
+        """Note that a chain was cancelled when its result had already been handed over (TC-C-55).
 
-        `call_tool` does so itself if its task is cancelled. Call this in a host that drops a
-        returned result, for example because its own client is gone.
+        That counts within a minute. Then the chain did not end well, and its calls are in doubt.
         """
-        keys = [CallKey.of(step.tool, step.arguments) for step in chain.steps]
-        if keys:
-            self.conversation.not_delivered(keys[0], keys[1:])
+        self.conversation.recall(chain.chain_id)
 
     def follows(self) -> bool:
         """Return whether directives of this server are followed (TC-C-03)."""
@@ -207,319 +217,394 @@ class Follower:
         return NOT_ADVERTISED if asked else NOT_ASKED
 
 
-class _Ends(Exception):
-    """The chain ends before its next call."""
-
-    def __init__(
-        self, outcome: Outcome, detail: str, reason: str = "", *, suggested: bool = False
-    ) -> None:
-        """`detail` is for people, and `reason`, by default the same, for the model too.
-
-        `suggested`: nothing stopped the call except that nobody could be asked.
-        """
-        super().__init__(detail)
-        self.outcome, self.detail, self.reason = outcome, detail, reason or detail
-        self.suggested = suggested
-
-
-@dataclass
 class _Chain:
     """A running chain."""
 
-    follower: Follower
-    first: CallKey
-    meta: dict[str, Any]
-    key: CallKey
-    """The running call, or the one that the last directive asks for."""
-    chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    steps: list[Step] = field(default_factory=list[Step])
-    made: set[CallKey] = field(default_factory=set[CallKey])
-    pending: FollowUp | None = None
-    """The call that the last directive asks for, until it has its result."""
-    calling: bool = False
-    """Whether a call is running; it is the first one if none is pending."""
-    rule: "Rule | None" = None
-    """The user's rule that asks for the next call, or for the one that is made."""
-    completed: bool = False
-    """Whether the last result names no further tool. Nothing later changes that."""
+    def __init__(self, host: Follower, first: Directive, meta: Json) -> None:
+        self.host = host
+        self.meta = meta
+        self.next = first
+        """The next call, or the one that is running."""
+        self.key = CallKey.of(first.tool, first.arguments)
+        """What the next call equals."""
+        self.chain_id = str(uuid.uuid4())
+        self.record = host.conversation.begin(self.chain_id, self.key)
+        self.turn: Turn | None = None
+        self.clock = anyio.CancelScope()
+        """Its deadline is the end of the chain's own time."""
+        self.steps: list[Step] = []
+        self.made: set[CallKey] = set()
+        self.running = False
+        """Whether a call is running."""
+        self.reading: Absent | Malformed | Found = Absent()
+        """What the last result names, or a rule of the user in its place."""
+        self.rule: Rule | None = None
+        """The user's rule that asks for the next call, or for the one that is running."""
+        self.unfilled = ""
+        """Why the arguments of that rule could not be filled in."""
+        self.pending: FollowUp | None = None
+        """The call that the last result leads to, until it has a result itself."""
+        self.tool = Tool(first.tool, {})
+        """The tool of the next call, as the server lists it."""
+        self.agreed: frozenset[Entry] = frozenset()
+        """What the user knew to be in doubt when agreeing to the next call."""
+        self.detail = ""
+        """What people read about the end of the chain, if the model must not see it."""
+        self.suggested = False
+        """Whether nothing stopped the next call except that nobody could be asked."""
 
-    async def run(self, directive: Directive) -> ChainResult:
-        """Make the first call, then follow directives until a row of the table ends the chain.
+    async def ran(self, total_timeout: float | None) -> ChainResult:
+        """Return the result of the chain, whatever a call or the reading of a list raises."""
+        try:
+            with anyio.fail_after(total_timeout) as self.clock:
+                return await self.run()
+        except Exception as error:
+            # A client can hide that it was cancelled.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            return self.failed(error)
 
-        Raises what a call or the list raises.
+    async def run(self) -> ChainResult:
+        """Make calls until a row of the table ends the chain.
+
+        Raises what a call or the reading of the list raises: row 1. A cancellation is row 0.
         """
         # A cancelled chain must not send a request. A client may send one before its first await.
         await anyio.lowlevel.checkpoint_if_cancelled()
-        tool, agreed = None, frozenset[Doubt]()
-        try:
-            while True:
-                result = await self._call(directive, tool, agreed)
-                if self.completed:
-                    return self.ended(Outcome.COMPLETED, "")
-                directive = self._next(result)
-                tool = await self._found(directive)
-                agreed = await self._agreed(directive, tool)
-        except _Ends as end:
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            if self.rule is not None:
-                number = self.rule.number
-                why = end.detail.removeprefix(f"rule {number}: ")
-                self.follower.tools.note(f"rule {number} led to no call: {why}")
-            elif end.outcome in _MISTAKES:
-                self.follower.tools.note(f"a directive led to no call: {end.detail}")
-            return self.ended(end.outcome, end.detail, end.reason, suggested=end.suggested)
+        while True:
+            await self.call()
+            for outcome, applies in _TABLE:
+                if (reason := await applies(self)) is not None:
+                    await anyio.lowlevel.checkpoint_if_cancelled()
+                    return self.stopped(outcome, reason)
 
-    async def _call(
-        self, directive: Directive, tool: Tool | None, agreed: frozenset[Doubt]
-    ) -> Json:
-        """Make one call, record it, and tell the host of its result."""
-        host, level = self.follower, len(self.steps) + 1
+    async def call(self) -> None:
+        """Make one call, record it, and read what its result names."""
+        host, level, directive = self.host, len(self.steps) + 1, self.next
         previous = self.steps[-1].tool if self.steps else None
-        key = self.key
         provenance = Provenance(self.chain_id, level, previous).to_wire()
-        self.made.add(key)
-        self.calling = True
-        self._pending(status=FollowUpStatus.UNKNOWN)
-        with host.conversation.call(key, self.first, agreed) as running:
-            try:
-                received = await host.client.call_tool(
-                    directive.tool,
-                    directive.arguments,
-                    read_timeout_seconds=host.call_timeout,
-                    meta={**self.meta, **provenance},
-                )
-            except Exception as error:
-                if was_refused(error):
-                    running.refused = True
-                    self._pending(status=FollowUpStatus.NOT_MADE)
-                raise
+        self.made.add(self.key)
+        self.running = True
+        self.note_pending(status=FollowUpStatus.UNKNOWN)
+        keep = not (self.tool.read_only and self.trusts_hints)
+        entry = host.conversation.send(self.record, self.key, self.agreed, keep=keep)
+        answer, revision = Answer.NONE, host.client.protocol_version
+        try:
+            received = await host.client.call_tool(
+                directive.tool,
+                directive.arguments,
+                read_timeout_seconds=host.call_timeout,
+                meta={**self.meta, **provenance},
+            )
             result = as_json(received)
-            if problem := self._incomplete(result):
-                # A task keeps running and its server knows it: only a repetition is in doubt.
-                running.everywhere = result.get("task") is None
+            answer, problem = answer_in(result, revision)
+            if problem:
                 raise ValueError(problem)
-            may_repeat = tool is not None and tool.idempotent and self._trusts_hints
-            running.in_doubt = level > 1 and is_error(result) and not may_repeat
-            running.everywhere = False
-        if not is_error(result):
-            host.conversation.settle(key)
-        self.calling, self.pending = False, None
-        meta = result.get("_meta")
-        names_none = not isinstance(meta, dict) or META_KEY not in meta
-        self.completed = names_none and not host.rules
+        except Exception as error:
+            if was_refused(error, revision):
+                answer = Answer.REFUSED
+                self.note_pending(status=FollowUpStatus.NOT_MADE)
+            elif error_code(error) == INVALID_PARAMS:
+                answer = Answer.FAILURE
+            raise
+        finally:
+            host.conversation.answered(entry, answer)
+        self.running, self.pending = False, None
         self.meta = {name: self.meta[name] for name in self.meta.keys() & _OF_EVERY_CALL}
-        step = Step(
-            level,
-            directive.tool,
-            directive.arguments,
-            result,
-            directive.title,
-            self.rule is not None,
-            received,
+        by_rule = self.rule is not None
+        self.steps.append(
+            Step(
+                level,
+                directive.tool,
+                directive.arguments,
+                result,
+                directive.title,
+                by_rule,
+                received,
+            )
         )
-        self.steps.append(step)
         for problem in malformed_members(result):
             host.tools.note(problem)
-        await tell(host.on_step, step)
-        return result
+        self.read(result)
+        await tell(host.on_step, self.steps[-1])
 
-    def _incomplete(self, result: Json) -> str | None:
-        """Say why a result is not the complete result of a call; None if it is."""
-        revision = self.follower.client.protocol_version or ""
-        if result.get("task") is not None and revision < NEGOTIATED_FROM:
-            return "it was answered with a task, for whose result this client does not wait"
-        kind = result.get("resultType")
-        if kind == "input_required":
-            return "its answer asks for input that this client did not give"
-        if kind == "complete" or not isinstance(kind, str):
+    def read(self, result: Json) -> None:
+        """Read what a result names, or what a rule of the user adds to it (TC-C-58)."""
+        host, reading = self.host, read_directive(result.get("_meta"))
+        match = host.rules.next(self.steps, host.tools.note) if host.rules else None
+        if match is not None and host.follows() and not isinstance(reading, Absent):
+            number = match.rule.number
+            host.tools.note(f"rule {number} was not used where the server names the next step")
+            match = None
+        self.reading, self.rule, self.unfilled = reading, None, ""
+        if match is not None:
+            self.reading, self.rule, self.unfilled = match.reading, match.rule, match.unfilled
+
+    async def names_none(self) -> str | None:
+        """Row 2: the result names no further tool."""
+        return "the last result names no further tool" if self.is_complete else None
+
+    async def is_not_followed(self) -> str | None:
+        """Row 3: TC-C-03 forbids to follow this server."""
+        if self.rule is not None or self.host.follows():
             return None
-        return f"its answer has the unknown resultType {kind!r}"
+        why = self.host.why_not()
+        self.host.tools.note(f"a directive was not followed, because {why}")
+        return why
 
-    def _next(self, result: Json) -> Directive:
-        """Return what the last result names, or what a rule of the user adds to it (TC-C-58)."""
-        host, reading = self.follower, read_directive(result.get("_meta"))
-        followed = host.follows()
-        match, self.rule = None, None
-        if followed and isinstance(reading, Malformed):
-            raise _Ends(Outcome.MALFORMED_DIRECTIVE, reading.reason)
-        if followed and isinstance(reading, Found):
-            found = reading.directive
-        elif host.rules and (match := host.rules.next(self.steps, host.tools.note)):
-            found, self.rule = match.directive, match.rule
-        elif isinstance(reading, Absent):
-            self.completed = True
-            raise _Ends(Outcome.COMPLETED, "")
-        else:
-            host.tools.note(f"a directive was not followed, because {host.why_not()}")
-            raise _Ends(Outcome.DECLINED, host.why_not())
-        level, not_made, by_rule = len(self.steps) + 1, FollowUpStatus.NOT_MADE, match is not None
+    async def is_malformed(self) -> str | None:
+        """Row 4: the directive is malformed, or a rule of the user cannot be evaluated."""
+        if not isinstance(self.reading, Found):
+            return self.reading.reason if isinstance(self.reading, Malformed) else None
+        self.next = self.reading.directive
+        self.key = CallKey.of(self.next.tool, self.next.arguments)
         self.pending = FollowUp(
-            level, found.tool, found.arguments, not_made, listed=False, by_rule=by_rule
+            len(self.steps) + 1,
+            self.next.tool,
+            self.next.arguments,
+            FollowUpStatus.NOT_MADE,
+            listed=False,
+            by_rule=self.rule is not None,
         )
-        if match and match.problem:
-            raise _Ends(Outcome.INVALID_ARGUMENTS, match.problem)
-        return found
+        # A cancelled chain asks no question.
+        await anyio.lowlevel.checkpoint()
+        return None
 
-    async def _found(self, directive: Directive) -> Tool:
-        """Check the table of outcomes from the limit down, until only consent is missing.
+    async def is_at_the_limit(self) -> str | None:
+        """Row 5: the chain has as many calls as the limit allows."""
+        calls = len(self.steps)
+        return None if calls < self.host.limit else f"{calls} calls were made, which is the limit"
+
+    async def is_not_listed(self) -> str | None:
+        """Row 6: the server does not list the tool.
 
         If a cached list would end the chain, by its tools or its hints, read it again (TC-C-13).
         """
-        # A cancelled chain asks no question.
-        await anyio.lowlevel.checkpoint()
-        host, name = self.follower, json_string(directive.tool)
-        if len(self.steps) >= host.limit:
-            reason = f"{len(self.steps)} calls were made, which is the limit"
-            raise _Ends(Outcome.LIMIT_REACHED, f"{reason}; {name} was not called", reason)
-        self.key = CallKey.of(directive.tool, directive.arguments)
-        tool = host.tools.fresh(directive.tool)
-        if tool is None or not tool.harmless or self._problem(directive, tool) is not None:
+        host, name = self.host, self.next.tool
+        tool = host.tools.fresh(name)
+        if tool is None or tool.hidden or not tool.harmless or self.problem(tool) is not None:
             with anyio.fail_after(host.call_timeout):
-                tool = await host.tools.read(host.client, directive.tool)
+                tool = await host.tools.read(host.client, name)
         if tool is None:
-            why = host.tools.why_missing(directive.tool)
-            raise _Ends(Outcome.UNKNOWN_TOOL, f"no call of {name} was made: {why}", why)
-        self._pending(listed=True)
-        if (problem := self._problem(directive, tool)) is not None:
-            raise problem
-        return tool
-
-    def _problem(self, directive: Directive, tool: Tool) -> _Ends | None:
-        """Return how the chain ends because of the listed tool, or None if it goes on."""
-        name = json_string(directive.tool)
-        if self.follower.validate:
-            problem = self.follower.tools.arguments.problem(
-                tool.name, tool.input_schema, directive.arguments
-            )
-            if problem is not None:
-                # The details are for people: the server chose the names in them.
-                detail = f"the directive to {name}: {problem}"
-                return _Ends(Outcome.INVALID_ARGUMENTS, detail, "its arguments are not valid")
-        if self.key in self.made:
-            reason = "this chain already made the same call with the same arguments"
-            return _Ends(Outcome.CYCLE, f"{name} was not called: {reason}", reason)
-        if tool.hidden:
-            reason = "it is not meant for the model to call"
-            return _Ends(Outcome.DECLINED, f"{name} is not meant for the model to call", reason)
+            return host.tools.why_missing(name)
+        self.tool = tool
+        self.note_pending(listed=True)
         return None
 
-    async def _agreed(self, directive: Directive, tool: Tool) -> frozenset[Doubt]:
-        """Ask for consent, and return the doubts that the user knew about (TC-C-55).
+    async def has_invalid_arguments(self) -> str | None:
+        """Row 7: the arguments are not valid, and the client validates them."""
+        if self.unfilled:
+            self.detail = self.unfilled
+            return self.unfilled
+        if (problem := self.problem(self.tool)) is None:
+            return None
+        # The server chose the names in the problem.
+        self.detail = f"the directive to {json_string(self.next.tool)}: {problem}"
+        return "its arguments are not valid"
+
+    def problem(self, tool: Tool) -> str | None:
+        """Say why the arguments are not valid against the schema of the listed tool."""
+        if not self.host.validate:
+            return None
+        return self.host.tools.arguments.problem(tool.name, tool.input_schema, self.next.arguments)
+
+    async def is_a_cycle(self) -> str | None:
+        """Row 8: the chain already contains an equal call."""
+        was_made = self.key in self.made
+        return "this chain already made the same call with the same arguments" if was_made else None
+
+    async def is_hidden(self) -> str | None:
+        """Row 9: the tool is hidden from the model."""
+        return "it is not meant for the model to call" if self.tool.hidden else None
+
+    async def is_not_allowed(self) -> str | None:
+        """Row 9: the policy or the user does not allow the call (TC-C-20, TC-C-55).
 
         Nothing awaits between the last look at the record and the call.
         """
-        host, level = self.follower, len(self.steps) + 1
-        previous = self.steps[-1].tool
-        arguments, title = directive.arguments, directive.title
-        proposal = Proposal(tool, arguments, level, previous, title, self.rule)
-        known: frozenset[Doubt] | None = None
+        host, tool, level = self.host, self.tool, len(self.steps) + 1
+        previous, title = self.steps[-1].tool, self.next.title
+        proposal = Proposal(tool, self.next.arguments, level, previous, title, self.rule)
+        keep = not (tool.read_only and self.trusts_hints)
+        if keep and self.turn is None:
+            with self.paused():
+                first, patience = self.record.first, host.total_timeout
+                self.turn = await host.conversation.take_turn(first, patience)
+        may_repeat = not keep or await self.agrees_beforehand(proposal)
+        known: frozenset[Entry] | None = None
         while True:
-            await host.conversation.wait_for_equal(tool.name, self.first)
-            doubts = host.conversation.doubts(tool.name, self.first)
-            if tool.read_only and self._trusts_hints:
-                doubts = frozenset()
-            if known is not None and doubts <= known:
-                return known
-            if self.rule is None or self.rule.ask or doubts:
-                await self._ask(proposal, in_doubt=bool(doubts))
-            elif host.consent is not None and await _answer(host.consent.forbids(proposal)):
-                reason = "the host does not make this call"
-                raise _Ends(Outcome.DECLINED, f"{json_string(tool.name)}: {reason}", reason)
-            known = doubts
             # The user may have cancelled, or another chain may have called the tool.
             await anyio.lowlevel.checkpoint()
+            idempotent = tool.idempotent and self.trusts_hints
+            doubts = host.conversation.doubts(self.record, self.key, idempotent=idempotent)
+            if may_repeat:
+                doubts = frozenset()
+            if known is not None and doubts <= known:
+                self.agreed = known
+                return None
+            if (refusal := await self.refusal(proposal, in_doubt=bool(doubts))) is not None:
+                return refusal
+            known = doubts
 
-    async def _ask(self, proposal: Proposal, *, in_doubt: bool) -> None:
-        """Ask the host's policy. Raises `_Ends` unless it says yes."""
-        name, policy = json_string(proposal.tool.name), self.follower.consent
-        suggested = not in_doubt and proposal.rule is None
-        detail, reason = f"the host did not consent to the call of {name}", "the host did not agree"
-        nobody = "nobody could be asked to allow it"
-        if in_doubt:
-            reason = "an earlier call may have taken effect, and nobody agreed to repeat it"
-            nobody = reason
-            detail = f"an earlier call of {name} may have taken effect; nobody agreed to repeat it"
-        if policy is None:
-            detail = f"{detail}; no consent policy was given: pass consent="
-            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested)
-        ask = policy.allows_again if in_doubt else policy.allows
+    async def agrees_beforehand(self, proposal: Proposal) -> bool:
+        """Return whether the user agreed beforehand to repetitions of this tool (TC-C-55)."""
+        if proposal.rule is not None and proposal.rule.again:
+            return True
+        policy = self.host.consent
+        return policy is not None and await _awaited(policy.may_repeat(proposal)) is True
+
+    async def refusal(self, proposal: Proposal, *, in_doubt: bool) -> str | None:
+        """Ask the host's policy. Return None if it says yes, else why the call is not made."""
+        answer: object
+        policy, by_rule = self.host.consent, proposal.rule is not None and not proposal.rule.ask
         try:
-            answer = await _answer(ask(proposal))
+            if policy is None and by_rule and not in_doubt:
+                return None
+            if policy is None:
+                raise NobodyToAsk
+            ask = policy.allows_again if in_doubt else policy.allows
+            with self.paused():
+                if by_rule and not in_doubt:
+                    answer = not await _awaited(policy.forbids(proposal))
+                else:
+                    answer = await _awaited(ask(proposal))
         except NobodyToAsk:
-            detail = f"{detail}; {nobody}"
-            raise _Ends(Outcome.DECLINED, detail, nobody, suggested=suggested) from None
-        if answer is not True:
-            if answer is not False:
-                what = f"{type(policy).__name__}.{ask.__name__} returned {type(answer).__name__}"
-                logger.error("%s: only True is a yes, so the call is not made", what)
-            raise _Ends(Outcome.DECLINED, detail, reason)
+            self.suggested = not in_doubt and proposal.rule is None
+            return IN_DOUBT if in_doubt else "nobody could be asked to allow it"
+        if answer is True:
+            return None
+        if answer is not False:
+            what = f"{type(policy).__name__}.{ask.__name__} returned {type(answer).__name__}"
+            logger.error("%s: only True is a yes, so the call is not made", what)
+        return IN_DOUBT if in_doubt else "the host did not agree"
 
     @property
-    def _trusts_hints(self) -> bool:
-        consent = self.follower.consent
-        return consent is not None and consent.trusts_hints
+    def trusts_hints(self) -> bool:
+        """Whether the user or the host trusts the hints of this server."""
+        return self.host.consent is not None and self.host.consent.trusts_hints
 
-    def _pending(self, **changes: Any) -> None:
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last result names no further tool. Nothing later changes that."""
+        return bool(self.steps) and not self.running and isinstance(self.reading, Absent)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the chain's own time during the block."""
+        left, self.clock.deadline = self.clock.deadline - anyio.current_time(), float("inf")
+        try:
+            yield
+        finally:
+            self.clock.deadline = anyio.current_time() + left
+
+    def note_pending(self, **changes: Any) -> None:
+        """Change what is known of the call that the last result leads to."""
         if self.pending is not None:
             self.pending = replace(self.pending, **changes)
+
+    def end(self, *, well: bool) -> None:
+        """Tell the record, and the chains that wait for this one."""
+        self.host.conversation.end(self.record, well=well)
+        if self.turn is not None:
+            self.host.conversation.give_up_turn(self.turn)
+
+    def stopped(self, outcome: Outcome, reason: str) -> ChainResult:
+        """Return the result of a chain that a row of the table ends."""
+        detail = self.detail or reason
+        if self.pending is not None and not self.detail:
+            detail = f"{json_string(self.next.tool)} was not called: {reason}"
+        if self.rule is not None:
+            self.host.tools.note(f"rule {self.rule.number} led to no call: {detail}")
+        elif outcome in _MISTAKES:
+            self.host.tools.note(f"a directive led to no call: {detail}")
+        return self.result(outcome, detail, reason)
 
     def failed(self, error: Exception) -> ChainResult:
         """Return the result of a chain in which `error` was raised."""
         if isinstance(error, CallRefused) and isinstance(error.__cause__, Exception):
             error = error.__cause__
+        # The message can come from the server. In quotes it does not look like our text.
+        reason = json_string(str(error) or type(error).__name__)
         if isinstance(error, TimeoutError):
             reason = "the time allowed for it ran out"
-        else:
-            # The message can come from the server. In quotes it does not look like our text.
-            reason = json_string(str(error) or type(error).__name__)
         if self.pending is not None and not self.pending.listed:
             reason = f"the server's tool list could not be read: {reason}"
-        tool = json_string(self.pending.tool if self.pending else self.first.tool)
-        what = f"the call of {tool} (call {len(self.steps) + 1})"
-        if not self.calling:
-            what = f"the check before the call of {tool}" if self.pending else "the chain"
-        return self.ended(Outcome.FAILED, f"{what} failed: {reason}", reason, error)
+        what = "the check before the call" if self.pending and not self.running else "the call"
+        what = f"{what} of {json_string(self.next.tool)} (call {len(self.steps) + 1})"
+        return self.result(Outcome.FAILED, f"{what} failed: {reason}", reason, error)
 
     def cancelled(self) -> ChainResult:
         """Return the result of a chain whose task was cancelled."""
         when = f"after call {len(self.steps)}"
-        if self.calling:
-            tool = self.pending.tool if self.pending else self.first.tool
-            when = f"during the call of {json_string(tool)}"
-        return self.ended(Outcome.CANCELLED, f"its task was cancelled {when}")
+        if self.running:
+            when = f"during the call of {json_string(self.next.tool)}"
+        detail = f"its task was cancelled {when}"
+        return self.result(Outcome.CANCELLED, detail, detail)
 
-    def ended(
-        self,
-        outcome: Outcome,
-        detail: str,
-        reason: str = "",
-        error: Exception | None = None,
-        *,
-        suggested: bool = False,
+    def result(
+        self, outcome: Outcome, detail: str, reason: str, error: Exception | None = None
     ) -> ChainResult:
         """Return the result of the chain, which ends now."""
-        if self.completed:
+        if self.is_complete:
             outcome, detail = Outcome.COMPLETED, "the last result names no further tool"
-        reason = reason or detail
         if self.pending is not None and not self.pending.listed:
             reason = f"{reason}; {UNNAMED}"
-        self._pending(detail=reason, suggested=suggested)
-        steps, followed = tuple(self.steps), self.follower.follows()
+        self.note_pending(detail=reason, suggested=self.suggested)
+        followed = self.host.follows()
+        steps = tuple(self.steps)
         return ChainResult(
             self.chain_id, outcome, detail, steps, self.pending, error, followed=followed
         )
 
 
-async def _answer(given: object) -> object:
+_TABLE: Final[tuple[tuple[Outcome, Callable[[_Chain], Awaitable[str | None]]], ...]] = (
+    (Outcome.COMPLETED, _Chain.names_none),
+    (Outcome.DECLINED, _Chain.is_not_followed),
+    (Outcome.MALFORMED_DIRECTIVE, _Chain.is_malformed),
+    (Outcome.LIMIT_REACHED, _Chain.is_at_the_limit),
+    (Outcome.UNKNOWN_TOOL, _Chain.is_not_listed),
+    (Outcome.INVALID_ARGUMENTS, _Chain.has_invalid_arguments),
+    (Outcome.CYCLE, _Chain.is_a_cycle),
+    (Outcome.DECLINED, _Chain.is_hidden),
+    (Outcome.DECLINED, _Chain.is_not_allowed),
+)
+"""Rows 2 to 9 of the table of outcomes. Each says why it ends the chain, or returns None."""
+
+_CURRENT: Final[ContextVar[_Chain | None]] = ContextVar("chain", default=None)
+"""The chain of the current task."""
+
+
+@contextmanager
+def waiting_for_user(*, handed_out: bool = False) -> Iterator[None]:
+    """Stop the time of the current chain while a tool's question waits for the user.
+
+    `handed_out`: the question is in an interim result (`input_required`), and whoever has it may
+    never answer. So the next chain with an equal first call goes on meanwhile (TC-C-57).
+    """
+    chain = _CURRENT.get()
+    if chain is None:
+        yield
+        return
+    turn, conversation = chain.turn, chain.host.conversation
+    if handed_out and turn is not None:
+        conversation.give_up_turn(turn)
+    try:
+        with chain.paused():
+            yield
+    finally:
+        if handed_out and turn is not None:
+            conversation.resume_turn(turn)
+
+
+async def _awaited(given: object) -> object:
     """Return what a policy answers. Its methods may be plain or async functions."""
     return await given if inspect.isawaitable(given) else given
 
 
-async def tell(listener: Callable[[Any], Any] | None, news: Any) -> None:
-    """Call a listener of a chain, if there is one. It may be a plain or an async function."""
+async def tell(listener: Callable[[Any], Any] | None, news: Any) -> bool:
+    """Call a listener of a chain, if there is one. Return whether it raised no exception."""
     try:
-        returned = None if listener is None else listener(news)
-        if inspect.isawaitable(returned):
-            await returned
+        await _awaited(None if listener is None else listener(news))
     except Exception:
         logger.exception("a listener of a chain raised an exception")
+        return False
+    return True

@@ -73,6 +73,14 @@ class ConsentPolicy:
         """
         return False
 
+    async def may_repeat(self, proposal: Proposal) -> bool:
+        """Return whether the user agreed beforehand that this tool may be called again (TC-C-55).
+
+        Then it is never in doubt, and `allows` is asked as usual. That suits a tool which does no
+        harm twice, such as one that gets a new token. The default is no.
+        """
+        return False
+
 
 class TrustHints(ConsentPolicy):
     """Allows what the server's hints call harmless, for a client without a person (TC-C-21).

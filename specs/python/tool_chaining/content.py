@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tool_chaining.directive import IDENTIFIER, META_KEY, Directive
+from tool_chaining.text import UNSEEN
 
 Json = dict[str, Any]
 """A JSON object, as it is on the wire."""
@@ -40,8 +41,14 @@ def json_string(text: str) -> str:
 
     In quotes it does not look like our own text.
     """
-    shown = text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026"
-    return json.dumps(shown, ensure_ascii=False)
+    return json_text(text if len(text) <= NAME else f"{text[: NAME - 1]}\u2026")
+
+
+def json_text(text: str) -> str:
+    """Return a server's text as one JSON string, on one line and without invisible characters."""
+    return UNSEEN.sub(
+        lambda found: json.dumps(found[0])[1:-1], json.dumps(text, ensure_ascii=False)
+    )
 
 
 def on_the_wire(item: Any) -> Json:

@@ -1,70 +1,26 @@
-"""The record of doubt: which follow-up calls could be made twice (TC-C-55, TC-C-57)."""
+"""A conversation: its record of doubt, and the turns of its chains (TC-C-55, TC-C-57)."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final
-from uuid import uuid4
+from collections.abc import Callable
+from typing import Final
 
 import anyio
 
-from tool_chaining.values import canonical
+from tool_chaining.record import Record
+from tool_chaining.values import CallKey
 
-REMEMBER_FOR: Final = 24 * 3600.0
-"""How long a doubt lasts by default, in seconds."""
-
-MAX_DOUBTS: Final = 1_000
-"""The most doubts in one record; the oldest one goes first."""
+HOUR: Final = 3600.0
 
 
-@dataclass(frozen=True)
-class CallKey:
-    """What makes two calls equal: the tool and the canonical arguments."""
+class Turn:
+    """The turn of a chain among those with an equal first call."""
 
-    tool: str
-    arguments: str
-
-    @classmethod
-    def of(cls, tool: str, arguments: dict[str, Any]) -> "CallKey":
-        """Return the key of a call.
-
-        A call whose arguments RFC 8785 cannot write equals no other: a directive with the same
-        arguments would be malformed.
-        """
-        try:
-            return cls(tool, canonical(arguments))
-        except (ValueError, RecursionError):
-            return cls(tool, str(uuid4()))
+    def __init__(self, first: CallKey) -> None:
+        self.first = first
+        self.over = anyio.Event()
 
 
-@dataclass(frozen=True, eq=False)
-class Doubt:
-    """A call that a later chain might repeat."""
-
-    call: CallKey
-    first: CallKey
-    """The first call of its chain."""
-    everywhere: bool
-    """Whether its tool is in doubt in every chain, or only in those with an equal first call."""
-    since: float
-
-
-@dataclass(eq=False)
-class RunningCall:
-    """A call that has started. Unless noted otherwise, its effect is unknown."""
-
-    call: CallKey
-    first: CallKey
-    in_doubt: bool = True
-    everywhere: bool = True
-    """As `Doubt` has it, if the call ends in doubt."""
-    refused: bool = False
-    """Whether the server refused the call before it acted. Then nothing ends in doubt."""
-    over: anyio.Event = field(default_factory=anyio.Event)
-
-
-class Conversation:
+class Conversation(Record):
     """What a host remembers of its conversation with a user, about one server.
 
     Keep one object per conversation, across reconnections and restarts of the server::
@@ -75,73 +31,50 @@ class Conversation:
     def __init__(
         self,
         *,
-        remember_for: float = REMEMBER_FOR,
+        remember_for: float = 24 * HOUR,
+        remember_success_for: float = HOUR,
         shared: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin with an empty record.
 
         Args:
-            remember_for: Seconds that a doubt lasts.
-            shared: Whether several conversations that cannot be told apart use this record. Then a
-                doubt concerns only chains with an equal first call, and no user's yes ends it.
+            remember_for: Seconds that a call stays in doubt after the end of its chain.
+            remember_success_for: The same for a call that succeeded, in a chain that did not end
+                well.
+            shared: Whether several users who cannot be told apart use this record. Then a call is
+                in doubt for chains with an equal first call only, and only time or the good end of
+                its own chain ends that: no user's yes does.
             clock: Returns the time in seconds.
         """
-        self._remember_for = remember_for
-        self._shared = shared
-        self._clock = clock
-        self._doubts: list[Doubt] = []
-        self._running: list[RunningCall] = []
-
-    def doubts(self, tool: str, first: CallKey) -> frozenset[Doubt]:
-        """Return the reasons why a tool is in doubt for a chain with this first call."""
-        oldest = self._clock() - self._remember_for
-        self._doubts = [doubt for doubt in self._doubts if doubt.since > oldest]
-        return frozenset(
-            doubt
-            for doubt in self._doubts
-            if doubt.call.tool == tool and (doubt.everywhere or doubt.first == first)
+        super().__init__(
+            shared=shared, success=remember_success_for, other=remember_for, clock=clock
         )
+        self._turns: list[Turn] = []
 
-    async def wait_for_equal(self, tool: str, first: CallKey) -> None:
-        """Wait while a chain with an equal first call is calling the tool (TC-C-57)."""
-        while running := [r for r in self._running if r.call.tool == tool and r.first == first]:
-            await running[0].over.wait()
+    async def take_turn(self, first: CallKey, patience: float | None) -> Turn:
+        """Wait for the chains with an equal first call that came before, then return a turn.
 
-    @contextmanager
-    def call(
-        self, call: CallKey, first: CallKey, agreed: frozenset[Doubt] = frozenset()
-    ) -> Iterator[RunningCall]:
-        """Record a call that runs inside the block.
-
-        `agreed` are the doubts that the user knew about when agreeing. They end unless the server
-        refuses the call.
+        Each of them may take `patience` seconds. After that, doubt alone decides (TC-C-57).
         """
-        running = RunningCall(call, first)
-        self._running.append(running)
+        ahead = [turn for turn in self._turns if turn.first == first]
+        turn = Turn(first)
+        self._turns.append(turn)
         try:
-            yield running
-        finally:
-            self._running.remove(running)
-            running.over.set()
-            if not running.refused and not self._shared:
-                self._doubts = [doubt for doubt in self._doubts if doubt not in agreed]
-            if not running.refused and running.in_doubt:
-                self._add(call, first, everywhere=running.everywhere and not self._shared)
+            for other in ahead:
+                with anyio.move_on_after(patience):
+                    await other.over.wait()
+        except BaseException:
+            self.give_up_turn(turn)
+            raise
+        return turn
 
-    def settle(self, call: CallKey) -> None:
-        """End the doubts about a call: an equal one returned a result without `isError`."""
-        self._doubts = [doubt for doubt in self._doubts if doubt.call != call]
+    def give_up_turn(self, turn: Turn) -> None:
+        """Let the next chain with an equal first call go on."""
+        self._turns.remove(turn)
+        turn.over.set()
 
-    def not_delivered(self, first: CallKey, calls: list[CallKey]) -> None:
-        """Record follow-up calls of a chain whose merged result did not reach the caller.
-
-        A model that did not get the result begins again, so the calls are in doubt for chains with
-        an equal first call.
-        """
-        for call in calls:
-            self._add(call, first, everywhere=False)
-
-    def _add(self, call: CallKey, first: CallKey, *, everywhere: bool) -> None:
-        del self._doubts[: 1 - MAX_DOUBTS]
-        self._doubts.append(Doubt(call, first, everywhere, self._clock()))
+    def resume_turn(self, turn: Turn) -> None:
+        """Let chains that come from now on wait for one that gave up its turn."""
+        turn.over = anyio.Event()
+        self._turns.append(turn)

@@ -1,5 +1,6 @@
 """The directive in `_meta.nextTool`, and how to read it (TC-D-01 to TC-D-19)."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,6 +22,11 @@ DEFAULT_LIMIT: Final = 5
 
 MAX_TITLE: Final = 200
 """The most characters of a directive's `title`."""
+
+_NOT_IN_A_TITLE: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters, line ends, and characters that control the direction of text (TC-S-27)."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,9 @@ class Directive:
         if not isinstance(self.arguments, dict):
             raise ValueError(f"{META_KEY}.arguments: must be an object")
         if self.title is not None and not is_title(self.title):
-            raise ValueError(f"{META_KEY}.title: must be a text of 1 to {MAX_TITLE} characters")
+            raise ValueError(
+                f"{META_KEY}.title: must be plain text of 1 to {MAX_TITLE} characters on one line"
+            )
 
     def to_wire(self) -> dict[str, Any]:
         """Return the directive as the JSON value of `_meta.nextTool`."""
@@ -62,7 +70,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Malformed:
-    """The result's `nextTool` is not a directive, so the chain ends (TC-C-08)."""
+    """The result's `nextTool` is not a directive, so the chain ends (TC-D-19)."""
 
     reason: str
     """What is wrong, without any value of the directive, so that it can be logged."""
@@ -109,5 +117,6 @@ def read_directive(meta: object) -> Reading:
 
 
 def is_title(value: object) -> bool:
-    """Return whether a value is a valid `title` of a directive; others are ignored (TC-D-05)."""
-    return isinstance(value, str) and 1 <= len(value) <= MAX_TITLE
+    """Return whether a value is a valid `title` (TC-S-27). Readers ignore others (TC-D-05)."""
+    fits = isinstance(value, str) and 1 <= len(value) <= MAX_TITLE
+    return fits and _NOT_IN_A_TITLE.search(str(value)) is None

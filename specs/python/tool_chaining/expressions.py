@@ -5,26 +5,27 @@
 writes an expression may be a stranger, and so may whoever sends the data. The cost of the whole
 language has no limit: each `[@, @][]` doubles a list. So only a part is supported, which makes no
 list of more values than its source: paths, `[*]`, `[]`, filters, `|`, comparisons, `&&`, `||`, `!`,
-literals and seven functions. A text grows only by the literal of `join`, and by what `to_string`
-escapes. The separator of `join` must be a literal, since a long one from the data would be
-repeated. In this part each node of an expression visits each value at most once. So the cost is
-about the length of the expression times the size of the data. `Data` adds up these products before
-it evaluates an expression. A process with a deadline would allow the whole language. But each
-expression would cost a process and a copy of the data.
+literals and seven functions. In this part each node of an expression visits each value at most
+once. So the cost is about the length of the expression times the size of the data. `Data` adds up
+these products before it evaluates an expression.
+
+A guard that a payment waits for must not fail open. So a value of a wrong type is an error here,
+where JMESPath gives null: `<` and `>` compare numbers only. A missing value stays null.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
+from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Final
 
 try:
     import jmespath
     from jmespath.exceptions import JMESPathError, JMESPathTypeError, ParseError
     from jmespath.functions import Functions, signature
-    from jmespath.parser import ParsedResult
-    from jmespath.visitor import Options
+    from jmespath.visitor import Options, TreeInterpreter
 except ImportError as error:
     needs = "needs JMESPath: install the extra [rules], or pip install jmespath"
     raise ImportError(f"{__name__} {needs} ({error})") from None
@@ -57,6 +58,10 @@ class NoValue(Exception):
     """A value could not be found; the message tells people which value and why."""
 
 
+class CannotEvaluate(NoValue):
+    """An expression cannot be evaluated on this data, which is not the same as a missing value."""
+
+
 class ExpressionError(NoValue):
     """An expression is not supported; the message is a clause that says why."""
 
@@ -78,27 +83,35 @@ class Data:
         same parts, `measured` is what counts as its size.
         """
         self.value = value
+        self.missing: set[str] = set()
+        """The compared values that were missing, outside of filters, as they are written."""
         self._measured = value if measured is None else measured
         self._left = max_work
         self._too_much = too_much
 
+    @cached_property
+    def _size(self) -> int:
+        return len(json.dumps(self._measured))
+
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression; None if it has none, as in JMESPath.
 
-        Raises `NoValue` if it cannot be evaluated, or would take too much work.
+        Raises `CannotEvaluate`, also if it would take too much work.
         """
-        self._left -= (10 + len(expression)) * len(json.dumps(self._measured))
+        self._left -= (10 + len(expression)) * self._size
         why = self._too_much
         try:
             if self._left >= 0:
-                value = parsed(expression).search(self.value, options=_DECIMAL)
+                value = _Interpreter(self).visit(parsed(expression), self.value)
                 json.dumps(value, allow_nan=False)  # Raises ValueError for infinity.
                 return value
         except JMESPathTypeError as error:
             why = f"{error.function_name}() takes {' or '.join(error.expected_types)} only"
+        except CannotEvaluate as error:
+            why = str(error)
         except (JMESPathError, ArithmeticError, TypeError, ValueError, RecursionError):
             why = "it cannot be evaluated"
-        raise NoValue(f"{quoted(expression)} gives nothing: {why}")
+        raise CannotEvaluate(f"{quoted(expression)} gives nothing: {why}")
 
     def needed(self, expression: str) -> Any:
         """Return the value of an expression. Raises `NoValue` if it has none."""
@@ -142,21 +155,27 @@ def expressions_in(written: str) -> list[str]:
     return found
 
 
-def parsed(expression: str) -> ParsedResult:
-    """Return the parsed expression. Raises `ExpressionError` if it is not supported."""
+def parsed(expression: str, root: Collection[str] | None = None) -> Any:
+    """Return the syntax tree of an expression.
+
+    `root` has the names that the data has, if they are known: an expression that asks for another
+    one would always get null. Raises `ExpressionError` if the expression cannot be used.
+    """
     if len(expression) > MAX_EXPRESSION:
         raise ExpressionError(
             f"it has {len(expression)} characters, and at most {MAX_EXPRESSION} are allowed"
         )
     try:
-        tree = jmespath.compile(expression)
-        _check(tree.parsed)
+        tree = jmespath.compile(expression).parsed
+        _check(tree)
     except ParseError as error:
         number = re.search(r"[<>=!]=?\s*(-?\d+)", expression)
         hint = f"; a number in a comparison is written `{number[1]}`" if number else ""
         raise ExpressionError(f"it is wrong at character {error.lex_position + 1}{hint}") from None
     except (JMESPathError, ValueError, RecursionError):
         raise ExpressionError("it is empty or nested too deeply") from None
+    if root is not None:
+        _check_root(tree, root)
     return tree
 
 
@@ -180,6 +199,61 @@ def _check(node: Mapping[str, Any]) -> None:
             raise ExpressionError("the separator of join() is a text in quotation marks")
     for child in children:
         _check(child)
+
+
+def _check_root(node: Mapping[str, Any], root: Collection[str]) -> None:
+    """Raise `ExpressionError` if an expression asks for a name that its data never has.
+
+    The first part of a path sees the root, and so do both sides of a comparison. What follows a
+    dot, and a filter, see another value.
+    """
+    kind, children = node["type"], node["children"]
+    if kind == "field" and node["value"] not in root:
+        name = one_line(str(node["value"]), 60)
+        near = get_close_matches(name, root, n=1)
+        here = f"did you mean {near[0]}?" if near else f"there are {', '.join(root)}"
+        if not root:
+            here = "the value is a list"
+        raise ExpressionError(
+            f"there is no {name} here; a text is written 'approved', false is `false`; {here}"
+        )
+    see_root = children if kind in SIDE_BY_SIDE else children[:1]
+    if children and children[0]["type"] in ("current", "identity"):
+        # `@.name`, `@ | name`. What a projection projects is no longer the root.
+        see_root = children if kind in ("subexpression", "pipe") else see_root
+    for child in see_root:
+        if isinstance(child, Mapping):
+            _check_root(child, root)
+
+
+class _Interpreter(TreeInterpreter):
+    """The interpreter of `jmespath`, where only numbers are less or greater than others."""
+
+    def __init__(self, data: Data) -> None:
+        super().__init__(_DECIMAL)
+        self._data = data
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        sides = [self.visit(child, value) for child in node["children"]]
+        for child, side in zip(node["children"], sides, strict=True):
+            if side is None and child["type"] != "literal" and value is self._data.value:
+                self._data.missing.add(_path(child))
+        is_order = node["value"] not in ("eq", "ne") and None not in sides
+        if is_order and not all(type(side) in (int, float) for side in sides):
+            raise CannotEvaluate("< and > compare numbers only")
+        return super().visit_comparator(node, value)
+
+
+def _path(node: Mapping[str, Any]) -> str:
+    """Return a path as it is written; "a value" for any other expression."""
+    kind, children = node["type"], node["children"]
+    if kind == "field":
+        return str(node["value"])
+    if kind == "index":
+        return f"[{node['value']}]"
+    if kind in ("subexpression", "index_expression"):
+        return ("." if kind == "subexpression" else "").join(map(_path, children))
+    return "a value"
 
 
 class _DecimalFunctions(Functions):

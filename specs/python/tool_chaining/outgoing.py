@@ -1,10 +1,9 @@
 """A server's results before they are sent: check the directive, describe it for some clients."""
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,11 +31,6 @@ from tool_chaining.tools import Tool
 from tool_chaining.values import is_i_json
 
 logger = logging.getLogger(__name__)
-
-NOT_IN_A_TITLE: Final = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-"""Control characters, and characters that control the direction of text (TC-S-27)."""
 
 Listing = Callable[..., Awaitable[Mapping[str, Tool]]]
 """Returns the tools that the server now lists to this caller, by name: at least those named in the
@@ -82,10 +76,9 @@ class OutgoingCheck:
         """Return the result of a `tools/call` as it may be sent; `called` is the called tool.
 
         A directive that breaks a rule is logged as an error and dropped (TC-S-08, TC-S-12 to
-        TC-S-17, TC-S-26, TC-S-27), and one with undeclared arguments is logged as a warning
-        (TC-S-35); with `strict`, both raise `DirectiveDropped`. A valid directive is sent with its
-        defined members only. Unless the client `declared` the extension, the result also describes
-        the directive to the model.
+        TC-S-17, TC-S-26, TC-S-27); with `strict`, this raises `DirectiveDropped`. A valid directive
+        is sent with its defined members only. Unless the client `declared` the extension, the
+        result also describes the directive to the model.
         """
         meta = result.get("_meta")
         reading = read_directive(meta)
@@ -97,17 +90,11 @@ class OutgoingCheck:
             target = reading.directive.tool if isinstance(reading, Found) else called
             tools = await listed(target, called)
             directive = self._valid(result, reading, tools)
-            schema = tools[directive.tool].input_schema
-            problem = self._arguments.undeclared(directive.tool, schema, directive.arguments)
-            if problem is not None and strict:
-                raise DirectiveDropped(problem)
         except DirectiveDropped as dropped:
             if strict:
                 raise DirectiveDropped(f"Cannot send {what}: {dropped}") from None
             logger.error("Dropped %s: %s", what, dropped)
             return without_directive(result)
-        if problem is not None:
-            logger.warning("The %s has a mistake: %s", what, problem)
         sent = _without_own_copy({**result, "_meta": {**meta, META_KEY: directive.to_wire()}})
         if declared:
             return sent
@@ -129,8 +116,7 @@ class OutgoingCheck:
         if isinstance(reading, Malformed):
             raise DirectiveDropped(reading.reason)
         directive = reading.directive
-        title = result["_meta"][META_KEY].get("title", "-")
-        if not is_title(title) or NOT_IN_A_TITLE.search(title):
+        if not is_title(result["_meta"][META_KEY].get("title", "-")):
             raise DirectiveDropped(
                 f"the title must be plain text of 1 to {MAX_TITLE} characters on one line"
             )

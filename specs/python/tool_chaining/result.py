@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from tool_chaining.content import (
@@ -14,12 +15,15 @@ from tool_chaining.content import (
     in_text,
     is_error,
     json_string,
+    json_text,
     member,
     suggestion,
     without_next_step,
     words_a_directive,
 )
 from tool_chaining.directive import META_KEY, Directive
+from tool_chaining.negotiation import NEGOTIATED_FROM
+from tool_chaining.record import Answer
 from tool_chaining.values import same
 
 if TYPE_CHECKING:
@@ -192,8 +196,18 @@ class ChainResult:
         return [item for result in self._results for item in content_of(result)]
 
     @property
+    def ended_well(self) -> bool:
+        """Whether the chain is complete, and no result reports an error (TC-C-55)."""
+        return self.outcome is Outcome.COMPLETED and not any(step.is_error for step in self.steps)
+
+    @property
     def _results(self) -> list[Json]:
-        return [step.without_words() if self.followed else step.result for step in self.steps]
+        """The results without directives and words: of a followed server, or for a rule's step."""
+        by_rule = {call.level - 1 for call in self.follow_ups if call.by_rule}
+        return [
+            step.without_words() if self.followed or step.level in by_rule else step.result
+            for step in self.steps
+        ]
 
     def merged(self) -> "CallToolResult":
         """Return the chain as one result, as `merged_json` does, in the model of `mcp`.
@@ -216,9 +230,9 @@ class ChainResult:
         of a follow-up call is unknown. Structured content and `_meta` are those of the first tool.
         Structured content of a later tool is added as text, unless an item repeats it. Some hosts
         show their model structured content only, so its member `followUps` repeats the status of
-        the follow-up calls. If the server uses that name itself, the merged result has no
-        structured content (TC-C-36). Directives, and text that describes one, are removed, so that
-        no client follows them a second time (TC-C-35, TC-S-25).
+        the follow-up calls, with what each returned as one JSON string (TC-C-36). Directives, and
+        text that describes one, are removed, so that no client follows them a second time
+        (TC-C-35, TC-S-25).
 
         Raises ValueError if no call brought a result.
         """
@@ -228,42 +242,47 @@ class ChainResult:
         follow_ups = self.follow_ups
         texts = [follow_up.text_for_model() for follow_up in follow_ups]
         if self.outcome is Outcome.MALFORMED_DIRECTIVE:
-            texts.append(f"The server named a next step that cannot be read: {self.detail}.")
+            texts.append(f"A next step cannot be read: {self.detail}.")
         if not texts:
             return first
-        unknown = any(one.status is FollowUpStatus.UNKNOWN for one in follow_ups)
+        unknown = any(call.status is FollowUpStatus.UNKNOWN for call in follow_ups)
         failed = unknown or any(step.is_error for step in self.steps)
-        report = list(texts)
         if failed and (unknown or others):
             again = json_string(self.steps[0].tool)
-            report.append(f"Calling {again} again could repeat what was already done.")
+            texts.append(f"Calling {again} again could repeat what was already done.")
         merged, structured = dict(first), first.get("structuredContent")
-        if isinstance(structured, dict) and FOLLOW_UPS not in structured:
-            returned = [*map(_for_model, others), *[""] * len(texts)]
-            statuses = [
-                f"{status} It returned: {text}" if text else status
-                for status, text in zip(texts, returned, strict=False)
-            ]
-            merged["structuredContent"] = {
-                **structured,
-                FOLLOW_UPS: statuses + report[len(texts) :],
-            }
-            content = [*content_of(first)]
-        else:
-            merged.pop("structuredContent", None)
-            content = _with_structured(first)
+        content = [*content_of(first)]
         for result in others:
             content += _with_structured(result)
-        content.append(_for_assistant("\n".join(report)))
+        content.append(_for_assistant("\n".join(texts)))
+        if isinstance(structured, dict) and FOLLOW_UPS not in structured:
+            returned = [f" It returned: {_for_model(result)}" for result in others]
+            statuses = [a + b for a, b in zip_longest(texts, returned, fillvalue="")]
+            merged["structuredContent"] = {**structured, FOLLOW_UPS: statuses}
         if self.unfinished is not None and self.unfinished.suggested:
             content.append(suggestion(Directive(self.unfinished.tool, self.unfinished.arguments)))
         return {**merged, "content": content, "isError": failed}
 
 
+def answer_in(result: Json, revision: str | None) -> tuple[Answer, str]:
+    """Return what a result means for its call, and why it is not complete; "" if it is."""
+    kind = result.get("resultType")
+    is_modern = (revision or "") >= NEGOTIATED_FROM
+    if kind == "task" if is_modern else result.get("task") is not None:
+        # The server knows the task, which goes on.
+        waits = "it was answered with a task, for whose result this client does not wait"
+        return Answer.FAILURE, waits
+    if kind == "input_required":
+        return Answer.NONE, "its answer asks for input that this client did not give"
+    if isinstance(kind, str) and kind != "complete":
+        return Answer.NONE, f"its answer has the unknown resultType {kind!r}"
+    return Answer.FAILURE if is_error(result) else Answer.SUCCESS, ""
+
+
 def _for_model(result: Json) -> str:
-    """Return the content of a result as one text for a model, without items for the user only."""
+    """Return the content of a result for a model as one JSON string, without items for the user."""
     items = _with_structured(result)
-    return "\n".join(in_text(item) for item in items if not for_user_alone(item))
+    return json_text("\n".join(in_text(item) for item in items if not for_user_alone(item)))
 
 
 def _with_structured(result: Json) -> list[Any]:

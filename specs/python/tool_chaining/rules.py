@@ -19,23 +19,33 @@ from pathlib import Path
 from typing import Any, Final
 
 from tool_chaining.content import Json, content_of, is_error, member
-from tool_chaining.directive import MAX_TITLE, Directive, is_title
+from tool_chaining.directive import MAX_TITLE, Directive, Found, Malformed, is_title
 from tool_chaining.errors import ForPeople
-from tool_chaining.expressions import Data, ExpressionError, NoValue, expressions_in, parsed, quoted
-from tool_chaining.outgoing import NOT_IN_A_TITLE
+from tool_chaining.expressions import (
+    CannotEvaluate,
+    Data,
+    ExpressionError,
+    NoValue,
+    expressions_in,
+    parsed,
+    quoted,
+)
 from tool_chaining.result import Step
 from tool_chaining.text import one_line
 from tool_chaining.values import check_json
 
 MAX_WORK: Final = 500_000_000
-"""The most work that the expressions of one rule may take, as `expressions.Data` counts it: several
+"""The most work that all rules may take after one call, as `expressions.Data` counts it: several
 expressions on a result of a megabyte."""
 
+ROOT: Final = ("tool", "arguments", "isError", "content", "structuredContent", "json", "steps")
+"""What an expression may ask for, as `_seen` returns it."""
+
 _NEEDED: Final = ("after", "then")
-_KNOWN: Final = (*_NEEDED, "when", "on", "title", "ask", "arguments")
+_KNOWN: Final = (*_NEEDED, "when", "on", "title", "ask", "again", "arguments")
 _ON: Final = ("success", "error", "any")
-_FORMS: Final = {"jmespath", "text", "value"}
-_LITERAL: Final = "A table that only looks like an expression is written { value = { … } }."
+_FORMS: Final = ("jmespath", "text", "value")
+_LITERAL: Final = "To send the table itself, write { value = { … } }."
 _ABSENT: Final = object()
 
 
@@ -64,6 +74,8 @@ class Rule:
     ask: bool = True
     """Whether to ask the person even if the server's hints are trusted. If not, the rule's author
     has agreed to the step."""
+    again: bool = False
+    """Whether the rule's author has agreed to repetitions too: the step is never in doubt."""
     arguments: Any = field(default_factory=dict)
     """The arguments, with expressions in them."""
 
@@ -71,21 +83,27 @@ class Rule:
         """Return all expressions of the rule. Raises `ExpressionError` for a text without any."""
         yield from [self.when] if self.when is not None else []
         yield from [self.then] if self.allow else []
-        yield from _expressions(self.arguments)
+        yield from _expressions(self.arguments, is_whole=True)
 
     def concerns(self, step: Step) -> bool:
         """Return whether the rule applies to this result, apart from its condition."""
         kinds = ("any", "error" if step.is_error else "success")
         return self.on in kinds and fnmatchcase(step.tool, self.after)
 
+    def repeats(self, tool: str, step: Step) -> bool:
+        """Return whether a pattern in `after` matches a call of the tool that the rule calls."""
+        return tool == step.tool and self.after != step.tool
+
 
 @dataclass(frozen=True)
 class Match:
-    """The first rule that matches, and the call that it makes."""
+    """The first rule that matches, and what it leads to."""
 
     rule: Rule
-    directive: Directive
-    problem: str = ""
+    reading: Found | Malformed
+    """The call that it makes. If an expression cannot be evaluated, the chain ends: the rule could
+    be the guard of a payment."""
+    unfilled: str = ""
     """Why the call cannot be made: a required argument has no value. It then has no arguments."""
 
 
@@ -130,35 +148,37 @@ class Rules:
     def next(self, steps: Sequence[Step], note: Callable[[str], None]) -> Match | None:
         """Return what follows the last of these steps by the first rule that matches; else None.
 
-        `note` is called with a sentence for the operator about a rule that could not be tried.
+        `note` is called with a sentence for the operator about a rule that does not match.
         """
         concerned = [rule for rule in self.rules if rule.concerns(steps[-1])]
         if not concerned:
             return None
         seen = [_seen(step) for step in steps]
+        data = Data({**seen[-1], "steps": seen}, MAX_WORK, measured=seen)
         for rule in concerned:
-            data = Data({**seen[-1], "steps": seen}, MAX_WORK, measured=seen)
+            number = rule.number
             try:
-                if rule.when is not None and not _is_true(data.evaluate(rule.when)):
-                    continue
-                tool = data.evaluate(rule.then) if rule.allow else rule.then
-            except NoValue as problem:
-                note(f"rule {rule.number} does not match: {problem}")
-                continue
-            if tool is None:
+                is_met = rule.when is None or _is_true(data.evaluate(rule.when))
+                tool = data.evaluate(rule.then) if is_met and rule.allow else rule.then
+            except CannotEvaluate as problem:
+                return Match(rule, Malformed(f"rule {number}: {problem}"))
+            if not is_met and data.missing:
+                missing = ", ".join(sorted(data.missing))
+                note(f"rule {number} does not match: {missing} is missing in the result")
+            data.missing.clear()
+            if not is_met or tool is None or rule.repeats(tool, steps[-1]):
                 continue
             if rule.allow and not _allowed(tool, rule.allow):
                 shown = one_line(json.dumps(tool, ensure_ascii=False), 80)
-                note(f"rule {rule.number} does not match: {shown} is not in its allow")
+                note(f"rule {number} does not match: {shown} is not in its allow")
                 continue
             try:
                 arguments = _filled(rule.arguments, data, "arguments")
                 check_json(arguments, "arguments")
             except (NoValue, ValueError) as problem:
-                return Match(
-                    rule, Directive(tool, {}, rule.title), f"rule {rule.number}: {problem}"
-                )
-            return Match(rule, Directive(tool, arguments, rule.title))
+                unfilled = f"rule {number}: {problem}"
+                return Match(rule, Found(Directive(tool, {}, rule.title)), unfilled)
+            return Match(rule, Found(Directive(tool, arguments, rule.title)))
         return None
 
 
@@ -171,7 +191,8 @@ def _rule(number: int, written: Json) -> Rule:
         raise ValueError(_unknown(unknown[0], _KNOWN))
     if missing := [name for name in _NEEDED if name not in written]:
         raise ValueError(f"{missing[0]} is missing.")
-    given = {"on": "success", "ask": True, "arguments": {}, "title": None, "when": None, **written}
+    given = {"on": "success", "ask": True, "again": False, "arguments": {}, **written}
+    given = {"title": None, "when": None, **given}
     then: Any = given["then"]
     allow: Any = ()
     if isinstance(then, dict):
@@ -190,19 +211,21 @@ def _rule(number: int, written: Json) -> Rule:
         ("when", given["when"], lambda it: it is None or _is_text(it), "an expression in quotes"),
         ("on", given["on"], lambda it: it in _ON, f"one of {', '.join(_ON)}"),
         ("ask", given["ask"], lambda it: isinstance(it, bool), "true or false"),
+        ("again", given["again"], lambda it: isinstance(it, bool), "true or false"),
         ("title", given["title"], _is_plain, f"a text of 1 to {MAX_TITLE} characters on one line"),
         ("arguments", given["arguments"], lambda it: isinstance(it, dict), "a table"),
     ):
         if not fits(value):
             raise ValueError(f"{name} must be {form}, not {one_line(repr(value), 60)}.")
-    _check_arguments(given["arguments"], "arguments")
+    _check_arguments(given["arguments"], "arguments", is_whole=True)
     values = {**given, "then": then, "allow": tuple(allow)}
     rule = Rule(number, **{name: values[name] for name in (*_KNOWN, "allow")})
     for expression in rule.expressions():
         try:
-            parsed(expression)
+            parsed(expression, ROOT)
         except ExpressionError as error:
-            raise ValueError(f"{quoted(expression)} cannot be used: {error}.") from None
+            end = "" if str(error).endswith("?") else "."
+            raise ValueError(f"{quoted(expression)} cannot be used: {error}{end}") from None
     return rule
 
 
@@ -217,7 +240,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_plain(title: Any) -> bool:
-    return title is None or (is_title(title) and not NOT_IN_A_TITLE.search(title))
+    return title is None or is_title(title)
 
 
 def _is_true(value: Any) -> bool:
@@ -225,38 +248,46 @@ def _is_true(value: Any) -> bool:
     return bool(value) or (isinstance(value, int | float) and value is not False)
 
 
-def form_of(template: Any) -> str | None:
-    """Return which form of an expression an argument has, if it is a table with one."""
-    found = _FORMS & template.keys() if isinstance(template, dict) else ()
-    return next(iter(found)) if len(found) == 1 else None
+def form_of(template: Any, *, is_whole: bool = False) -> str | None:
+    """Return which form of an expression a part of the arguments has; None if it has none.
+
+    `is_whole`: it is the table of all arguments. Its members are names of arguments, but for
+    `jmespath` with a text.
+    """
+    if not isinstance(template, dict):
+        return None
+    if is_whole:
+        return "jmespath" if isinstance(template.get("jmespath"), str) else None
+    return next((form for form in _FORMS if form in template), None)
 
 
-def _check_arguments(template: Any, place: str) -> None:
+def _check_arguments(template: Any, place: str, *, is_whole: bool = False) -> None:
     """Raise ValueError if a part of the arguments cannot be used."""
-    form = form_of(template)
-    if isinstance(template, dict) and len(_FORMS & template.keys()) > 1:
-        raise ValueError(
-            f"{place}: an expression has one of {', '.join(sorted(_FORMS))}. {_LITERAL}"
-        )
+    form = form_of(template, is_whole=is_whole)
     if form is not None:
-        if place == "arguments" and "optional" in template:
-            raise ValueError("optional = true is for one argument, not for all of them.")
-        more = template.keys() - {form, "optional"}
-        if more or not isinstance(template.get("optional", False), bool):
-            raise ValueError(f"{place}: beside {form} stands only optional = true. {_LITERAL}")
+        known = {form} if is_whole else {form, "optional"}
+        if more := sorted(template.keys() - known):
+            also = "" if is_whole else " but optional = true"
+            shown = one_line(repr(more[0]), 60)
+            raise ValueError(
+                f"{place}: beside {form} stands nothing{also}, not {shown}. {_LITERAL}"
+            )
+        if not isinstance(template.get("optional", False), bool):
+            raise ValueError(f"{place}: optional must be true or false. {_LITERAL}")
+        if form == "value":
+            return _check_values(template["value"], place)
+        if not _is_text(template[form]):
+            raise ValueError(f"{place}: {form} must be a text in quotes. {_LITERAL}")
         if form == "text":
             try:
-                expressions_in(str(template["text"]))
+                expressions_in(template["text"])
             except ExpressionError as error:
                 raise ValueError(f"{place}: {error}.") from None
-        if form != "value":
-            if not _is_text(template[form]):
-                raise ValueError(f"{place}: {form} must be a text in quotes.")
-            return
-        template = template["value"]
-    if isinstance(template, dict):
+    elif isinstance(template, dict):
+        if not is_whole:
+            _check_spelling(template, place)
         for name, part in template.items():
-            _check_arguments(part, f"{place}.{name}") if form is None else _check_json(part, place)
+            _check_arguments(part, f"{place}.{name}")
     elif isinstance(template, list):
         for part in template:
             _check_arguments(part, place)
@@ -264,15 +295,34 @@ def _check_arguments(template: Any, place: str) -> None:
         _check_json(template, place)
 
 
+def _check_spelling(template: Json, place: str) -> None:
+    """Raise ValueError for a table that was meant as an expression, with a misspelt key."""
+    names = [name for name in template if name != "optional"]
+    if len(names) != 1 or not isinstance(template[names[0]], str):
+        return
+    near = get_close_matches(names[0].lower(), _FORMS, n=1, cutoff=0.8)
+    if near or "optional" in template:
+        raise ValueError(f"{place}: {_unknown(names[0], near or _FORMS)} {_LITERAL}")
+
+
+def _check_values(value: Any, place: str) -> None:
+    """Raise ValueError if a part of a value is not JSON."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        _check_values(part, place)
+    _check_json(value, place)
+
+
 def _check_json(value: Any, place: str) -> None:
+    """Raise ValueError if a single value is not JSON, such as a date."""
     is_number = isinstance(value, float) and not math.isfinite(value)
     if is_number or not isinstance(value, dict | list | str | int | float):
         kind = type(value).__name__
         raise ValueError(f"{place}: a {kind} such as {value} is not JSON; write it as a text.")
 
 
-def _expressions(template: Any) -> Iterator[str]:
-    form = form_of(template)
+def _expressions(template: Any, *, is_whole: bool = False) -> Iterator[str]:
+    form = form_of(template, is_whole=is_whole)
     if form == "jmespath":
         yield template["jmespath"]
     elif form == "text":
@@ -289,24 +339,26 @@ def is_literal(template: Any) -> bool:
 
 def _filled(template: Any, data: Data, place: str) -> Any:
     """Return arguments with the values of their expressions. Raises `NoValue`."""
-    form = form_of(template)
+    is_whole = place == "arguments"
+    form = form_of(template, is_whole=is_whole)
     if form == "value":
         return template["value"]
     if form is not None:
         try:
             value = data.needed(template[form]) if form == "jmespath" else data.text(template[form])
         except NoValue as problem:
-            if template.get("optional"):
+            if template.get("optional") and not isinstance(problem, CannotEvaluate):
                 return _ABSENT
             raise NoValue(f"{place}: {problem}") from None
-        if place == "arguments" and not isinstance(value, dict):
+        if is_whole and not isinstance(value, dict):
             raise NoValue(f"{place}: {quoted(template[form])} gives no object")
         return value
     if isinstance(template, dict):
         parts = {name: _filled(part, data, f"{place}.{name}") for name, part in template.items()}
         return {name: part for name, part in parts.items() if part is not _ABSENT}
     if isinstance(template, list):
-        return [part for each in template if (part := _filled(each, data, place)) is not _ABSENT]
+        found = [_filled(part, data, f"{place}[{n}]") for n, part in enumerate(template)]
+        return [part for part in found if part is not _ABSENT]
     return template
 
 

@@ -1,25 +1,32 @@
 """The server half: add a directive to a result, and check it before the result is sent."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from traceback import walk_tb
 from typing import Any
 
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import INTERNAL_ERROR, CallToolResult, ContentBlock, TextContent
 from opentelemetry.trace import get_current_span
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
+from tool_chaining.caller import REFUSALS
 from tool_chaining.content import Json, on_the_wire
 from tool_chaining.directive import META_KEY, Directive
 from tool_chaining.negotiation import advertised_in, has_declared
-from tool_chaining.outgoing import NOT_IN_A_TITLE, DirectiveDropped, OutgoingCheck
+from tool_chaining.outgoing import DirectiveDropped, OutgoingCheck
 from tool_chaining.provenance import read_provenance
 from tool_chaining.tools import Listed, Tool, read_list
 from tool_chaining.values import check_json
+
+logger = logging.getLogger(__name__)
 
 
 def with_next_tool(
@@ -36,19 +43,33 @@ def with_next_tool(
     `result` is a text, content, or a whole result; the tool is annotated `-> CallToolResult`, not
     `-> str`. `title` tells the user why, in plain text of at most 200 characters on one line.
 
-    Raises ValueError if `tool` is empty, `title` is not such a text, or `arguments` hold what JSON
-    cannot: a date, NaN, half of a surrogate pair. The message names the argument.
+    Values become JSON as they do in structured content: a date, a Decimal, a model. If `tool` is
+    empty, `title` is not such a text, or `arguments` hold what JSON cannot (NaN, half of a
+    surrogate pair), the mistake is logged with its place, and the result has no directive: the tool
+    has already acted.
     """
     if isinstance(result, str):
         result = [TextContent(type="text", text=result)]
     if not isinstance(result, CallToolResult):
         result = CallToolResult(content=[*result])
-    directive = Directive(tool=tool, arguments=dict(arguments or {}), title=title)
-    if title is not None and NOT_IN_A_TITLE.search(title):
-        raise ValueError("title: must be on one line, without control characters")
-    check_json(directive.arguments, "arguments")
+    try:
+        directive = Directive(tool, to_jsonable_python(dict(arguments or {})), title)
+        check_json(directive.arguments, "arguments")
+    except (ValueError, TypeError, RecursionError) as problem:
+        logger.error("Dropped a nextTool: %s", problem)
+        return result
     return result.model_copy(
         update={"meta": {**(result.meta or {}), META_KEY: directive.to_wire()}}
+    )
+
+
+def _has_begun(error: MCPError) -> bool:
+    """Return whether an exception comes out of a tool's own function, and not from before it.
+
+    What the SDK's resolvers raise comes from before it.
+    """
+    return any(
+        frame.f_code is FuncMetadata.call_fn.__code__ for frame, _ in walk_tb(error.__traceback__)
     )
 
 
@@ -61,8 +82,11 @@ def add_tool_chaining(server: MCPServer[Any] | Server[Any], *, strict: bool = Fa
     A wrong directive is a bug in the server: its tool is not listed or is hidden from models, its
     arguments are invalid, its form is wrong, or its result has no other content. It is logged as an
     error and dropped, and the rest of the result is sent (TC-S-08, TC-S-12 to TC-S-17, TC-S-26,
-    TC-S-27). An argument that the tool does not declare is logged as a warning (TC-S-35). With
-    `strict`, for tests of the server, the call returns an error in both cases.
+    TC-S-27). With `strict`, for tests of the server, the call returns an error.
+
+    A tool whose function raises a refusal, such as an `MCPError` of a call that it made itself,
+    returns an error: a client may believe only before the function has begun that nothing was done
+    (TC-S-36). A low-level server has no function for each tool, and must see to that itself.
 
     Every client gets directives, whether or not it declared the extension (TC-S-03). For a client
     that did not, the result also describes the next step to the model: in a text item, and in the
@@ -162,7 +186,14 @@ class ToolChainingMiddleware:
             span = get_current_span()
             span.set_attribute("tool_chaining.chain_id", provenance.chain_id)
             span.set_attribute("tool_chaining.level", provenance.level)
-        result = await call_next(ctx)
+        try:
+            result = await call_next(ctx)
+        except MCPError as error:
+            if error.error.code not in REFUSALS or not _has_begun(error):
+                raise
+            result = CallToolResult(
+                content=[TextContent(type="text", text=error.error.message)], is_error=True
+            )
         # Another middleware may have answered without the server.
         sent: Json = on_the_wire(result) if isinstance(result, BaseModel) else dict(result or {})
         others = [m for m in self._server.middleware if not type(m).__module__.startswith("mcp.")]

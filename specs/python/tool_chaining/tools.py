@@ -80,7 +80,12 @@ class Tool:
 
 
 class ToolList:
-    """The tools of one connection. A list is reused for as long as its `ttlMs` allows."""
+    """The tools of one connection.
+
+    A list is used again for as long as its `ttlMs` allows and no change of it was heard. It is read
+    anew where it would end a chain: the tool is missing or hidden, needs consent, or its schema
+    does not accept the arguments (TC-C-13).
+    """
 
     def __init__(self) -> None:
         self.arguments: Final = ArgumentCheck()
@@ -93,11 +98,16 @@ class ToolList:
         """Return a tool of the cached list; None if that list is too old."""
         return self._tools.get(name) if anyio.current_time() < self._until else None
 
+    def changed(self) -> None:
+        """Note that the server said that its list has changed (`tools/list_changed`)."""
+        self._until = float("-inf")
+
     async def read(self, client: ToolCaller, name: str) -> Tool | None:
         """Read the server's list now, and return the tool `name`; None if it is not listed.
 
         Raises what `list_tools` raises if no page that was read has the tool.
         """
+        _hear_changes(client, self)
         began = anyio.current_time()
         listed = await read_list(client, self.note)
         self._tools, self._until = listed.tools, began + listed.seconds
@@ -119,6 +129,26 @@ class ToolList:
         if problem not in self._noted and len(self._noted) < MAX_NOTES:
             self._noted.add(problem)
             logger.warning("%s", problem)
+
+
+def _hear_changes(client: Any, tools: ToolList) -> None:
+    """Let an `mcp.Client` tell a list of tools when it has changed.
+
+    The SDK has no public way to add a listener to a connected client, so this puts one before the
+    client's own. If the SDK moves that, changes are not heard, and a list lasts for its `ttlMs`.
+    """
+    session = getattr(client, "session", None)
+    handler = getattr(session, "_message_handler", None)
+    if session is None or handler is None or getattr(handler, "tools", None) is tools:
+        return
+
+    async def hear(message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            tools.changed()
+        await handler(message)
+
+    hear.tools = tools  # type: ignore[attr-defined]
+    session._message_handler = hear
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 import json
 import math
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
+from uuid import uuid4
 
 _WRITER: Final = json.JSONEncoder(ensure_ascii=False)
 """Made once: `json.dumps` with `ensure_ascii=False` makes a new encoder for each call."""
@@ -38,6 +40,26 @@ def canonical(value: Any) -> str:
     if isinstance(value, int | float):
         return _number(value)
     raise ValueError(f"{type(value).__name__} is not a JSON value")
+
+
+@dataclass(frozen=True)
+class CallKey:
+    """What makes two calls equal: the tool and the canonical arguments."""
+
+    tool: str
+    arguments: str
+
+    @classmethod
+    def of(cls, tool: str, arguments: dict[str, Any]) -> "CallKey":
+        """Return the key of a call.
+
+        A call whose arguments RFC 8785 cannot write equals no other: a directive with the same
+        arguments would be malformed.
+        """
+        try:
+            return cls(tool, canonical(arguments))
+        except (ValueError, RecursionError):
+            return cls(tool, str(uuid4()))
 
 
 def check_json(value: Any, place: str) -> None:

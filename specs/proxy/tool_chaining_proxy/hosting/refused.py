@@ -6,6 +6,7 @@ from contextvars import ContextVar
 
 from tool_chaining import CallRefused
 from tool_chaining.caller import was_refused
+from tool_chaining.negotiation import NEGOTIATED_FROM
 
 _statuses: ContextVar[list[int | None] | None] = ContextVar("_statuses", default=None)
 
@@ -28,7 +29,7 @@ def telling_refusals() -> Iterator[None]:
         all_refused = all(status in (400, 401, 403) for status in earlier)
         if all_refused and last in ([401], [403]):
             raise CallRefused(str(error)) from error
-        if not all_refused and was_refused(error):
+        if not all_refused and was_refused(error, NEGOTIATED_FROM):
             raise RuntimeError(str(error)) from error
         raise
     finally:
