@@ -7,6 +7,7 @@ until its chain ends well. Until then, the tool of the call is in doubt for othe
 This module is the model of it: it sends nothing, waits for nothing, and asks nobody.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,8 +18,7 @@ from tool_chaining.values import CallKey
 
 MAX_ENTRIES: Final = 1_000
 MAX_RECALLED: Final = 100
-RECALL_FOR: Final = 60.0
-"""Seconds after the end of a chain in which a cancellation of it still counts."""
+RECALL_FOR: Final = 60.0  # Seconds after its end in which a chain can still be cancelled.
 
 
 class Answer(Enum):
@@ -61,7 +61,6 @@ class Entry:
     chain: Chain
     call: CallKey
     sent: int
-    is_first: bool
     answer: Answer = Answer.RUNNING
     agreed: set[CallKey] = field(default_factory=set[CallKey])
     """The first calls for whose chains the user agreed to a repetition."""
@@ -77,7 +76,7 @@ class Record:
         self.shared = shared
         self._lifetimes = dict.fromkeys(Answer, other) | {Answer.SUCCESS: success}
         self._clock = clock
-        self._events = 0
+        self._event = itertools.count(1).__next__
         self._entries: list[Entry] = []
         self._ended_well: deque[tuple[Chain, list[Entry]]] = deque(maxlen=MAX_RECALLED)
 
@@ -87,27 +86,27 @@ class Record:
 
     def send(self, chain: Chain, call: CallKey, agreed: Iterable[Entry], *, keep: bool) -> Entry:
         """Note that a call is sent. The user knew of the entries `agreed` when agreeing to it."""
-        entry = Entry(chain, call, self._event(), is_first=call == chain.first)
+        entry = Entry(chain, call, self._event())
         if not self.shared:
             for known in agreed:
                 known.agreed.add(chain.first)
-        if keep and not entry.is_first:
+        if keep and call != chain.first:
             self._keep(entry)
         return entry
 
     def answered(self, entry: Entry, answer: Answer) -> None:
         """Note how a call ended. A first call enters the record if it ended unanswered."""
-        entry.answer = answer
+        entry.answer, is_first = answer, entry.call == entry.chain.first
         if answer is Answer.REFUSED:
             self._end_where(lambda known: known is entry)
-        if entry.is_first and answer is Answer.NONE:
+        if is_first and answer is Answer.NONE:
             self._keep(entry)
         if answer is Answer.SUCCESS and not self.shared:
             self._end_where(
                 lambda known: (
                     known.answer in ENDED_BY_AN_EQUAL_CALL
                     and known.call == entry.call
-                    and (entry.is_first or known.chain.first == entry.chain.first)
+                    and (is_first or known.chain.first == entry.chain.first)
                     and known.chain.ended < entry.sent
                 )
             )
@@ -122,7 +121,7 @@ class Record:
         if well and not self.shared:
             self._end_where(
                 lambda known: (
-                    (known.answer in ENDED_BY_A_GOOD_CHAIN or known.is_first)
+                    known.answer in ENDED_BY_A_GOOD_CHAIN
                     and known.chain.first == chain.first
                     and known.chain.ended < chain.began
                 )
@@ -155,10 +154,6 @@ class Record:
                 entry.chain.first == chain.first or (entry.answer in EVERYWHERE and not self.shared)
             )
         )
-
-    def _event(self) -> int:
-        self._events += 1
-        return self._events
 
     def _keep(self, entry: Entry) -> None:
         """Add an entry. Where the record is full, entries without an answer go last."""
