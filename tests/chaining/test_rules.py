@@ -1,13 +1,15 @@
 """Rules of the user: what follows what, on a server that never heard of directives."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tool_chaining import ChainResult, Follower, Outcome, Proposal, Step
+from tool_chaining import IDENTIFIER, ChainResult, Follower, Outcome, Proposal, Step
 from tool_chaining.directive import Found
+from tool_chaining.expressions import pattern_of
 from tool_chaining.rules import MAX_WORK, Rules, RulesUnreadable
 
 from .support import FakeClient, Noting, tool
@@ -255,7 +257,7 @@ WRONG = [
         "arguments: beside jmespath stands nothing, not 'optional'",
     ),
     ("[[rule]]\nafter = '?*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
-    (AB + "when = true", "when must be an expression in quotes"),
+    (AB + "when = true", "when must be an expression, not True."),
     (AB + "when = '[@, @]'", "multi select list is not supported"),
     (AB + "on = 'failure'", "on must be one of success, error, any"),
     (AB + "ask = 'no'", "ask must be true or false, not 'no'."),
@@ -278,6 +280,27 @@ WRONG = [
         A + "{ a = { b = [{ jmespath = 'c(' }] } }",
         "'c(' cannot be used: it is wrong at",
     ),
+    (A + "{ a = { jmspath = 'json' } }", "'jmspath' is not known. Did you mean jmespath?"),
+    (A + "{ a = { regex = 'x' } }", "'regex' is not known. Did you mean match?"),
+    (A + "{ a = { match = 'x' } }", "arguments.a: match also needs where the text is"),
+    (A + "{ a = { match = '(x', in = 'json' } }", "match '(x' in 'json' cannot be used: RE2 says"),
+    (A + "{ a = { match = '(x)(y)', in = 'json' } }", "it has more than one group"),
+    (A + "{ a = { match = 'x(?=y)', in = 'json' } }", "RE2 says: invalid perl operator: (?="),
+    (AB + "when = { match = 'x', in = 'jsn' }", "did you mean json?"),
+    *(
+        (f'{AB}when = "{when}"', f"there is no {name} here; a text is written 'approved'")
+        for when, name in (
+            ("json.status != approved", "approved"),
+            ("isError == false", "false"),
+            ("structuredcontent.ok", "structuredcontent"),
+            ("contains(json.tags, fraud)", "fraud"),
+            ("!(spot || json.ok)", "spot"),
+            ("items[*].id", "items"),
+            ("@.status", "status"),
+            ("flags[?a == b] | [0]", "flags"),
+        )
+    ),
+    (A + "{ a = { text = 'x {status}' } }", "there is no status here"),
     (A + "{ on = 2026-11-27 }", "arguments.on: a date"),
     (
         A + "{ n = nan }",
@@ -315,3 +338,150 @@ def test_rules_see_no_more_than_the_calls_of_the_chain(tmp_path: Path) -> None:
         **{"tool": "a", "arguments": {"x": 1}, "isError": False, "content": []},
         **{"structuredContent": None, "json": None},
     }
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "json.items[?type == kind] && steps[0].tool == 'a'",
+        "contains(content[0].text, 'x')",
+        "@ | json",
+        "!(structuredContent.risk <= `5`)",
+        "json.a[?x == y].z | [0]",
+    ],
+)
+def test_names_below_the_root_are_free(tmp_path: Path, when: str) -> None:
+    assert rules(tmp_path, f'{AB}when = "{when}"').rules[0].when == when
+
+
+GUARD = """
+[[rule]]
+after = "search"
+when = "structuredContent.risk > `5` || contains(structuredContent.flags, 'fraud')"
+then = "drop"
+ask = false
+[[rule]]
+after = "search"
+then = "hold_seat"
+ask = false
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "then"),
+    [
+        ({"risk": 3, "flags": []}, "hold_seat"),
+        ({"risk": 9}, "drop"),
+        ({"risk": "9", "flags": []}, None),
+        ({"risk": True, "flags": []}, None),
+        ({"risk": [9], "flags": []}, None),
+        ({"risk": 3}, None),
+        ({"risk": 3, "flags": {"fraud": True}}, None),
+        ({"risk": 3, "flags": [], "memo": "x" * 8_000_000}, None),
+    ],
+)
+async def test_a_guard_that_cannot_be_evaluated_ends_the_chain(
+    tmp_path: Path, data: Any, then: str | None
+) -> None:
+    airline = Airline(tmp_path, GUARD, search={"content": [], "structuredContent": data})
+    chain = await airline.call("search")
+    assert [name for name, _ in airline.client.calls[1:]] == ([then] if then else [])
+    if then is None:
+        assert chain.outcome is Outcome.MALFORMED_DIRECTIVE
+        assert "rule 1: " in chain.merged_json()["content"][-1]["text"]
+
+
+async def test_a_missing_value_is_no_match_and_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    airline = Airline(tmp_path, search_flights={"content": [], "structuredContent": {}})
+    follower = Follower(airline.client, consent=Noting(True), rules=airline.rules)
+    for _ in range(2):
+        assert len((await follower.call_tool("search_flights")).steps) == 1
+    line = "rule 1 does not match: structuredContent.flights[0].price is missing in the result"
+    assert caplog.text.count(line) == 1
+
+
+async def test_a_pattern_does_not_match_the_tool_that_its_rule_calls(tmp_path: Path) -> None:
+    airline = Airline(tmp_path, "[[rule]]\nafter = '*'\nthen = 'drop'\nask = false\n")
+    assert [step.tool for step in (await airline.call("search")).steps] == ["search", "drop"]
+    assert [step.tool for step in (await airline.call("drop")).steps] == ["drop"]
+
+
+FILLED = "[[rule]]\nafter = 'search'\nthen = 'drop'\nask = false\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        ("arguments.text = { jmespath = 'content[0].text' }", {"text": "hash ab12 done"}),
+        ('arguments = { text = "x", value = 1 }', {"text": "x", "value": 1}),
+        ("arguments.jmespath = { jmespath = 'tool' }", {"jmespath": "search"}),
+        ("arguments = { jmespath = 'arguments' }", {"passenger": "Ann"}),
+        ("arguments.a.b = { value = { text = '{json}' } }", {"a": {"b": {"text": "{json}"}}}),
+        (r"arguments.h = { match = 'hash (\w+)', in = 'content[0].text' }", {"h": "ab12"}),
+        (r"arguments.h = { match = 'h\w+', in = 'content[0].text' }", {"h": "hash"}),
+        ("arguments.h = { match = 'z', in = 'content[0].text', optional = true }", {}),
+    ],
+)
+async def test_any_argument_can_be_filled(tmp_path: Path, arguments: str, sent: Any) -> None:
+    text = {"type": "text", "text": "hash ab12 done"}
+    airline = Airline(tmp_path, FILLED + arguments, search={"content": [text]})
+    await airline.call("search")
+    assert airline.client.calls[1:] == [("drop", sent)]
+
+
+async def test_a_condition_can_be_a_pattern(tmp_path: Path) -> None:
+    when = "when = { match = '(?i)please use', in = 'content[0].text' }\n"
+    for text, calls in (("Please use drop", 2), ("Done", 1), (None, 1)):
+        content = [] if text is None else [{"type": "text", "text": text}]
+        airline = Airline(tmp_path, FILLED + when, search={"content": content})
+        await airline.call("search")
+        assert len(airline.client.calls) == calls
+
+
+def test_a_file_with_patterns_needs_re2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern_of.cache_clear()
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(RulesUnreadable, match="match needs RE2: install the extra"):
+        rules(tmp_path, A + "{ a = { match = 'x', in = 'json' } }")
+
+
+async def test_a_directive_of_an_unadvertised_server_leaves_the_result_of_a_rules_step(
+    tmp_path: Path,
+) -> None:
+    """The rule is the user's configuration for this server (TC-C-03)."""
+    words = {"type": "text", "text": "Call drop", "_meta": {IDENTIFIER: {"describes": "nextTool"}}}
+    first = {
+        "content": [{"type": "text", "text": "found"}, words],
+        "structuredContent": {"id": 1, "nextStep": {"tool": "drop", "arguments": {}}},
+        "_meta": {"nextTool": {"tool": "drop"}},
+    }
+    airline = Airline(tmp_path, FILLED, search=first)
+    merged = str((await airline.call("search")).merged_json())
+    assert len(airline.client.calls) == 2
+    assert not [word for word in ("nextTool", "nextStep", "Call drop") if word in merged]
+
+
+async def test_the_operator_reads_where_the_server_takes_the_place_of_a_rule(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = {"content": [], "_meta": {"nextTool": {"tool": "hold_seat"}}}
+    airline = Airline(tmp_path, FILLED, search=first)
+    airline.client.server_capabilities = {"extensions": {IDENTIFIER: {}}}
+    follower = Follower(airline.client, consent=Noting(True), rules=airline.rules)
+    for _ in range(2):
+        await follower.call_tool("search")
+    assert [name for name, _ in airline.client.calls] == ["search", "hold_seat"] * 2
+    assert caplog.text.count("rule 1 was not used where the server names the next step") == 1
+
+
+async def test_again_agrees_to_repetitions_of_a_rules_step(tmp_path: Path) -> None:
+    failed = {"content": [], "isError": True}
+    for again, calls in ((True, 3), (False, 1)):
+        text = f"{FILLED}on = 'error'\nagain = {str(again).lower()}\n"
+        airline = Airline(tmp_path, text, search=failed)
+        follower = Follower(airline.client, consent=Noting(), rules=airline.rules)
+        for _ in range(3):
+            await follower.call_tool("search")
+        assert [name for name, _ in airline.client.calls].count("drop") == calls

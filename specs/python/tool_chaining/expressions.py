@@ -9,6 +9,9 @@ literals and seven functions. In this part each node of an expression visits eac
 once. So the cost is about the length of the expression times the size of the data. `Data` adds up
 these products before it evaluates an expression.
 
+A value out of plain text is found by a regular expression instead, `match = 'hash ([0-9a-f]+)'`
+and `in = "content[0].text"`, which RE2 matches in linear time.
+
 A guard that a payment waits for must not fail open. So a value of a wrong type is an error here,
 where JMESPath gives null: `<` and `>` compare numbers only. A missing value stays null.
 """
@@ -18,7 +21,7 @@ import re
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 try:
@@ -52,6 +55,10 @@ _KINDS: Final = SIDE_BY_SIDE | {
     *("projection", "value_projection", "filter_projection", "flatten", "pipe"),
 }
 """All supported nodes."""
+
+
+Expression = str | Mapping[str, Any]
+"""JMESPath, or a table with `match` and `in`: a regular expression, and where the text is."""
 
 
 class NoValue(Exception):
@@ -93,11 +100,13 @@ class Data:
     def _size(self) -> int:
         return len(json.dumps(self._measured))
 
-    def evaluate(self, expression: str) -> Any:
+    def evaluate(self, expression: Expression) -> Any:
         """Return the value of an expression; None if it has none, as in JMESPath.
 
         Raises `CannotEvaluate`, also if it would take too much work.
         """
+        if not isinstance(expression, str):
+            return self._found(expression)
         self._left -= (10 + len(expression)) * self._size
         why = self._too_much
         try:
@@ -113,7 +122,18 @@ class Data:
             why = "it cannot be evaluated"
         raise CannotEvaluate(f"{quoted(expression)} gives nothing: {why}")
 
-    def needed(self, expression: str) -> Any:
+    def _found(self, expression: Mapping[str, Any]) -> str | None:
+        """Return the first match of a pattern, or of its group; None if there is none."""
+        pattern, text = expression["match"], self.evaluate(expression["in"])
+        if text is None:
+            self.missing.add(expression["in"])
+            return None
+        if not isinstance(text, str):
+            raise CannotEvaluate(f"{quoted(expression)} gives nothing: only a text can be searched")
+        found = pattern_of(pattern).search(text)
+        return None if found is None else found[found.re.groups]
+
+    def needed(self, expression: Expression) -> Any:
         """Return the value of an expression. Raises `NoValue` if it has none."""
         if (value := self.evaluate(expression)) is None:
             raise NoValue(f"{quoted(expression)} gives nothing")
@@ -136,9 +156,42 @@ class Data:
         )
 
 
-def quoted(expression: str) -> str:
+def quoted(expression: Expression) -> str:
     """Return an expression in quotes, for a message."""
-    return repr(one_line(expression, 200))
+    if isinstance(expression, str):
+        return repr(one_line(expression, 200))
+    return f"match {quoted(str(expression['match']))} in {quoted(str(expression['in']))}"
+
+
+@cache
+def pattern_of(pattern: str) -> Any:
+    """Return a compiled regular expression of RE2. Raises `ExpressionError`."""
+    try:
+        import re2  # type: ignore[import-untyped]
+    except ImportError:
+        raise ExpressionError(
+            "match needs RE2: install the extra [match], or pip install google-re2"
+        ) from None
+    options = re2.Options()
+    options.log_errors = False  # The log would repeat the pattern.
+    try:
+        compiled = re2.compile(pattern, options=options)
+    except re2.error as error:
+        why = error.args[0]
+        why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+        raise ExpressionError(f"RE2 says: {one_line(why, 100)}") from None
+    if compiled.groups > 1:
+        raise ExpressionError("it has more than one group: write the others as (?:…)")
+    return compiled
+
+
+def check(expression: Expression, root: Collection[str] | None = None) -> None:
+    """Raise `ExpressionError` if an expression of either kind cannot be used."""
+    if isinstance(expression, str):
+        parsed(expression, root)
+    else:
+        pattern_of(expression["match"])
+        parsed(expression["in"], root)
 
 
 def expressions_in(written: str) -> list[str]:

@@ -24,10 +24,11 @@ from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import (
     CannotEvaluate,
     Data,
+    Expression,
     ExpressionError,
     NoValue,
+    check,
     expressions_in,
-    parsed,
     quoted,
 )
 from tool_chaining.result import Step
@@ -44,7 +45,8 @@ ROOT: Final = ("tool", "arguments", "isError", "content", "structuredContent", "
 _NEEDED: Final = ("after", "then")
 _KNOWN: Final = (*_NEEDED, "when", "on", "title", "ask", "again", "arguments")
 _ON: Final = ("success", "error", "any")
-_FORMS: Final = ("jmespath", "text", "value")
+_FORMS: Final = ("jmespath", "text", "match", "value")
+_PATTERN: Final = {"match", "in"}
 _LITERAL: Final = "To send the table itself, write { value = { … } }."
 _ABSENT: Final = object()
 
@@ -61,12 +63,12 @@ class Rule:
     """Its place in the file, from 1."""
     after: str
     """The tool whose result has arrived; `*` and `?` as in a shell."""
-    then: str
+    then: Expression
     """The tool to call, or an expression for its name if there is an `allow`."""
     allow: tuple[str, ...] = ()
     """The patterns that a name from a result must match."""
-    when: str | None = None
-    """The condition, an expression; None: always."""
+    when: Expression | None = None
+    """The condition; None: always. One with `match` is met if the pattern matches."""
     on: str = "success"
     """Which results it applies to: "success", "error" or "any"."""
     title: str | None = None
@@ -79,7 +81,7 @@ class Rule:
     arguments: Any = field(default_factory=dict)
     """The arguments, with expressions in them."""
 
-    def expressions(self) -> Iterator[str]:
+    def expressions(self) -> Iterator[Expression]:
         """Return all expressions of the rule. Raises `ExpressionError` for a text without any."""
         yield from [self.when] if self.when is not None else []
         yield from [self.then] if self.allow else []
@@ -158,8 +160,8 @@ class Rules:
         for rule in concerned:
             number = rule.number
             try:
-                is_met = rule.when is None or _is_true(data.evaluate(rule.when))
-                tool = data.evaluate(rule.then) if is_met and rule.allow else rule.then
+                is_met = rule.when is None or _is_met(rule.when, data)
+                tool: Any = data.evaluate(rule.then) if is_met and rule.allow else rule.then
             except CannotEvaluate as problem:
                 return Match(rule, Malformed(f"rule {number}: {problem}"))
             if not is_met and data.missing:
@@ -196,9 +198,12 @@ def _rule(number: int, written: Json) -> Rule:
     then: Any = given["then"]
     allow: Any = ()
     if isinstance(then, dict):
-        if unknown := [name for name in then if name not in ("jmespath", "allow")]:
-            raise ValueError(f"then: {_unknown(unknown[0], ('jmespath', 'allow'))}")
-        then, allow = then.get("jmespath"), then.get("allow")
+        forms = ("jmespath", "match", "in", "allow")
+        if unknown := [name for name in then if name not in forms]:
+            raise ValueError(f"then: {_unknown(unknown[0], forms)}")
+        allow = then.get("allow")
+        pattern = {name: then[name] for name in then if name in _PATTERN}
+        then = pattern or then.get("jmespath")
         if not isinstance(allow, list) or not allow or not all(map(_is_text, allow)):
             raise ValueError("then.allow must be the patterns of the tools that it may name.")
         if set(str(given["after"])) <= {"*", "?"}:
@@ -207,8 +212,8 @@ def _rule(number: int, written: Json) -> Rule:
             )
     for name, value, fits, form in (
         ("after", given["after"], _is_text, "a tool's name or pattern"),
-        ("then", then, _is_text, "a tool's name, or { jmespath = …, allow = […] }"),
-        ("when", given["when"], lambda it: it is None or _is_text(it), "an expression in quotes"),
+        ("then", then, _is_expression, "a tool's name, or { jmespath = …, allow = […] }"),
+        ("when", given["when"], lambda it: it is None or _is_expression(it), "an expression"),
         ("on", given["on"], lambda it: it in _ON, f"one of {', '.join(_ON)}"),
         ("ask", given["ask"], lambda it: isinstance(it, bool), "true or false"),
         ("again", given["again"], lambda it: isinstance(it, bool), "true or false"),
@@ -222,7 +227,7 @@ def _rule(number: int, written: Json) -> Rule:
     rule = Rule(number, **{name: values[name] for name in (*_KNOWN, "allow")})
     for expression in rule.expressions():
         try:
-            parsed(expression, ROOT)
+            check(expression, ROOT)
         except ExpressionError as error:
             end = "" if str(error).endswith("?") else "."
             raise ValueError(f"{quoted(expression)} cannot be used: {error}{end}") from None
@@ -239,6 +244,12 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def _is_expression(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.keys() == _PATTERN and all(map(_is_text, value.values()))
+    return _is_text(value)
+
+
 def _is_plain(title: Any) -> bool:
     return title is None or is_title(title)
 
@@ -246,6 +257,11 @@ def _is_plain(title: Any) -> bool:
 def _is_true(value: Any) -> bool:
     """Return whether a value is truthy in JMESPath: zero is, and anything empty is not."""
     return bool(value) or (isinstance(value, int | float) and value is not False)
+
+
+def _is_met(when: Expression, data: Data) -> bool:
+    value = data.evaluate(when)
+    return _is_true(value) if isinstance(when, str) else value is not None
 
 
 def form_of(template: Any, *, is_whole: bool = False) -> str | None:
@@ -265,7 +281,7 @@ def _check_arguments(template: Any, place: str, *, is_whole: bool = False) -> No
     """Raise ValueError if a part of the arguments cannot be used."""
     form = form_of(template, is_whole=is_whole)
     if form is not None:
-        known = {form} if is_whole else {form, "optional"}
+        known = {form} if is_whole else {form, "optional", *(("in",) if form == "match" else ())}
         if more := sorted(template.keys() - known):
             also = "" if is_whole else " but optional = true"
             shown = one_line(repr(more[0]), 60)
@@ -278,6 +294,9 @@ def _check_arguments(template: Any, place: str, *, is_whole: bool = False) -> No
             return _check_values(template["value"], place)
         if not _is_text(template[form]):
             raise ValueError(f"{place}: {form} must be a text in quotes. {_LITERAL}")
+        if form == "match" and not _is_text(template.get("in")):
+            where = 'in = "content[0].text"'
+            raise ValueError(f"{place}: match also needs where the text is, such as {where}.")
         if form == "text":
             try:
                 expressions_in(template["text"])
@@ -301,8 +320,12 @@ def _check_spelling(template: Json, place: str) -> None:
     if len(names) != 1 or not isinstance(template[names[0]], str):
         return
     near = get_close_matches(names[0].lower(), _FORMS, n=1, cutoff=0.8)
+    if names[0].lower() in ("regex", "regexp"):
+        near = ["match"]
     if near or "optional" in template:
-        raise ValueError(f"{place}: {_unknown(names[0], near or _FORMS)} {_LITERAL}")
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_FORMS)}."
+        shown = one_line(repr(names[0]), 60)
+        raise ValueError(f"{place}: {shown} is not known. {hint} {_LITERAL}")
 
 
 def _check_values(value: Any, place: str) -> None:
@@ -321,15 +344,22 @@ def _check_json(value: Any, place: str) -> None:
         raise ValueError(f"{place}: a {kind} such as {value} is not JSON; write it as a text.")
 
 
-def _expressions(template: Any, *, is_whole: bool = False) -> Iterator[str]:
+def _expressions(template: Any, *, is_whole: bool = False) -> Iterator[Expression]:
     form = form_of(template, is_whole=is_whole)
-    if form == "jmespath":
-        yield template["jmespath"]
+    if form in ("jmespath", "match"):
+        yield _expression(template)
     elif form == "text":
         yield from expressions_in(template["text"])
     elif form is None and isinstance(template, dict | list):
         for part in template.values() if isinstance(template, dict) else template:
             yield from _expressions(part)
+
+
+def _expression(template: Json) -> Expression:
+    """Return the expression of a table with `jmespath`, or with `match` and `in`."""
+    if "jmespath" in template:
+        return str(template["jmespath"])
+    return {name: template[name] for name in _PATTERN}
 
 
 def is_literal(template: Any) -> bool:
@@ -345,13 +375,15 @@ def _filled(template: Any, data: Data, place: str) -> Any:
         return template["value"]
     if form is not None:
         try:
-            value = data.needed(template[form]) if form == "jmespath" else data.text(template[form])
+            value = (
+                data.text(template[form]) if form == "text" else data.needed(_expression(template))
+            )
         except NoValue as problem:
             if template.get("optional") and not isinstance(problem, CannotEvaluate):
                 return _ABSENT
             raise NoValue(f"{place}: {problem}") from None
         if is_whole and not isinstance(value, dict):
-            raise NoValue(f"{place}: {quoted(template[form])} gives no object")
+            raise NoValue(f"{place}: {quoted(template['jmespath'])} gives no object")
         return value
     if isinstance(template, dict):
         parts = {name: _filled(part, data, f"{place}.{name}") for name, part in template.items()}
