@@ -265,6 +265,13 @@ def test_a_success_before_the_end_of_the_chain_ends_nothing(story: Story) -> Non
     assert first.task.done()
 
 
+def test_an_equal_call_before_the_end_of_the_chain_ends_no_doubt(story: Story) -> None:
+    failing = story.chain(("success", PAY[1]), ("failure", ("audit", 1)))
+    story.chain(("success",), first=PAY[1])
+    story.answer(failing, "failure")
+    assert asks(again(story))
+
+
 @pytest.mark.parametrize("first_brings", ["success", "failure"])
 def test_a_chain_that_began_before_ends_no_doubt(story: Story, first_brings: str) -> None:
     early = story.begin()
@@ -347,6 +354,15 @@ def test_a_cancellation_soon_after_the_result_brings_the_doubt_back(
     story.loop.advance(after, after)
     story.cancel(chain)
     assert asks(again(story)) is doubts
+
+
+def test_a_chain_that_was_cancelled_late_ended_at_the_cancellation(story: Story) -> None:
+    chain = story.chain(("success", PAY[1]), ("success",))
+    between = story.begin()
+    story.cancel(chain)
+    story.answer(between, "success")
+    assert between.well
+    assert asks(again(story))
 
 
 def test_a_result_that_cannot_be_written_is_no_good_end(story: Story) -> None:
