@@ -20,6 +20,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tool_chaining import Conversation
+from tool_chaining.record import MAX_ENTRIES, Answer
+from tool_chaining.values import CallKey
+
 from .world import CALLS, HOUR, OTHER, PREPARE, Call, Chain, World, named
 
 pytestmark = pytest.mark.quick
@@ -392,8 +396,20 @@ def test_the_time_of_waiting_and_of_questions_is_not_the_chains_own(story: Story
     assert slow.well
 
 
-def test_a_full_record_keeps_what_was_not_answered(story: Story) -> None:
-    story.chain(("success", PAY[1]), LOST, first=OTHER)
-    for number in range(1_000):
-        story.chain(("success", ("audit", number)), ("failure",), first=("prepare", number + 3))
-    assert asks(again(story))
+def test_a_full_record_keeps_what_was_not_answered() -> None:
+    record, pay = Conversation(), CallKey("pay", "{}")
+
+    def ended(number: int, answer: Answer) -> None:
+        chain = record.begin(str(number), CallKey("prepare", str(number)))
+        record.answered(record.send(chain, pay, frozenset(), keep=True), answer)
+        record.end(chain, well=False)
+
+    ended(0, Answer.NONE)
+    for number in range(1, MAX_ENTRIES + 5):
+        ended(number, Answer.FAILURE)
+    last = record.begin("last", CallKey("prepare", str(MAX_ENTRIES)))
+    doubts = record.doubts(last, pay, idempotent=False)
+    assert {entry.answer for entry in doubts} == {Answer.NONE, Answer.FAILURE}
+    assert not record.doubts(
+        record.begin("gone", CallKey("prepare", "1")), pay, idempotent=False
+    ) - {entry for entry in doubts if entry.answer is Answer.NONE}
