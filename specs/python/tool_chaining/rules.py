@@ -40,7 +40,7 @@ MAX_WORK: Final = 500_000_000
 expressions on a result of a megabyte."""
 
 ROOT: Final = ("tool", "arguments", "isError", "content", "structuredContent", "json", "steps")
-"""What an expression may ask for, as `_seen` returns it."""
+"""What an expression may ask for, as `as_seen` returns it."""
 
 _NEEDED: Final = ("after", "then")
 _KNOWN: Final = (*_NEEDED, "when", "on", "title", "ask", "again", "arguments")
@@ -155,7 +155,7 @@ class Rules:
         concerned = [rule for rule in self.rules if rule.concerns(steps[-1])]
         if not concerned:
             return None
-        seen = [_seen(step) for step in steps]
+        seen = [as_seen(step) for step in steps]
         data = Data({**seen[-1], "steps": seen}, MAX_WORK, measured=seen)
         for rule in concerned:
             number = rule.number
@@ -398,7 +398,7 @@ def _allowed(tool: Any, allow: Sequence[str]) -> bool:
     return isinstance(tool, str) and any(fnmatchcase(tool, pattern) for pattern in allow)
 
 
-def _seen(step: Step) -> Json:
+def as_seen(step: Step) -> Json:
     """Return a call as expressions see it. `json` is its first text, parsed."""
     content = content_of(step.result)
     texts = (member(item, "text") for item in content if member(item, "type") == "text")
