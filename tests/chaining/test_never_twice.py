@@ -276,6 +276,16 @@ def test_an_equal_call_before_the_end_of_the_chain_ends_no_doubt(story: Story) -
     assert asks(again(story))
 
 
+def test_a_yes_from_before_a_doubt_is_no_yes_to_it(story: Story) -> None:
+    careful = story.begin(consents=False)
+    story.answer(careful, "success", named(PAY[1]))
+    assert asks(careful)
+    story.chain(("success", PAY[2]), LOST, first=OTHER)
+    careful.dialog.set_result(True)  # type: ignore[union-attr]
+    story.loop.settle()
+    assert asks(careful)
+
+
 @pytest.mark.parametrize("first_brings", ["success", "failure"])
 def test_a_chain_that_began_before_ends_no_doubt(story: Story, first_brings: str) -> None:
     early = story.begin()
