@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from mcp_types import InputRequiredResult
+from mcp import MCPError
+from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY, InputRequiredResult
 
 from ..chaining.support import errors
 from .support import missing
@@ -46,6 +47,10 @@ def client() -> Any:
     async def ask(ctx: Context) -> Any:
         return InputRequiredResult(request_state="s", _meta={"nextTool": GOOD})
 
+    @mcp.tool
+    def pay() -> str:
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "a nested call was refused")
+
     mcp.tool(lambda: "Not listed.", name="hidden")
     return Client(mcp)
 
@@ -79,3 +84,11 @@ async def test_an_interim_result_names_no_tool(
     assert isinstance(first, InputRequiredResult)
     assert first.meta is None or "nextTool" not in first.meta
     assert "interim" in errors(caplog)[0]
+
+
+async def test_a_tool_that_has_begun_refuses_nothing(client: Any) -> None:
+    """A client believes a refusal, and could make the call again (TC-S-36)."""
+    async with client:
+        result = await client.call_tool_mcp("pay", {})
+    assert result.is_error
+    assert [item.text for item in result.content] == ["a nested call was refused"]

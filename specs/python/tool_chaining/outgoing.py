@@ -3,11 +3,13 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
+from traceback import walk_tb
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tool_chaining.arguments import ArgumentCheck
+from tool_chaining.caller import REFUSALS, error_code
 from tool_chaining.content import (
     NEXT_STEP,
     Json,
@@ -141,6 +143,15 @@ class OutgoingCheck:
                 "text contains a noncharacter"
             )
         return directive
+
+
+def refuses_too_late(error: Exception, caller: Any) -> bool:
+    """Return whether an exception of a tool's own function would look like a refusal (TC-S-36).
+
+    `caller` is the SDK's function that calls it. What the SDK raises before that stays a refusal.
+    """
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return error_code(error) in REFUSALS and any(f.f_code is caller.__code__ for f in frames)
 
 
 def without_directive(result: Json) -> Json:

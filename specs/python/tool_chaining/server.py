@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from traceback import walk_tb
 from typing import Any
 
 from mcp import MCPError
@@ -17,11 +16,10 @@ from opentelemetry.trace import get_current_span
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from tool_chaining.caller import REFUSALS
 from tool_chaining.content import Json, on_the_wire
 from tool_chaining.directive import META_KEY, Directive
 from tool_chaining.negotiation import advertised_in, has_declared
-from tool_chaining.outgoing import DirectiveDropped, OutgoingCheck
+from tool_chaining.outgoing import DirectiveDropped, OutgoingCheck, refuses_too_late
 from tool_chaining.provenance import read_provenance
 from tool_chaining.tools import Listed, Tool, read_list
 from tool_chaining.values import check_json
@@ -60,16 +58,6 @@ def with_next_tool(
         return result
     return result.model_copy(
         update={"meta": {**(result.meta or {}), META_KEY: directive.to_wire()}}
-    )
-
-
-def _has_begun(error: MCPError) -> bool:
-    """Return whether an exception comes out of a tool's own function, and not from before it.
-
-    What the SDK's resolvers raise comes from before it.
-    """
-    return any(
-        frame.f_code is FuncMetadata.call_fn.__code__ for frame, _ in walk_tb(error.__traceback__)
     )
 
 
@@ -189,11 +177,10 @@ class ToolChainingMiddleware:
         try:
             result = await call_next(ctx)
         except MCPError as error:
-            if error.error.code not in REFUSALS or not _has_begun(error):
+            if not refuses_too_late(error, FuncMetadata.call_fn):
                 raise
-            result = CallToolResult(
-                content=[TextContent(type="text", text=error.error.message)], is_error=True
-            )
+            text = TextContent(type="text", text=error.error.message)
+            result = CallToolResult(content=[text], is_error=True)
         # Another middleware may have answered without the server.
         sent: Json = on_the_wire(result) if isinstance(result, BaseModel) else dict(result or {})
         others = [m for m in self._server.middleware if not type(m).__module__.startswith("mcp.")]

@@ -3,18 +3,26 @@
 from functools import partial
 from typing import Any, TypeVar
 
-from mcp_types import CallToolResult, DiscoverResult, InitializeResult, InputRequiredResult
+from mcp import MCPError
+from mcp_types import (
+    CallToolResult,
+    DiscoverResult,
+    InitializeResult,
+    InputRequiredResult,
+    TextContent,
+)
 from pydantic import BaseModel
 
 from tool_chaining.content import on_the_wire
 from tool_chaining.negotiation import advertised_in, has_declared
-from tool_chaining.outgoing import OutgoingCheck
+from tool_chaining.outgoing import OutgoingCheck, refuses_too_late
 from tool_chaining.tools import Tool
 
 try:
     from fastmcp import FastMCP
     from fastmcp.server.middleware import Middleware
     from fastmcp.tools.base import InputRequiredToolResult, ToolResult
+    from fastmcp.tools.function_tool import FunctionTool
 except ImportError as error:
     needs = "needs FastMCP: pip install 'fastmcp>=4.1,<5'"
     raise ImportError(f"{__name__} {needs} ({error})") from None
@@ -46,7 +54,13 @@ class ToolChainingMiddleware(Middleware):
 
     async def on_call_tool(self, context: Any, call_next: Any) -> ToolResult:
         """Make the call, then check the directive of its result."""
-        result: ToolResult = await call_next(context)
+        try:
+            result: ToolResult = await call_next(context)
+        except MCPError as error:
+            if not refuses_too_late(error, FunctionTool._execute):
+                raise
+            text = TextContent(type="text", text=error.error.message)
+            return ToolResult(content=[text], is_error=True)
         interim = result.input_required if isinstance(result, InputRequiredToolResult) else None
         sent = interim or result.to_mcp_result()
         if not isinstance(sent, BaseModel):
