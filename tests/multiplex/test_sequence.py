@@ -267,7 +267,7 @@ async def over_http(
     """Connect a customer with a token that may only read, to a server without sessions."""
     assert isinstance(world.location, Path)
     person = Customer(mode)
-    async with bank_in_memory(world.location, world.clock, secret=SECRET, max_sessions=0) as bank:
+    async with bank_in_memory(world.location, world.clock, secret=SECRET, workers=2) as bank:
         token, transport = bank.token(customer, "bank:read"), httpx2.ASGITransport(bank.app)
         async with http_client(URL, token, mode, transport=transport, **options) as person.client:
             yield person
