@@ -178,7 +178,7 @@ def _account_needed(needed: AccountNeeded, ctx: Context[Any, Any]) -> CallToolRe
     """Return the result that lists the possible accounts for a missing argument."""
     field, accounts = to_camel(needed.field), needed.accounts
     if not accounts:
-        return refuse("refused", field, f"{field}: the customer has no account for this.")
+        return refuse("refused", field, f"{field}: no account can be used here.")
     lines = [f"- {account.account_name}: {account.account_id}" for account in accounts]
     has_view = shows_view(ctx)
     offered = result(
