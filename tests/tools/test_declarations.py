@@ -126,7 +126,7 @@ def test_a_tool_without_a_docstring_is_refused() -> None:
 
     def undocumented() -> None: ...
 
-    with pytest.raises(NoDescription, match="^The tool undocumented has no description"):
+    with pytest.raises(NoDescription, match=r"^The tool undocumented has no description"):
         bank_tool(title="Undocumented", scope="bank:read")(undocumented)
 
 
