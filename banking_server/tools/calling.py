@@ -7,14 +7,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 from mcp import MCPError
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.apps import client_supports_apps
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, Elicit
 from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -24,13 +24,14 @@ from mcp.types import (
     InputRequiredResult,
     Tool,
 )
+from pydantic import BaseModel
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank, BankBusy
 from banking_server.tools.asking import can_ask
 from banking_server.tools.declaration import BankTool
-from banking_server.tools.prompts import PROMPT_MARK, misplaced_prompt
+from banking_server.tools.prompts import PROMPT_MARK, prompts
 from banking_server.tools.results import (
     BUSY,
     incident_message,
@@ -43,7 +44,6 @@ from banking_server.tools.scopes import (
     TRANSFER_SCOPE,
     ScopeMissing,
     check_scope,
-    has_scope,
 )
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
 from tool_chaining.content import hidden_from_model
@@ -117,6 +117,8 @@ class _Current:
     """Whether it is made inside another call."""
 
 
+_Form = TypeVar("_Form", bound=BaseModel)
+
 _current: ContextVar[_Current] = ContextVar("bank_call")
 
 
@@ -138,6 +140,18 @@ def shows_view(ctx: Context[Any, Any]) -> bool:
 def asks_by_form(ctx: Context[Any, Any]) -> bool:
     """Return whether the customer is asked by a form. If there is a view, they answer there."""
     return can_ask(ctx) and not shows_view(ctx)
+
+
+def elicit(words: str, form: type[_Form]) -> Elicit[_Form]:
+    """Return a question to the customer of the current call.
+
+    Raises `MCPError` in a step of `multiplex_tools`, which waits for no answer.
+    """
+    if _current.get().is_step:
+        raise MCPError(
+            INVALID_REQUEST, "It has a question for the customer, so call it alone, outside a plan."
+        )
+    return Elicit(words, form)
 
 
 @contextmanager
@@ -181,11 +195,6 @@ class BankServer(MCPServer[App]):
             self._listed = await super().list_tools()
         return [*self._listed]
 
-    def caller_has_scope(self, tool: str) -> bool:
-        """Return whether the caller has the scope that a call of `tool` needs."""
-        found = find_tool(self, tool)
-        return not isinstance(found, BankTool) or has_scope(found.scope)
-
     def _tool_input_schema(self, name: str) -> dict[str, Any] | None:
         """Return no schema for the check of `Mcp-Param-…` headers, which no bank tool has.
 
@@ -214,15 +223,15 @@ class BankServer(MCPServer[App]):
         tool, request = self._find(name, context), context.request_context
         called = UNKNOWN_TOOL if tool is None else tool.name
         with serving(request.lifespan_context, called, request.meta) as (bank, call):
-            has_prompt_here = not _current.get().is_step and call.chain_id is None
+            is_single = not _current.get().is_step and call.chain_id is None
             try:
                 if tool is None:
                     check_scope(READ_SCOPE, UNKNOWN_TOOL)
                     result: CallToolResult | InputRequiredResult = refuse(
                         "unknown_tool", None, await self._unknown(name)
                     )
-                elif has_prompt_here and (prompt := misplaced_prompt(arguments)) is not None:
-                    result = refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
+                elif is_single and (argument := next(iter(prompts(arguments)), None)) is not None:
+                    result = refuse("invalid_arguments", excerpt(argument), _misplaced(argument))
                 else:
                     result = await self._run(tool, arguments, context, request)
             except MCPError as error:
@@ -298,10 +307,9 @@ _NOBODY_ANSWERED: Final = (
 
 def _misplaced(argument: str) -> str:
     return (
-        f"{excerpt(argument)}: looks like a prompt for a language model ({PROMPT_MARK}), but only "
+        f"{excerpt(argument)}: is a prompt for a language model ({PROMPT_MARK}), but only "
         "multiplex_tools asks a model. Write the value itself, or make this call a step of "
-        "multiplex_tools, after the step whose result it depends on. If it is meant as a text, "
-        "write it in other words."
+        "multiplex_tools, after the step whose result it depends on."
     )
 
 
