@@ -109,9 +109,9 @@ def _serve_http(settings: "Settings") -> None:
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     if not settings.on_loopback:
         note(
-            "Other computers can reach it. It does not encrypt, and limits neither the requests "
-            "of a customer or an address, nor connections and their time: put a reverse proxy in "
-            "front of it that does. banking_server/server/README.md shows its lines."
+            "Other computers can reach it. It has no TLS, and no limits on requests (of a customer "
+            "or an address), on connections, or on their time: put a reverse proxy in front of it "
+            "that adds them. banking_server/server/README.md has the lines for Caddy and nginx."
         )
     note(f"Confirmation codes: {codes_in_words(settings.rules())}")
     os.environ.update(settings.environment())

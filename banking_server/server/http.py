@@ -12,7 +12,7 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -75,14 +75,22 @@ def http_app(
             Route(HEALTH_PATH, endpoint=health.answer),
             metadata_route(settings),
         ],
-        exception_handlers=dict.fromkeys(
-            (BankBusy, KeysUnavailable, DatabaseUnavailable, DatabaseFailed), _unavailable
-        ),
+        exception_handlers={
+            ClientDisconnect: _gone,
+            **dict.fromkeys(
+                (BankBusy, KeysUnavailable, DatabaseUnavailable, DatabaseFailed), _unavailable
+            ),
+        },
         lifespan=lambda _: manager.run(),
     )
     # A redirect would name the scheme and the host of this request, which a proxy may have changed.
     app.router.redirect_slashes = False
     return app
+
+
+async def _gone(_: Request, problem: Exception) -> Response:
+    """Return a response that nobody gets: the client left before its request was complete."""
+    return Response(status_code=400)
 
 
 async def _unavailable(_: Request, problem: Exception) -> Response:

@@ -49,6 +49,7 @@ def serve(app: str, settings: Settings) -> None:
         workers=settings.workers,
         lifespan="on",
         ws="none",
+        proxy_headers=False,
         # uvicorn's messages go to the same log as all others.
         log_config=None,
         access_log=False,

@@ -118,10 +118,6 @@ class Settings(BaseSettings):
         default=to_decimal(_RULES.approval_threshold_minor),
         description="A transfer above this amount needs a manager's approval.",
     )
-    compliance_threshold: Decimal = Field(
-        default=to_decimal(_RULES.compliance_threshold_minor),
-        description="A transfer of at least this amount to an external payee is reported.",
-    )
     transfer_expiry: int = Field(
         default=int(_RULES.transfer_expiry.total_seconds()),
         ge=1,
@@ -146,7 +142,7 @@ class Settings(BaseSettings):
             raise ValueError(f"must have at least {MIN_SECRET_LENGTH} characters in each line")
         return value
 
-    @field_validator("approval_threshold", "compliance_threshold")
+    @field_validator("approval_threshold")
     @classmethod
     def _exact(cls, value: Decimal) -> Decimal:
         to_minor(value)
@@ -222,10 +218,9 @@ class Settings(BaseSettings):
         return self.database.with_name(self.database.name + ".secret")
 
     def rules(self, *, over_stdio: bool = False) -> Rules:
-        """Return the bank's rules with these thresholds."""
+        """Return the bank's rules with these settings."""
         return Rules(
             approval_threshold_minor=to_minor(self.approval_threshold),
-            compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
             codes=self.codes or ("asked" if over_stdio else "result"),
         )

@@ -2,12 +2,11 @@
 
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
-from ..kit.command import PATIENCE, Cli
+from ..kit.command import PATIENCE
 from ..kit.servers import http_server
 
 
@@ -16,14 +15,6 @@ def test_sigterm_ends_it(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE) == 0
     assert "Traceback" not in server.logged()
-
-
-def test_a_port_that_is_taken_is_one_line(cli: Cli) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        ended = cli("serve", "--http", "--port", str(port))
-    words = f"Cannot serve at 127.0.0.1 port {port}: address already in use."
-    assert (ended.code, ended.err) == (2, f"banking-server: {words}\n")
 
 
 LOUD = """

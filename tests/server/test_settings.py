@@ -19,7 +19,7 @@ ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/
         ("PORT", "0", "greater than or equal to 1, not '0'"),
         ("SECRET", "too short to be one", "at least 32 characters"),
         ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
-        ("COMPLIANCE_THRESHOLD", "-1", "not '-1'"),
+        ("APPROVAL_THRESHOLD", "-1", "not '-1'"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
         ("RESOURCE_URL", "http://bank.example/mcp", "an https URL, except on loopback, not 'http:"),
         ("JWKS_URL", "https://[login/jwks", "must be an http or https URL"),
