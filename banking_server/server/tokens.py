@@ -97,13 +97,12 @@ def access_token(
     `scopes` is a text with spaces between the scopes, or a list. Anything else means no scope.
     """
     listed = scopes.split() if isinstance(scopes, str) else scopes
+    granted = listed if isinstance(listed, list) else []
     client_id = claims.get("client_id")
     return AccessToken(
         token=token,
         client_id=client_id if isinstance(client_id, str) else claims["sub"],
-        scopes=[name for name in listed if isinstance(name, str)]
-        if isinstance(listed, list)
-        else [],
+        scopes=[name for name in granted if isinstance(name, str)],
         expires_at=int(claims["exp"]),
         resource=resource,
         subject=customer,

@@ -1,4 +1,4 @@
-"""The tool `multiplex_tools`: its steps, run over the rounds of questions that they need."""
+"""The tool `multiplex_tools`: runs its steps, and waits for the answers of the client's model."""
 
 import json
 from collections.abc import Mapping, Sequence
