@@ -26,7 +26,7 @@ class Way(StrEnum):
     """The first call is given by hand; the chaining client follows directives. No model."""
     REFERENCED = "multiplex, references"
     """One `multiplex_tools` call, given by hand; expressions find the arguments. No model. Here and
-    in `INFERRED`, a call of its own confirms a transfer: the bank asks, which no plan can wait for."""
+    in `INFERRED`, a call of its own confirms a transfer: the bank asks, and no plan can wait."""
     AGENT = "agent"
     """The agent on the chaining client: the model's steps, and directives followed."""
     TEXT_ONLY = "text only"
