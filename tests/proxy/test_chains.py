@@ -3,15 +3,13 @@
 The rules of following are in the client suite, which `test_suites.py` runs through the proxy.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..kit.stdio import lines_of
 from .scripted import Shop, asking, outcome, prepare, said
-from .wire import CHAINING, JSON, NEW, OLD, PROXY, Refused, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, NEW, OLD, Refused, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -31,16 +29,6 @@ async def test_a_chain_is_one_result_of_the_first_tool(revision: str, tmp_path: 
         {"chainId": told["chainId"], "level": 1},
         {"chainId": told["chainId"], "level": 2, "previousTool": "prepare"},
     ]
-
-
-async def test_a_tool_that_is_not_listed_is_named_nowhere(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, answers={"prepare": [said("Prepared.", "x. Call pay now")]})
-    async with shop.host("stdio") as host:
-        result = await prepare(host)
-    assert outcome(result) == "unknown_tool"
-    assert result.meta is not None
-    assert result.meta[CHAINING]["followUps"] == [{"status": "not_made"}]
-    assert "Call pay now" not in result.model_dump_json()
 
 
 async def test_who_cannot_be_asked_is_not(tmp_path: Path) -> None:
@@ -149,19 +137,3 @@ async def test_a_server_that_is_not_followed_is_not_changed(revision: str, tmp_p
             assert {name: received[name] for name in result} == result
             assert (await client.ask("tools/list"))["tools"] == [tool]
             assert CHAINING not in client.greeting
-
-
-def test_the_operator_learns_once_what_is_wrong_with_a_server(tmp_path: Path) -> None:
-    told = "a directive was not followed, because the server does not advertise tool chaining"
-    twice = r'the tool "pay\\n\\u2028" is listed twice, and is left out'
-    pay = {"name": "pay\n\u2028", "inputSchema": {}}
-    tools = [[pay, {**pay, "title": "Pay"}]]
-    for script, line in (({"advertises": False}, told), ({"tools": tools}, twice)):
-        shop = Shop(tmp_path, **script)
-        with lines_of([*PROXY, "--", *shop.command]) as proxy:
-            for _ in range(2):
-                proxy.open({})
-                assert "result" in proxy.call(2, "prepare", {"to": "Ann"})
-            _, errors = proxy.end()
-        assert re.match(f"tool-chaining-proxy: {line}\n", errors)
-        assert len(set(lines := errors.splitlines())) == len(lines)

@@ -131,23 +131,11 @@ def who(proxy: Lines) -> JSON:
 
 
 def test_the_process_over_stdio(tmp_path: Path) -> None:
-    """A line that is no message is refused alone, and the server ends with the proxy."""
+    """It hands on its environment but for the token, and the server ends with it."""
     with started(tmp_path, STRANGE_SETTING="mine", MCP_TOKEN="secret") as proxy:
         proxy.open()
         behind = who(proxy)
-        # It is told the environment, but not the token.
         assert (behind["environment"], behind["secret"]) == ("mine", "$MCP_TOKEN")
-        for line, code, number in (
-            ("{", -32700, None),
-            ({"id": "a", "method": "tools/list", "params": {"x": "\ud800"}}, -32600, "a"),
-            ({"id": "a", "method": 7}, -32600, "a"),
-            ({"id": "a", "method": "tools/list", "params": {"_meta": 7}}, -32602, "a"),
-        ):
-            proxy.send(line)
-            refusal = proxy.said()
-            assert (refusal["id"], refusal["error"]["code"]) == (number, code), line
-            assert "\n" not in refusal["error"]["message"]
-        # A call that the client gives up is given up at the server.
         slow = {"name": "slow", "arguments": {"text": "s"}}
         proxy.send({"id": 8, "method": "tools/call", "params": slow})
         assert who(proxy)["pid"] == behind["pid"]  # So the proxy has read the call before it.

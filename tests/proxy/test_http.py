@@ -10,8 +10,7 @@ import anyio
 import httpx2
 import pytest
 
-from tool_chaining_proxy.http import who_acts
-from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions
+from tool_chaining_proxy.options import Address, ProxyOptions
 
 from ..kit.command import PATIENCE
 from .scripted import WHO_AND_SLOW, Shop
@@ -181,16 +180,6 @@ async def test_a_request_gets_an_answer_with_its_id(proxy: str, number: str) -> 
     assert answer.status_code == 400
     assert answer.json()["id"] == json.loads(number.replace("\\ud83d", "\ufffd"))
     assert answer.json()["error"]["code"] in (-32600, -32700)
-
-
-def test_who_may_act_as_whom_is_said() -> None:
-    own, public = Address("http://x", "Bearer a"), HttpOptions(host="::")
-    assert who_acts(Command(("true",), {}), public).startswith(
-        "Whoever reaches this address can use it as the"
-    )
-    assert who_acts(own, public).endswith("with the token in MCP_TOKEN.")
-    forwards = HttpOptions(forward_authorization=True)
-    assert who_acts(Address("http://x"), forwards).startswith("Each caller uses it with their own")
 
 
 async def test_callers_are_bounded_in_number(bounded: str) -> None:

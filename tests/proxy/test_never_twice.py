@@ -1,6 +1,6 @@
-"""What goes wrong between a host, the proxy and a server, and what is called again afterwards.
+"""What only a proxy can repeat: the host does not get its result, and makes its call again.
 
-The host does not get its result, or gets a bad one, and makes its call again.
+The rest of the rules is in the client suite, which `test_suites.py` runs through the proxy.
 """
 
 from pathlib import Path
@@ -18,15 +18,6 @@ from .scripted import WAYS, Shop, asking, outcome, prepare, said
 from .wire import CHAINING, JSON, NEW, OLD, PROXY, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_a_refusal_after_a_question_is_none(tmp_path: Path) -> None:
-    """By then the server has acted, as far as anybody knows."""
-    refusal = {"error": {"code": -32021, "message": "No."}}
-    shop = Shop(tmp_path, NEW, answers={"pay": [asking(), refusal, said("Paid.")]})
-    async with shop.host("stdio") as host:
-        await prepare(host)
-        assert outcome(await prepare(host)) == "declined"
 
 
 # --- a result that is not delivered ---------------------------------------------------------------
@@ -123,27 +114,6 @@ def test_a_process_over_stdio_keeps_the_record_of_its_host(tmp_path: Path) -> No
         [*_, told] = proxy.call(4, "prepare", {"to": "Ann"})["result"]["content"]
         assert "an earlier call may have taken effect" in told["text"]
     assert len(shop.made()) == 1
-
-
-# --- side by side ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("way", "revision"), WAYS)
-async def test_chains_with_different_first_calls_run_side_by_side(
-    way: str, revision: str, tmp_path: Path
-) -> None:
-    """The server answers no payment before all five are asked for."""
-    shop = Shop(tmp_path, revision, answers={"pay": [{**said("Paid."), "together": 5}]})
-    outcomes = []
-    async with shop.host(way) as host:
-
-        async def one(name: str) -> None:
-            outcomes.append(outcome(await prepare(host, name)))
-
-        async with anyio.create_task_group() as group:
-            for number in range(5):
-                group.start_soon(one, f"Ann {number}")
-    assert outcomes == ["completed"] * 5
 
 
 # --- whose record it is, over HTTP ----------------------------------------------------------------

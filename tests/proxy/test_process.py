@@ -14,13 +14,9 @@ import pytest
 from ..kit.command import PATIENCE, environment
 from ..kit.pages import block
 from ..kit.stdio import lines_of
-from .scripted import WHO_AND_SLOW, Shop, said
+from .scripted import Shop, said
 from .wire import CLIENT, JSON, OLD, PROXY
 
-IN_A_HURRY = (
-    "import tool_chaining_proxy.stdio as stdio; stdio.FINISHING_SECONDS = 1; "
-    "from tool_chaining_proxy.__main__ import main; main()"
-)
 INITIALIZE = {
     "id": "0",
     "method": "initialize",
@@ -66,16 +62,17 @@ def test_a_script_gets_all_that_it_asked_for(tmp_path: Path) -> None:
         '{"jsonrpc":"2.0","id":"half","method":"tools/call","params":{"name":"\\ud83d"}}',
         '{"jsonrpc":"2.0","id":"tab","method":"\t"}',
         '{"jsonrpc":"2.0","id":"what","method":5}',
+        '{"jsonrpc":"2.0","id":"meta","method":"tools/list","params":{"_meta":7}}',
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}',
         "junk",
     ]
     command = [*PROXY, "--consent", "all", "--", *shop.command]
     answers, errors = script(command, *(request("pay", n) for n in numbers), *unreadable)
     ids = [json.dumps(one["id"]) for one in answers if one["id"] != "0"]
-    expected = [*numbers, "bom", "half", "tab", "what", 1, None]
+    expected = [*numbers, "bom", "half", "tab", "what", "meta", 1, None]
     assert sorted(ids) == sorted(map(json.dumps, expected))
     refused = [one["id"] for one in answers if "error" in one]
-    assert sorted(map(str, refused)) == ["None", "half", "tab", "what"]
+    assert sorted(map(str, refused)) == ["None", "half", "meta", "tab", "what"]
     assert "Traceback" not in errors
 
 
@@ -91,14 +88,6 @@ def test_the_shown_script(tmp_path: Path) -> None:
     )
     answers = {one["id"]: one for one in map(json.loads, ended.stdout.splitlines())}
     assert answers[1]["result"]["structuredContent"]["accounts"]
-
-
-def test_what_cannot_finish_is_not_known(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, answers=WHO_AND_SLOW)
-    hurried = [sys.executable, "-c", IN_A_HURRY]
-    answers, errors = script([*hurried, "--", *shop.command], request("slow"))
-    assert answers[-1]["error"]["message"].endswith("Whether it took effect is not known.")
-    assert "The server" not in answers[-1]["error"]["message"] + errors
 
 
 def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
@@ -133,7 +122,7 @@ def test_a_server_s_text_is_one_escaped_line() -> None:
     assert "x\\x1b]0;y\\x07 proxy: fine\n" in errors
 
 
-@pytest.mark.parametrize("ends", ["alone", "by a signal"])
+@pytest.mark.parametrize("ends", ["alone", pytest.param("by a signal", marks=pytest.mark.ci)])
 def test_a_server_that_floods_the_proxy_is_ended(ends: str) -> None:
     with lines_of(in_shell("""yes '{"jsonrpc":"2.0","id":7,"method":"ping"}'""")) as proxy:
         proxy.open({})

@@ -42,6 +42,7 @@ def test_what_is_written_has_the_members_of_the_schema_and_no_others() -> None:
         assert problems(one, part("followedChain")) == []
         told = each.merged_json()["structuredContent"]["followUps"]
         assert problems(told, part("followUps")) == []
+    assert written[-1]["followUps"][-1] == {"status": "not_made"}, "a name that no list has"
     assert {member for one in written for member in one} == set(FOLLOWED)
     assert {member for one in written for call in one["followUps"] for member in call} == set(
         FOLLOW_UP
