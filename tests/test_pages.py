@@ -3,11 +3,8 @@
 import ast
 import json
 import re
-import struct
 import tomllib
-from pathlib import Path
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -16,11 +13,9 @@ from .kit.pages import PAGES, ROOT, Page
 
 pytestmark = pytest.mark.quick
 
-SVG = "{http://www.w3.org/2000/svg}"
 PICTURES = sorted(
     path for pattern in (".github/*.svg", ".github/*.png") for path in ROOT.glob(pattern)
 )
-COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 
 each_page = pytest.mark.parametrize("page", PAGES.values(), ids=list(PAGES))
 
@@ -104,24 +99,6 @@ def test_nothing_is_swallowed_or_read_as_something_else(page: Page) -> None:
         if token.children
     ]
     assert [line for line in text if line.count("$") > 1] == []
-
-
-@pytest.mark.parametrize(
-    "light", [one for one in PICTURES if "-light" in one.name], ids=lambda one: one.name
-)
-def test_a_picture_is_the_same_in_the_dark(light: Path) -> None:
-    dark = light.with_name(light.name.replace("-light", "-dark"))
-    if light.suffix == ".png":
-        size = slice(16, 24)
-        wide, high = struct.unpack(">II", light.read_bytes()[size])
-        assert (wide, high) == struct.unpack(">II", dark.read_bytes()[size])
-        return
-    one, other = (path.read_text(encoding="utf-8") for path in (light, dark))
-    assert COLOUR.sub("", one) == COLOUR.sub("", other)
-    assert set(COLOUR.findall(one)).isdisjoint(COLOUR.findall(other))
-    drawing = ElementTree.fromstring(one)
-    assert drawing.findtext(f"{SVG}title")
-    assert drawing.findtext(f"{SVG}desc")
 
 
 def test_every_picture_is_shown_in_both_lights_and_told_in_words() -> None:

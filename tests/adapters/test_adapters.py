@@ -1,13 +1,14 @@
-"""Each adapter with its framework, over sockets and processes, and a model from a script."""
+"""Each adapter with its framework, over sockets and processes, and a model from a script.
+
+`test_usage.py` has the story of the locked account.
+"""
 
 from typing import Any
 
 import pytest
 
 from ..chaining.support import Noting
-from ..kit.bank import World
-from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
-from .support import CAN_ASK, FRAMEWORKS, agents_server, fastmcp_client, missing
+from .support import FRAMEWORKS, agents_server, fastmcp_client, missing
 
 INSTALL = "pip install '.[dev]'"
 pytestmark = [
@@ -16,25 +17,6 @@ pytestmark = [
     pytest.mark.needs_program(missing("agents", INSTALL)),
 ]
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
-
-
-@each_framework
-async def test_the_locked_account_hands_itself_off(world: World, framework: str) -> None:
-    said = await FRAMEWORKS[framework](world.location, (PREPARE, FROM_LOCKED))
-
-    first, second = world.events()
-    assert [first["tool"], second["tool"]] == [PREPARE, HANDOFF]
-    assert first["chain_id"] == second["chain_id"]
-    assert [first["chain_level"], second["chain_level"]] == [1, 2]
-    assert second["chain_previous_tool"] == PREPARE
-    [(reason, chosen)] = world.sql("SELECT reason, choice FROM handoff")
-    assert reason == LOCKED_REASON
-    assert chosen == ("callback" if framework in CAN_ASK else None)
-    # The model hears it all in the result of its one call, and has nothing left to call.
-    assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
-    assert said.count("has already run. Do not call it again.") == 1
-    assert "Next step suggested" not in said
-    assert "nextStep" not in said
 
 
 @each_framework

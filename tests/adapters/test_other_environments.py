@@ -101,23 +101,6 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Other]:
         assert process.wait(PATIENCE) == 0
 
 
-@pytest.mark.parametrize("way", ["session", "client"])
-def test_the_locked_account_hands_itself_off(world: World, other: Other, way: str) -> None:
-    answer, model = other.agent(world.location, (PREPARE, FROM_LOCKED), way)
-
-    first, second = world.events()
-    assert [first["tool"], second["tool"]] == [PREPARE, HANDOFF]
-    assert first["chain_id"] == second["chain_id"]
-    assert [first["chain_level"], second["chain_level"]] == [1, 2]
-    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
-    said = answer["told"]
-    assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
-    assert said.count("has already run. Do not call it again.") == 1
-    assert "Next step suggested" not in said
-    assert answer["artifact"]["structured_content"]["status"] == "account_locked"
-    assert len(model.requests) == 2
-
-
 def test_a_step_that_may_destroy_needs_consent(elsewhere: str, other: Other) -> None:
     said = other.agent(elsewhere, ("tidy_up", {}))[0]["told"]
     assert "was not made: nobody could be asked to allow it" in said
@@ -174,4 +157,5 @@ def test_the_programs_of_the_page_run(world: World, tmp_path: Path, adapter: str
         assert ended.returncode == 0, ended.stderr
         said = ended.stdout if adapter == "mcp_1" else str(model.requests[-1]["messages"][-1])
     assert LOCKED_TEXT.partition("'")[2] in said
+    assert [event["chain_level"] for event in world.events()] == [1, 2]
     assert world.sql("SELECT handoff_id FROM handoff")[0][0] in said

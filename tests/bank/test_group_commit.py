@@ -1,9 +1,7 @@
 """Writes are committed in groups: together, each for itself, in bounds, and told when they are."""
 
 import asyncio
-import shutil
 import sqlite3
-import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -24,7 +22,6 @@ from banking_server.bank.storage import (
     BankBusy,
     DatabaseFailed,
     DatabaseUnavailable,
-    MaybeDone,
 )
 from banking_server.bank.transaction import Transaction, command
 
@@ -159,26 +156,6 @@ async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, p
     await bank.write(adds("healed"))
     assert added(path) == {"healed"}
     check_books(path, NOW)
-
-
-async def test_of_a_commit_on_a_full_disk_it_is_known_that_nothing_was_done(
-    path: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = f"mount -t tmpfs -o size={path.stat().st_size + 600_000} tmpfs".split()
-    if subprocess.run([*mount, folder], capture_output=True).returncode:
-        pytest.skip("need the right to mount a small file system")
-    try:
-        file = Path(shutil.copy(path, folder))
-        bank = await open_bank(file)
-        with pytest.raises(DatabaseFailed, match="disk is full") as failed:
-            await bank.write(lambda tx: tx.run(FILL))
-        assert not isinstance(failed.value, MaybeDone)
-        await bank.close()
-        assert added(file) == set()
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) -> None:

@@ -23,8 +23,6 @@ from banking_server.bank.rules import (
     Refused,
     Rules,
     TooMany,
-    TransferDetails,
-    check_details,
     check_required_text,
     compliance_rule,
     decide_confirmation,
@@ -38,7 +36,6 @@ from tool_chaining.text import printable
 pytestmark = pytest.mark.quick
 
 RULES = Rules()
-TODAY = date(2026, 3, 4)
 
 
 def account(account_id: str = "acc_a", **fields: object) -> Account:
@@ -54,11 +51,6 @@ def account(account_id: str = "acc_a", **fields: object) -> Account:
             **fields,
         }
     )
-
-
-def check(**given_: object) -> Refused | TransferDetails:
-    details: dict[str, object] = {"amount": Decimal(5), "scheduled_date": None, "memo": None}
-    return check_details(RULES, today=TODAY, **(details | given_))  # type: ignore[arg-type]
 
 
 # --- the four escalations
@@ -92,39 +84,6 @@ def test_the_compliance_threshold_is_inclusive_and_for_external_payees_only() ->
     assert compliance_rule(RULES, amount_minor=300_000, to_account=account()) is None
     odd = Rules(compliance_threshold_minor=12_345)
     assert compliance_rule(odd, amount_minor=12_345, to_account=payee) == "external-payee-123.45"
-
-
-# --- the details of a transfer
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "2026-3-5", "20260305", "2026-W10-4", "2026-03-05T10:00:00"),
-        *("2026-02-30", "0000-01-01", "2026-03-03", "2027-03-05"),
-        *("2026-03-05\n", "２０２６-03-05", "\ud800", "2026-03-05" + "0" * 1_000_000),  # noqa: RUF001
-    ],
-)
-def test_bad_dates_are_refused_by_name(text: str) -> None:
-    refused = check(scheduled_date=text)
-    assert isinstance(refused, Refused)
-    assert refused.field == Argument.SCHEDULED_DATE
-    assert excerpt(text, 30) in refused.message
-    assert len(refused.message) < 200
-    refused.message.encode()
-
-
-@pytest.mark.parametrize(
-    "memo",
-    [
-        *("x" * 141, "x" * 1_000_000, "a\nb", "a\tb", "\x00", "\x85", "\u2028", "\u202e", "\ud800"),
-    ],
-)
-def test_bad_memos_are_refused_by_name(memo: str) -> None:
-    refused = check(memo=memo)
-    assert isinstance(refused, Refused)
-    assert refused.field == Argument.MEMO
-    refused.message.encode()
 
 
 # --- confirming a transfer

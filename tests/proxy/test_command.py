@@ -51,6 +51,7 @@ def refused(*arguments: str) -> str:
         (("--url", "http://localhost/mcp", "--", "true"), "not both"),
         (("--url", "localhost:80"), "http or https"),
         (("--", "nosuchprog"), "There is no command 'nosuchprog'"),
+        (("--trust-hints", "--consent", "all", "--", "true"), "not both"),
         (("--consent", "/missing/rules", "--", "true"), "--consent"),
         (("--allow-host", "x", "--", "true"), "--allow-host needs --http"),
         (("--http", "--forward-authorization", "--", "true"), "needs --url"),

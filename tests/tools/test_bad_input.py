@@ -46,9 +46,13 @@ BAD_ARGUMENTS: dict[tuple[str, str], list[Any]] = {
     ],
     (PREPARE, "fromAccountId"): [*UNFIT, *TEXT, FOREIGN, "acc_equity_usd", PAYEE],
     (PREPARE, "toAccountId"): [*TEXT, FOREIGN, EVERYDAY, EURO],
-    (PREPARE, "scheduledDate"): ["tomorrow", "2026-02-30", "2026-03-01", 20260304, MEGABYTE],
+    (PREPARE, "scheduledDate"): [
+        *("tomorrow", "2026-3-5", "20260305", "2026-W10-4", "2026-03-05T10:00:00", "2026-03-05\n"),
+        *("2026-02-30", "0000-01-01", "2026-03-01", "2027-03-05", "\ud800", 20260304, MEGABYTE),
+        "２０２６-03-05",  # noqa: RUF001
+    ],
     (PREPARE, "expiredTransferId"): [*UNFIT, *TEXT, "tr_0"],
-    (PREPARE, "memo"): [*UNFIT, *TEXT, "x" * 141],
+    (PREPARE, "memo"): [*UNFIT, *TEXT, "a\tb", "\x85", "\u2028", "x" * 141],
     (CONFIRM, "transferId"): ["", "\ud800", 5, ...],
     (CONFIRM, "action"): ["", "post", 1, None, ..., MEGABYTE],
     (CHOICE, "handoffId"): ["", MEGABYTE, 5, ...],
