@@ -71,7 +71,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head(page: Page) -> None:
 
 
 @each_page
-def test_code_is_what_its_block_says(page: Page) -> None:
+def test_code_blocks_parse_as_their_language(page: Page) -> None:
     """A language that no reader of ours knows, such as Mermaid's, would need a test of its own."""
     assert [token for token in page.tokens if token.type == "code_block"] == [], "indented code"
     for block in page.blocks:
@@ -89,7 +89,7 @@ def test_code_is_what_its_block_says(page: Page) -> None:
 
 
 @each_page
-def test_nothing_is_swallowed_or_read_as_something_else(page: Page) -> None:
+def test_no_html_tag_or_formula_hides_text(page: Page) -> None:
     """A word in angle brackets is a tag, and two dollar signs make a formula."""
     tags = [part.content for part in page.inline if part.type == "html_inline"]
     assert [tag for tag in tags if not tag.startswith("<!--")] == []
@@ -101,7 +101,7 @@ def test_nothing_is_swallowed_or_read_as_something_else(page: Page) -> None:
     assert [line for line in text if line.count("$") > 1] == []
 
 
-def test_every_picture_is_shown_in_both_lights_and_told_in_words() -> None:
+def test_every_picture_has_a_light_and_a_dark_version_and_alt_text() -> None:
     found = set()
     for name, page in PAGES.items():
         shown = re.findall(

@@ -19,7 +19,7 @@ def test_no_pin_and_no_lock_names_a_registry() -> None:
         assert path.suffix == ".json" or "://" not in text, path
 
 
-def test_the_tests_have_what_users_of_a_model_and_of_postgresql_have() -> None:
+def test_the_test_extra_includes_the_model_and_postgres_extras() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     assert {*extras["model"], *extras["postgres"]} <= {*extras["test"]}

@@ -101,7 +101,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Other]:
         assert process.wait(PATIENCE) == 0
 
 
-def test_a_step_that_may_destroy_needs_consent(elsewhere: str, other: Other) -> None:
+def test_a_destructive_step_needs_consent(elsewhere: str, other: Other) -> None:
     said = other.agent(elsewhere, ("tidy_up", {}))[0]["told"]
     assert "was not made: nobody could be asked to allow it" in said
     assert "Everything is gone." not in said
@@ -110,7 +110,7 @@ def test_a_step_that_may_destroy_needs_consent(elsewhere: str, other: Other) -> 
     assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
 
 
-def test_a_lost_step_is_not_made_again_and_progress_is_told(other: Other) -> None:
+def test_a_lost_step_is_not_repeated_and_progress_is_reported(other: Other) -> None:
     answer, _ = other.agent((sys.executable, str(ANY_SERVER)), ("begin", {}), "client", times=2)
     said = answer["told"]
     assert said.index("It has begun.") < said.index("an earlier call may have taken effect")
@@ -118,9 +118,7 @@ def test_a_lost_step_is_not_made_again_and_progress_is_told(other: Other) -> Non
     assert answer["progress"] == [1, 2, 1]
 
 
-def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
-    world: World, other: Other
-) -> None:
+def test_headers_of_other_interceptors_apply_to_the_whole_chain(world: World, other: Other) -> None:
     assert isinstance(world.location, Path)
     with http_server(world.location.parent, BANKING_SECRET=SECRET) as server:
         somebody = over_http(server.url, Authorization=f"Bearer {server.token('CUST002')}")
@@ -129,7 +127,7 @@ def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
     assert [event["customer_id"] for event in world.events()] == ["CUST001"]
 
 
-def test_what_was_done_is_told_when_the_session_breaks(other: Other) -> None:
+def test_completed_steps_are_reported_when_the_session_breaks(other: Other) -> None:
     """`mcp` 1.x then cancels whoever opened the session."""
     with cutting_server() as (url, called):
         said = other.agent(url, ("begin", {}), "client")[0]["told"]

@@ -83,7 +83,7 @@ async def ended(*tasks: asyncio.Task[Any]) -> list[Any]:
         return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_one_that_fails_is_rolled_back_alone(bank: Bank, path: Path) -> None:
+async def test_a_failing_write_is_rolled_back_alone(bank: Bank, path: Path) -> None:
     async with at_work(bank.write):
         tasks = await queued(
             bank.write(adds("before")), bank.write(fails), bank.write(adds("after"))
@@ -97,7 +97,7 @@ async def test_one_that_fails_is_rolled_back_alone(bank: Bank, path: Path) -> No
 # --- in bounds
 
 
-async def test_only_so_many_may_wait(
+async def test_waiting_writes_are_limited(
     bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "MAX_WAITING", 2)
@@ -112,7 +112,7 @@ async def test_only_so_many_may_wait(
 
 
 @pytest.mark.parametrize("held", ["the database", "the turn"])
-async def test_nobody_waits_for_another_program_for_ever(
+async def test_waiting_for_another_program_times_out(
     path: Path, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
     monkeypatch.setattr(storage, "WAIT_SECONDS", 0.1)
@@ -135,7 +135,9 @@ async def test_nobody_waits_for_another_program_for_ever(
 FILL = command(sa.text("INSERT INTO customer VALUES ('big', CAST(zeroblob(1000000) AS TEXT))"))
 
 
-async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, path: Path) -> None:
+async def test_a_full_disk_fails_the_whole_group_until_there_is_space(
+    bank: Bank, path: Path
+) -> None:
     def limit(connection: sqlite3.Connection, pages: int) -> None:
         connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
 
@@ -158,7 +160,7 @@ async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, p
     check_books(path, NOW)
 
 
-async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) -> None:
+async def test_close_finishes_running_writes_and_refuses_waiting_ones(path: Path) -> None:
     bank = await open_bank(path)
 
     def begin(wait: Callable[[Any], None]) -> Any:

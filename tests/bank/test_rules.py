@@ -159,7 +159,7 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         ({"to_account": account("acc_b", is_locked=True)}, Decision.POST),
     ],
 )
-def test_what_a_confirmation_comes_to(given_: dict[str, object], decision: Decision) -> None:
+def test_the_decision_on_a_confirmation(given_: dict[str, object], decision: Decision) -> None:
     """What the model of `test_state_machine` does not decide, or seldom comes to."""
     assert decide(**given_) == decision
 
@@ -172,13 +172,15 @@ def test_what_a_confirmation_comes_to(given_: dict[str, object], decision: Decis
         ({"available_minor": -1}, Argument.AMOUNT),
     ],
 )
-def test_accounts_that_no_longer_allow_it(given_: dict[str, object], field: Argument) -> None:
+def test_a_confirmation_is_refused_if_an_account_no_longer_allows_it(
+    given_: dict[str, object], field: Argument
+) -> None:
     refused = decide(**given_)
     assert isinstance(refused, Refused)
     assert (refused.field, refused.subject) == (field, "tr_1")
 
 
-def test_the_customer_is_asked_for_what_a_yes_would_confirm() -> None:
+def test_the_customer_is_asked_exactly_if_a_yes_would_post() -> None:
     for status, approval, locked in product(
         get_args(TransferStatus), get_args(ApprovalState), (False, True)
     ):
@@ -193,14 +195,14 @@ def test_the_customer_is_asked_for_what_a_yes_would_confirm() -> None:
 
 
 @pytest.mark.parametrize("bad", ["", " ", "\n", "x" * 501])
-def test_a_required_text_must_be_there_and_fit(bad: str) -> None:
+def test_a_required_text_is_not_empty_or_too_long(bad: str) -> None:
     refused = check_required_text(RULES, Argument.MANAGER, bad)
     assert refused is not None
     assert refused.field == Argument.MANAGER
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))
-def test_an_excerpt_can_always_be_printed(text: str) -> None:
+def test_an_excerpt_is_printable(text: str) -> None:
     shown = excerpt(text)
     assert len(shown) <= 60
     assert printable(shown, lines=False) == shown
@@ -217,7 +219,7 @@ CENT, MOST = Decimal("0.01"), Decimal("999999999.99")
 @given(st.decimals() | st.decimals(CENT, MOST, places=2))
 @example(Decimal("5.1000000000000000000000000000000000000"))
 @example(CENT)
-def test_never_anything_but_the_exact_amount(amount: Decimal) -> None:
+def test_amounts_are_exact_or_refused(amount: Decimal) -> None:
     try:
         minor = to_minor(amount)
     except InvalidAmount:
@@ -227,13 +229,13 @@ def test_never_anything_but_the_exact_amount(amount: Decimal) -> None:
     assert 1 <= minor <= MAX_MINOR
 
 
-def test_the_ambient_context_does_not_matter() -> None:
+def test_the_decimal_context_does_not_change_amounts() -> None:
     with localcontext() as context:
         context.prec = 3
         assert to_minor(Decimal("999999999.99")) == MAX_MINOR
         assert to_decimal(MAX_MINOR) == Decimal("999999999.99")
 
 
-def test_money_for_people() -> None:
+def test_money_is_formatted_with_its_currency() -> None:
     shown = [format_money(minor, "USD") for minor in (123_450, 0, 5, -123_450)]
     assert shown == ["1,234.50 USD", "0.00 USD", "0.05 USD", "-1,234.50 USD"]

@@ -31,7 +31,7 @@ async def test_a_chain_is_one_result_of_the_first_tool(revision: str, tmp_path: 
     ]
 
 
-async def test_who_cannot_be_asked_is_not(tmp_path: Path) -> None:
+async def test_a_client_without_elicitation_is_not_asked(tmp_path: Path) -> None:
     of_the_weather = {"sure": {"method": "weather/ask"}}
     weather = {"result": {**asking()["result"], "inputRequests": of_the_weather}}
     shop = Shop(tmp_path, NEW, answers={"form": [asking("sure")], "weather": [weather]})
@@ -50,7 +50,9 @@ async def test_who_cannot_be_asked_is_not(tmp_path: Path) -> None:
                 assert refused.value.error["message"] == why
 
 
-async def test_a_state_is_good_for_one_answer_to_one_call_of_its_caller(tmp_path: Path) -> None:
+async def test_a_request_state_is_valid_for_one_answer_to_one_call_of_its_caller(
+    tmp_path: Path,
+) -> None:
     rounds = [asking("one"), asking("two", "three"), said("Paid.")]
     shop = Shop(tmp_path, NEW, answers={"pay": rounds, "form": [asking("sure")]})
     asks: JSON = {"name": "prepare", "arguments": {"to": "Ann"}}
@@ -91,7 +93,9 @@ async def refused_anew(client: Any, params: JSON) -> None:
 
 
 @pytest.mark.parametrize("trusts", [True, False])
-async def test_what_is_called_where_nobody_can_be_asked(trusts: bool, tmp_path: Path) -> None:
+async def test_without_a_user_to_ask_a_step_is_suggested_to_the_model(
+    trusts: bool, tmp_path: Path
+) -> None:
     """What only a person could allow is suggested to the model, whose host then decides."""
     shop = Shop(tmp_path)
     async with shop.host("stdio", shop.options(None, trust_hints=trusts)) as host:
@@ -119,7 +123,9 @@ async def test_a_follow_up_call_has_a_progress_token_of_its_own(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_a_server_that_is_not_followed_is_not_changed(revision: str, tmp_path: Path) -> None:
+async def test_results_of_a_server_that_is_not_followed_pass_unchanged(
+    revision: str, tmp_path: Path
+) -> None:
     """It has never heard of the extension, and means something else by the same names."""
     result = {
         **said("Assembled.")["result"],

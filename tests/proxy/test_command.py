@@ -64,12 +64,12 @@ def refused(*arguments: str) -> str:
         (("--http", "--allow-host", "https://bank.example", "--", "true"), "--allow-host"),
     ],
 )
-def test_what_cannot_be_is_one_line(arguments: tuple[str, ...], says: str) -> None:
+def test_invalid_options_are_one_line(arguments: tuple[str, ...], says: str) -> None:
     assert says in refused(*arguments)
 
 
 @pytest.mark.parametrize("token", ["sec ret\nX: y", "secret\x01", "s\u00e9cret"])
-def test_a_token_that_cannot_be_sent_is_named_and_not_shown(
+def test_an_unsendable_token_is_not_quoted_in_the_error(
     token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCP_TOKEN", token)
@@ -105,7 +105,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
     ],
     ids=["true", "says why", "missing", "silent", "nobody"],
 )
-async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words: str) -> None:
+async def test_an_unreachable_server_is_one_line(behind: Server, words: str) -> None:
     patience = {"start_timeout": 0.2} if "0.2" in words else {}
     options = ProxyOptions(server=behind, **patience)
     with anyio.fail_after(PATIENCE), pytest.raises(ExceptionGroup) as refused:

@@ -114,7 +114,9 @@ async def test_a_repetition_needs_the_users_yes_and_no_rule_against_it() -> None
         (b"\xff\xfe", "UTF-8"),
     ],
 )
-def test_rules_that_cannot_be_read(rules: bytes, says: str, tmp_path: Path) -> None:
+def test_an_invalid_consent_file_is_refused_with_its_line(
+    rules: bytes, says: str, tmp_path: Path
+) -> None:
     path = tmp_path / "rules"
     path.write_bytes(rules)
     with pytest.raises(ConsentUnreadable, match=says) as unreadable:
@@ -127,7 +129,7 @@ def test_rules_that_cannot_be_read(rules: bytes, says: str, tmp_path: Path) -> N
         consent_of("")
 
 
-async def test_nothing_that_a_server_writes_passes_for_the_question() -> None:
+async def test_server_text_is_escaped_in_the_question() -> None:
     asked: list[str] = []
 
     async def ask(_: str, params: JSON) -> JSON:

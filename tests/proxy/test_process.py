@@ -53,7 +53,7 @@ def script(command: list[str], *messages: Any) -> tuple[list[JSON], str]:
     return [json.loads(line) for line in ended.stdout.splitlines()], ended.stderr
 
 
-def test_a_script_gets_all_that_it_asked_for(tmp_path: Path) -> None:
+def test_every_request_of_a_script_is_answered(tmp_path: Path) -> None:
     """Whatever the ids are, and though the input ends at once."""
     numbers: list[Any] = [1, "1", "", 1.0, 1.5, None, [2], {"a": 1}, True, -1]
     shop = Shop(tmp_path, answers={"pay": [{**said("Paid."), "after": 0.5}]})
@@ -76,7 +76,7 @@ def test_a_script_gets_all_that_it_asked_for(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
-def test_the_shown_script(tmp_path: Path) -> None:
+def test_the_script_on_the_page(tmp_path: Path) -> None:
     shown = block("specs/proxy/README.md", "in a script", "sh").strip()
     command = shown.replace("tool-chaining-proxy", shlex.join(PROXY))
     command = command.replace(
@@ -90,7 +90,7 @@ def test_the_shown_script(tmp_path: Path) -> None:
     assert answers[1]["result"]["structuredContent"]["accounts"]
 
 
-def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
+def test_a_question_after_the_end_of_input_is_refused() -> None:
     question = '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}'
     reads = ["read -r greeted", "read -r called"]
     asks = [f"echo '{question}'", "read -r answer", 'echo "$answer" >&2']
@@ -98,7 +98,7 @@ def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
     assert "nobody can answer" in errors
 
 
-def test_nobody_needs_to_read_standard_error(tmp_path: Path) -> None:
+def test_an_unread_standard_error_does_not_block(tmp_path: Path) -> None:
     shop = Shop(tmp_path, errors=10_000)
     with lines_of([*PROXY, "--consent", "all", "--", *shop.command]) as proxy:
         proxy.open({})
@@ -110,7 +110,7 @@ def test_nobody_needs_to_read_standard_error(tmp_path: Path) -> None:
         assert "lines were dropped" in errors
 
 
-def test_a_server_s_text_is_one_escaped_line() -> None:
+def test_server_text_on_standard_error_is_escaped() -> None:
     error = (
         r'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x\u001b]0;y\u0007\nproxy: fine"}}'
     )
@@ -123,7 +123,7 @@ def test_a_server_s_text_is_one_escaped_line() -> None:
 
 
 @pytest.mark.parametrize("ends", ["alone", pytest.param("by a signal", marks=pytest.mark.ci)])
-def test_a_server_that_floods_the_proxy_is_ended(ends: str) -> None:
+def test_a_flooding_server_is_disconnected(ends: str) -> None:
     with lines_of(in_shell("""yes '{"jsonrpc":"2.0","id":7,"method":"ping"}'""")) as proxy:
         proxy.open({})
         if ends == "alone":

@@ -157,11 +157,11 @@ def test_the_command_follows_a_file_of_rules_and_lists_no_output_schemas(tmp_pat
         *(path.read_text("utf-8") for path in sorted(RULES_SHOWN.glob("*.toml"))),
     ],
 )
-def test_the_rules_that_are_shown_can_be_read(tmp_path: Path, text: str) -> None:
+def test_the_rules_on_the_page_load(tmp_path: Path, text: str) -> None:
     assert Rules.load(Path(written(tmp_path, text))).rules
 
 
-def test_a_wrong_file_stops_the_start(tmp_path: Path) -> None:
+def test_an_invalid_rules_file_stops_the_start(tmp_path: Path) -> None:
     file = written(tmp_path, RULES.replace("then", "than", 1))
     said_of_it = f"{file}, line 1 (rule 1): 'than' is not known. Did you mean then?\n"
     assert refused("--rules", file, "--", "true") == said_of_it
@@ -264,7 +264,7 @@ def test_check_compares_the_rules_with_the_list_and_calls_no_tool(
         ]
 
 
-def test_check_says_in_a_line_that_the_server_cannot_be_asked(tmp_path: Path) -> None:
+def test_check_reports_an_unreachable_server_in_one_line(tmp_path: Path) -> None:
     problem = refused("--rules", written(tmp_path, RULES), "--check", "--", "false")
     assert "the server ended instead of answering" in problem
 
@@ -296,7 +296,7 @@ def test_try_shows_the_call_that_a_result_leads_to(
     assert tried(json.loads(printed)) == tried(found)
 
 
-def test_the_terminal_follows_rules_too(tmp_path: Path, cli: Cli) -> None:
+def test_banking_server_call_follows_rules(tmp_path: Path, cli: Cli) -> None:
     server = shop(tmp_path)
     rules = ("--rules", written(tmp_path, RULES), "--consent", "all")
     called = cli("call", "search", "--arguments", '{"to": "Ann"}', *rules, "--", *server.command)

@@ -66,7 +66,7 @@ BAD_ARGUMENTS: dict[tuple[str, str], list[Any]] = {
 """For each argument what it cannot be; `...` where it is left out."""
 
 
-async def test_bad_arguments_are_refused_by_name_and_leave_nothing_but_events(
+async def test_bad_arguments_are_refused_by_name_and_store_only_events(
     world: World,
 ) -> None:
     async with world.customer() as customer:
@@ -105,7 +105,7 @@ async def test_bad_arguments_are_refused_by_name_and_leave_nothing_but_events(
     assert len(world.events()) == events + asked
 
 
-async def test_an_optional_argument_that_is_an_empty_text_is_absent(world: World) -> None:
+async def test_an_empty_optional_argument_counts_as_absent(world: World) -> None:
     """Small models write it so."""
     empty = {"scheduledDate": "", "memo": "", "expiredTransferId": ""}
     async with world.customer() as customer:
@@ -117,7 +117,7 @@ async def test_an_optional_argument_that_is_an_empty_text_is_absent(world: World
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-async def test_numbers_that_json_has_not(world: World, value: float) -> None:
+async def test_nan_and_infinity_are_refused(world: World, value: float) -> None:
     """Our own client writes them as null; other clients, and the wire, let them through."""
     both = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
     for tool, field, rest in [

@@ -10,35 +10,11 @@ from banking_server.bank import accounts as bank_accounts
 from banking_server.bank.storage import BankBusy
 from banking_server.server.build import build_server
 from banking_server.tools import calling
-from banking_server.tools.limits import BURST_SECONDS, RateLimiter
 
 from ..kit.bank import World, settings, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY
 from ..multiplex.support import MULTIPLEX, request
 from ..server.in_memory import Seconds
-
-
-def taken(limiter: RateLimiter, customer: str = "CUST001") -> int:
-    """How many calls there is room for now."""
-    count = 0
-    while not limiter.wait(customer):
-        count += 1
-    return count
-
-
-def test_a_burst_and_then_so_many_calls_a_second() -> None:
-    seconds = Seconds()
-    limiter = RateLimiter(4, seconds)
-    assert taken(limiter) == taken(limiter, "CUST002") == 4 * BURST_SECONDS
-    assert limiter.wait("CUST001") == pytest.approx(0.25)
-    seconds.now += 0.2
-    assert limiter.wait("CUST001") == pytest.approx(0.05)
-    seconds.now += 0.05
-    assert limiter.wait("CUST001") == 0
-    seconds.now += 1
-    assert taken(limiter) == 4
-    seconds.now += 3600
-    assert taken(limiter) == 4 * BURST_SECONDS
 
 
 def server(world: World, seconds: Seconds) -> Any:
@@ -47,7 +23,7 @@ def server(world: World, seconds: Seconds) -> Any:
 
 
 @pytest.mark.anyio
-async def test_a_call_too_many_is_refused_and_leaves_nothing(world: World) -> None:
+async def test_calls_beyond_the_rate_limit_are_refused(world: World) -> None:
     seconds = Seconds()
     async with Client(server(world, seconds)) as client:
         for _ in range(4):
@@ -63,7 +39,7 @@ async def test_a_call_too_many_is_refused_and_leaves_nothing(world: World) -> No
 
 
 @pytest.mark.anyio
-async def test_steps_inside_a_call_count_too(world: World) -> None:
+async def test_multiplexed_steps_count_toward_the_rate_limit(world: World) -> None:
     async with Client(server(world, Seconds())) as client:
         result = await client.call_tool(
             MULTIPLEX, {"tools": [request(number, ACCOUNTS) for number in range(5)]}
