@@ -128,8 +128,7 @@ export class Conversation {
     this.#endWhere((known) => known.chain === chain);
     if (this.#shared) return;
     this.#endWhere((known) =>
-      (known.answer !== 'none' || isFirst(known)) &&
-      known.chain.first.key === chain.first.key && known.chain.ended < chain.began);
+      known.answer !== 'none' && known.chain.first.key === chain.first.key && known.chain.ended < chain.began);
   }
 
   /** Notes that a chain was cancelled after its good end. If that was recent, it ended now. */

@@ -114,6 +114,34 @@ for (const [what, answer, asked] of [['lost', LOST, true], ['wrong', error(-3260
   });
 }
 
+test('an answered first call puts nothing in doubt', async () => {
+  const { chain } = await bank();
+  await chain([FAILS], { tool: 'pay' });
+  assert.equal((await chain([names(2)], { tool: 'pay' })).asked, false);
+});
+
+for (const [what, ends, asked] of [
+  ['brought no success', [FAILS], false], ['was lost', [LOST], false], ['succeeded', [AUDIT, FAILS], true],
+] as [string, Answer[], boolean][]) {
+  test(`the success of an equal first call ${asked ? 'leaves' : 'ends'} the doubt about a call that ${what}`, async () => {
+    const { asks, chain } = await bank();
+    await chain([() => leadsTo('pay', { to: 'Ann' }), ...ends]);
+    await chain([PAID], { tool: 'pay' });
+    assert.equal(await asks(), asked);
+  });
+}
+
+test('the success of an equal call, sent before the chain ended, ends no doubt', async () => {
+  const { asks, chain, count } = await bank();
+  const { promise, resolve } = Promise.withResolvers<ReturnType<typeof says>>();
+  const slow = chain([() => leadsTo('pay', { to: 'Ann' }), () => leadsTo('audit', {}, { isError: true }), () => promise]);
+  while (count('audit') === 0) await turn();
+  await chain([PAID], { tool: 'pay' });
+  resolve(fails('No.'));
+  await slow;
+  assert.equal(await asks(), true);
+});
+
 test("another chain's success ends no doubt, and that of an equal call after an equal first call does", async () => {
   const { asks, chain } = await bank();
   await chain([names(1), FAILS]);
@@ -187,14 +215,15 @@ test('trusted hints: a tool that only reads is in no doubt, and an idempotent on
 });
 
 test('where users share a conversation, only time ends a doubt, and others are not hindered', async () => {
-  const { asks, chain, time } = await bank({ shared: true });
-  await chain([names(1), LOST]);
-  assert.equal(await asks('Bob'), false);
-  await chain([names(1), AUDIT, FAILS], { yes: true });
-  await chain([PAID]);
-  assert.equal(await asks(), true);
-  time.now = 24 * HOUR + 1;
-  assert.equal(await asks(), false);
+  for (const answer of [LOST, FAILS]) {
+    const { asks, chain, time } = await bank({ shared: true });
+    await chain([names(1), answer]);
+    assert.equal(await asks('Bob'), false);
+    assert.equal((await chain([names(1)], { yes: true })).outcome, 'completed');
+    assert.equal(await asks(), true);
+    time.now = 24 * HOUR + 1;
+    assert.equal(await asks(), false);
+  }
 });
 
 for (const [ends, hours] of [[[AUDIT, FAILS], 1], [[FAILS], 24], [[LOST], 24]] as [Answer[], number][]) {
@@ -229,22 +258,33 @@ for (const [what, after, others, asked] of [
     for (let other = 0; other < others; other++) await chain([], { to: `${other}` });
     time.now = after;
     first.notDelivered();
-    first.notDelivered();
+    time.now += HOUR;
     assert.equal(await asks(), asked);
-    time.now += HOUR + 1;
+    time.now += 1;
     assert.equal(await asks(), false);
   });
 }
 
+test('a chain is cancelled once', async () => {
+  const { asks, chain } = await bank();
+  const first = await chain([names(1)]);
+  first.notDelivered();
+  await chain([PAID]);
+  first.notDelivered();
+  assert.equal(await asks(), false);
+});
+
 test('a chain that its signal cancels leaves its calls in doubt, also after the last result', async () => {
-  for (const last of [never, () => says('The bank knows.')]) {
-    const { asks, chain } = await bank();
-    const user = new AbortController();
-    const notify: Answer = () => (user.abort(), last());
-    const { outcome } = await chain([names(1), () => leadsTo('notify'), notify], {}, { signal: user.signal });
-    assert.equal(outcome, 'cancelled');
-    assert.deepEqual([await asks(), await asks('Bob')], [true, false]);
-  }
+  const { asks, chain, connect } = await bank();
+  const [during, after] = [new AbortController(), new AbortController()];
+  const notify: Answer = () => (during.abort(), never());
+  const { outcome } = await chain([names(1), () => leadsTo('notify'), notify], {}, { signal: during.signal });
+  assert.deepEqual([outcome, await asks(), await asks('Bob')], ['cancelled', true, false]);
+  const client = await connect();
+  const { callTool } = client;
+  client.callTool = (params) => callTool.call(client, params).finally(() => params.name === 'pay' && after.abort());
+  const late = await chain([names(1)], { to: 'Cid' }, { signal: after.signal }, client);
+  assert.deepEqual([late.outcome, await asks('Cid')], ['completed', true]);
 });
 
 test('equal chains side by side take turns, and all pay unasked; others run at once', async () => {
