@@ -117,7 +117,7 @@ for (const [what, answer, asked] of [['lost', LOST, true], ['wrong', error(-3260
 test('an answered first call puts nothing in doubt', async () => {
   const { chain } = await bank();
   await chain([FAILS], { tool: 'pay' });
-  assert.equal((await chain([names(2)], { tool: 'pay' })).asked, false);
+  assert.equal((await chain([() => leadsTo('pay', { id: 2 }, { isError: true })], { tool: 'pay' })).asked, false);
 });
 
 for (const [what, ends, asked] of [
