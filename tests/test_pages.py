@@ -133,6 +133,8 @@ def test_every_picture_is_shown_in_both_lights_and_told_in_words() -> None:
             page.text,
         )
         assert page.text.count("<picture>") == page.text.count("<img") == len(shown), name
+        stills = r'\(prefers-reduced-motion: reduce\)[^"]*" srcset="([\w./-]+)"'
+        found |= {(ROOT / name).parent / still for still in re.findall(stills, page.text)}
         found |= {
             (ROOT / name).parent / f"{picture}-{light}.{end}"
             for picture, end in shown

@@ -23,7 +23,7 @@ SHOWS_VIEWS = advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]})
 
 KINDS = ("primary", "secondary", "inverse", "success", "danger", "warning", "info")
 
-WITHOUT_CURRENCY = re.compile(r"\d\.\d\d\b(?! [A-Z]{3}\b)")
+WITHOUT_CURRENCY = re.compile(r"\d\.\d\d\b(?! [A-Z]{3}\b|, in the account's currency)")
 """An amount of money with nothing beside it."""
 
 FILLS_ITS_FRAME = """() => {
@@ -31,6 +31,9 @@ FILLS_ITS_FRAME = """() => {
   const ground = getComputedStyle(document.documentElement).backgroundColor;
   return clientWidth === innerWidth && clientHeight === innerHeight && !/, 0\\)$/.test(ground);
 }"""
+
+WIDTHS = """rows => rows.map(({ children }) =>
+  new Set([...children].map(each => Math.round(each.getBoundingClientRect().width))).size)"""
 
 STEPS = """lines => lines.map(line => {
   const drawn = line.querySelector("path").getAttribute("d");
@@ -130,6 +133,7 @@ class MiniHost:
         self.can_be_read()
         fills_its_frame(self.view)
         assert WITHOUT_CURRENCY.search(self.text()) is None, self.text()
+        assert set(self.view.locator(".row").evaluate_all(WIDTHS)) <= {1}, "unequal buttons"
 
     def can_be_read(self) -> None:
         """Check the contrast in both themes, where the host sets half of each pair of colours."""

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from tool_chaining import META_KEY
+
 from ..kit.bank import World, copy_of
 from ..kit.browser import LACKING, running_browser
 from ..kit.words import (
     ACCOUNTS,
+    APPROVAL,
     EVERYDAY,
     HANDOFF,
     LOCKED,
@@ -18,6 +21,7 @@ from ..kit.words import (
     PAYEE,
     PREPARE,
     SAVINGS,
+    STATEMENT,
 )
 from ..specs.test_schemas import NEXT_TOOL
 from .mini_host import MiniHost, fills_its_frame, hosting, steps
@@ -51,7 +55,7 @@ def test_a_transfer_is_chosen_confirmed_and_receipted_by_the_keyboard(
     host: MiniHost, world: World
 ) -> None:
     host.open(PREPARE, {"amount": 250, "memo": "<img src=x onerror=alert(1)>"})
-    assert "You want to move 250.00 USD or EUR." in host.text()
+    assert "You want to move 250.00, in the account's currency." in host.text()
     assert "5,250.75 USD" in host.text()
     everyday = host.view.get_by_role("button", name="Everyday Checking")
     everyday.focus()
@@ -63,7 +67,7 @@ def test_a_transfer_is_chosen_confirmed_and_receipted_by_the_keyboard(
     host.page.keyboard.press("Space")
     host.says("Confirm this transfer")
     assert "<img src=x onerror=alert(1)>" in host.text()
-    assert "2 Mar 2026, 10:10 (in 10 minutes)" in host.text()
+    assert "2 Mar 2026, 10:10 UTC (in 10 minutes)" in host.text()
     assert world.sql("SELECT status FROM transfer") == [("pending",)]
     host.view.locator("button:not([aria-disabled])", has_text="Confirm").wait_for()
     host.page.keyboard.press("Tab")
@@ -84,22 +88,16 @@ def focused(host: MiniHost) -> str:
 def test_a_locked_account_is_handed_off_where_nobody_follows(host: MiniHost, world: World) -> None:
     host.open(PREPARE, {"amount": 250, "fromAccountId": LOCKED})
     host.says("is currently locked")
-    chain = host.view.get_by_text(f"nextTool → {HANDOFF}")
-    directive = host.view.get_by_text(f'"tool": "{HANDOFF}"')
-    assert not directive.is_visible()
-    chain.click()
-    directive.wait_for()
     assert world.sql("SELECT count(*) FROM handoff") == [(0,)]
     host.press("Speak to an agent")
     host.says("How would you like to be connected?")
+    assert "Customer attempted" not in host.text()
     assert host.calls == [(HANDOFF, {"reason": LOCKED_REASON})]
     host.press("Be called back")
     host.says("An agent will call you back.")
     host.press("Speak to an agent now instead")
     host.says("as soon as one is free")
     assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
-
-    assert chain.count() == 1
 
     # Looked at by itself: rarely, since a host lists every call.
     looked = len(host.calls)
@@ -110,11 +108,11 @@ def test_a_locked_account_is_handed_off_where_nobody_follows(host: MiniHost, wor
     claimed = "UPDATE handoff SET status = 'claimed', claimed_by = 'Sam', claimed_at = created_at"
     world.sql(claimed)
     host.page.clock.fast_forward(40_000)
-    host.says("An agent has taken it")
+    host.says("An agent has taken your request")
     looked = len(host.calls)
     host.page.clock.fast_forward(3_600_000)
     assert len(host.calls) == looked
-    assert "An agent has taken it." in host.view.get_by_role("status").inner_text()
+    assert "An agent has taken your request." in host.view.get_by_role("status").inner_text()
 
 
 def test_what_a_proxy_followed_is_told(host: MiniHost, world: World) -> None:
@@ -130,7 +128,7 @@ def test_what_a_proxy_followed_is_told(host: MiniHost, world: World) -> None:
     host.result(handoff["tool"], handoff["arguments"])
     host.open(PREPARE, locked, done)
     assert steps(host.view) == [
-        ["An agent was asked to help", "check"],
+        ["A request for an agent was opened", "check"],
         ["Call a further tool: it was not done", "cross"],
     ]
     host.press("Speak to an agent now")
@@ -150,15 +148,15 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     host.says("No answer came from the bank: no way to the server")
     host.failing = None
     host.press("Ask a manager")
-    host.says("A manager has been asked")
+    host.says("A manager was asked to approve")
     check_again(host)
-    host.says("A manager has been asked")
+    host.says("A manager was asked to approve")
     assert host.view.get_by_role("button", name="Ask a manager").count() == 0
     host.portal.call(world.grant)
     # Nobody has to ask: it is looked at now and then.
     host.page.clock.fast_forward(15_000)
     host.says("Confirm this transfer")
-    assert host.view.get_by_text("A manager has been asked").count() == 0
+    assert host.view.get_by_text("A manager was asked to approve").count() == 0
     assert "approved" in host.view.get_by_role("status").inner_text()
     host.press("Confirm transfer")
     host.says("Transferred")
@@ -211,8 +209,19 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     host.press("Look again")
     host.says("Confirm this transfer")
     world.sql("UPDATE account SET can_transfer_to = 1 WHERE account_id = ?", SAVINGS)
-    # What cannot be paid from this account may be from another.
+    # What cannot be paid from this account may be from another, or another amount may be.
     host.open(PREPARE, {"amount": 9_999, **BOTH})
+    host.view.get_by_role("button", name="Choose another account").wait_for()
+    change(host, "Another amount", "999")
+    host.says("999.00 USD")
+    host.open(PREPARE, {"amount": 25, **BOTH, "scheduledDate": "tomorrow"})
+    change(host, "Another date", "2026-04-01")
+    host.says("1 April 2026")
+    host.open(PREPARE, {"amount": 26, **BOTH, "memo": "x" * 141})
+    change(host, "Another note", "Rent")
+    host.says("Rent")
+    host.open(PREPARE, {"amount": 9_999, "fromAccountId": "acc_0", "toAccountId": SAVINGS})
+    host.says("You have no account with this number.")
     host.press("Choose another account")
     host.says("Which account should the money come from?")
     world.sql("ALTER TABLE transfer RENAME TO gone")
@@ -223,6 +232,13 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     host.says("Confirm this transfer")
     host.open(HANDOFF, {"reason": "\u202e"})
     host.says("No agent was asked")
+
+
+def change(host: MiniHost, label: str, value: str) -> None:
+    """Enter another value for what was refused."""
+    host.view.get_by_label(label).fill(value)
+    host.press("Continue")
+    host.says("Confirm this transfer")
 
 
 def test_a_yes_without_an_answer_may_have_been_heard(host: MiniHost, world: World) -> None:
@@ -270,13 +286,51 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
 def test_only_money_that_can_be_moved_is_called_available(host: MiniHost, world: World) -> None:
     host.open(PREPARE, {"amount": 250, **BOTH})
     host.open(ACCOUNTS, {})
-    host.says("Total balance")
+    host.says("Your accounts")
     lines = host.view.locator("li.line").all_inner_texts()
     movable = sorted(line.split("\n")[0] for line in lines if "available" in line)
     assert movable == ["Euro Account", "Everyday Checking", "High Yield Savings"]
     assert any("1,600.40 USD\navailable, 250.00 USD reserved" in line for line in lines)
     assert sum("balance" in line for line in lines) == 3
-    assert "129,501.15 USD" in host.text()
+
+
+def test_a_statement_shows_its_totals_and_page_by_page_its_entries(
+    host: MiniHost, world: World
+) -> None:
+    ((entries,),) = world.sql("SELECT count(*) FROM entry WHERE account_id = ?", EVERYDAY)
+    given = {"accountId": EVERYDAY, "days": 365}
+    totals = host.result(STATEMENT, given)["structuredContent"]
+    host.open(STATEMENT, given)
+    host.says("Everyday Checking")
+    own = totals["totalDebits"] - totals["totalSpent"]
+    assert f"To your own accounts\n{own:,.2f} USD\n" in host.text()
+    lines = host.view.locator("li.line")
+    while lines.count() < entries:
+        before = lines.count()
+        host.press("Show older entries")
+        lines.nth(before).wait_for()
+    assert host.view.get_by_role("button").count() == 0
+    assert [(name, "cursor" in given) for name, given in host.calls] == [(STATEMENT, True)]
+    assert lines.last.inner_text().startswith("Opening balance\n")
+
+
+def test_the_customer_reads_their_own_words_for_the_reasons_of_the_staff(
+    host: MiniHost, world: World
+) -> None:
+    world.clock.move(hours=13)
+    large = host.result(PREPARE, {"amount": 12_000, "fromAccountId": SAVINGS, "toAccountId": PAYEE})
+    closed = host.result(APPROVAL, large["_meta"][META_KEY]["arguments"])
+    for given, words in (
+        (
+            {"reason": LOCKED_REASON},
+            "You tried to transfer from a locked account: Primary",
+        ),
+        (closed["_meta"][META_KEY]["arguments"], "the branch is closed now: tr_"),
+        ({}, "You asked to speak with an agent"),
+        ({"reason": "The customer asks"}, "For the agent"),
+    ):
+        host.open(HANDOFF, given)
+        host.says(words)
 
 
 def test_the_form_for_the_desks_code_can_be_read_and_so_can_a_card_that_waits(
