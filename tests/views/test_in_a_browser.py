@@ -62,6 +62,7 @@ def test_a_transfer_is_chosen_confirmed_and_receipted_by_the_keyboard(
     host.page.keyboard.press("Enter")
     host.says("Where should the money go?")
     assert "You want to move 250.00 USD." in host.text()
+    assert host.view.locator(".badge").get_attribute("class") == "badge soft"
     assert focused(host) == "Where should the money go?"
     host.view.get_by_role("button", name="High Yield Savings").focus()
     host.page.keyboard.press("Space")
@@ -265,6 +266,7 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
     large = {"amount": 9_999_999.99, "fromAccountId": EVERYDAY}
     for tool, arguments in (
         (ACCOUNTS, {}),
+        (STATEMENT, {"accountId": EVERYDAY, "days": 365}),
         (PREPARE, {"amount": 25, "fromAccountId": EVERYDAY}),
         (PREPARE, {"amount": 25, "fromAccountId": EVERYDAY, "toAccountId": PAYEE}),
         (PREPARE, {**large, "toAccountId": PAYEE}),
