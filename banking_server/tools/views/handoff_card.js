@@ -30,7 +30,7 @@ function reasonLine(reason) {
 /** Return a card of the handoff in a result. It updates itself. As a part of another card, which says
     why, it does not. */
 function handoffCard(result, level = "h2") {
-  const card = made("section", { class: "handoff" });
+  const card = made("section");
   let handoff = result.structuredContent;
 
   function draw(acted = false) {

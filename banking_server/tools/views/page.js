@@ -227,7 +227,7 @@ function textOnly(title, result) {
 
 /** Return a titled list of accounts or entries, or nothing if there are none. */
 function listed(words, lines) {
-  const list = made("ul", { class: "lines", role: "list" }, ...lines);
+  const list = made("ul", { role: "list" }, ...lines);
   return lines.length > 0 && made("section", {}, made("h2", {}, words), list);
 }
 
