@@ -32,7 +32,7 @@ def test_a_conforming_server(tmp_path: Path) -> None:
     code, output = judged(tmp_path, " ".join(SERVER_COMMAND), "--chaining-scenario", "shop.yaml")
     assert code == 0, output
     assert re.search(r"\d\d passed, 3 skipped in", output)
-    assert "no step has `followed: true`" in output
+    assert "no step is about an intermediary" in output
 
 
 def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Path) -> None:

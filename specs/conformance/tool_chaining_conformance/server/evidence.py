@@ -1,6 +1,6 @@
 """Evidence: what a server did, as input of the checks. Only the checks judge it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -8,8 +8,13 @@ from tool_chaining_conformance.message import Json, WireMessage, within
 from tool_chaining_conformance.names import IDENTIFIER
 from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
 from tool_chaining_conformance.server.reading import PARTS, Member, SeenDirective, directive_of
+from tool_chaining_conformance.server.ways import EMITS, PROVENANCE, REFUSED, Way
 from tool_chaining_conformance.target.connection import ToolCall
 from tool_chaining_conformance.target.era import Era
+
+NO_INTERMEDIARY: Final = NotApplicable(
+    "no step is about an intermediary (`intermediary`, `followed` or `withheld: true`)"
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,11 @@ class Evidence:
     """The reason of a check that found no evidence of this kind."""
     calls_tools: ClassVar[bool] = True
     """Whether it takes a tool call, and so a scenario that allows one."""
+
+    @property
+    def subject(self) -> "Subject":
+        """What the checks are registered for that judge it."""
+        return type(self)
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,7 @@ class DirectiveOfIntermediary(Evidence):
 
     result: ResultWithDirective
 
-    unseen = NotApplicable("no scenario with `intermediary: true` returned a directive")
+    unseen = NO_INTERMEDIARY
 
 
 @dataclass(frozen=True)
@@ -108,81 +118,42 @@ class PassedOn(Evidence):
     listed: Mapping[str, Json]
     """The tools of the intermediary, by their names."""
 
-    unseen = NotApplicable(
-        "no step has `followed: true`, which is for an intermediary that follows directives"
-    )
+    unseen = NO_INTERMEDIARY
 
 
 @dataclass(frozen=True)
 class Withheld(PassedOn):
     """A result of an intermediary that may not hand on the directive of a server behind it."""
 
-    unseen = NotApplicable(
-        "no step has `withheld: true`, which is for an intermediary that joins several servers"
-    )
-
 
 @dataclass(frozen=True)
 class Repetition(Evidence):
     """A call that was repeated in a way that must not change its result."""
 
+    way: Way
     first: ToolCall
     """The call to compare it with."""
     again: ToolCall
-    what: str
-    """What was different in it, as text."""
     differs: frozenset[Member]
     """The members that differed in every repetition, and were equal in every repetition of the call
     that it is compared with."""
 
-    unseen: ClassVar[Untestable | NotApplicable] = Untestable(
-        "no step that ends in a directive has `repeatable: true`"
-    )
-    compared: ClassVar[frozenset[str]] = frozenset({"refusal", "tool", "arguments"})
-    """The parts that must be equal."""
+    unseen = Untestable("no step that ends in a directive has `repeatable: true`")
 
+    @property
+    def subject(self) -> "Subject":
+        """The check that compares the two calls."""
+        return self.way.check
 
-class RepeatedUndeclared(Repetition):
-    """Again as a client that did not declare the extension, or whose settings are `{}`."""
-
-
-class RepeatedWithLaterVersion(Repetition):
-    """Again as a client whose settings have a later version."""
-
-    compared = frozenset({"refusal", "tool", "arguments", "words"})
-
-
-class RepeatedWithUnknownSettings(RepeatedWithLaterVersion):
-    """Again as a client whose settings have unknown members."""
-
-
-class RepeatedWithMalformedSettings(RepeatedWithLaterVersion):
-    """Again as a client whose settings are malformed; compared with one that did not declare."""
-
-
-class RepeatedInExperimental(RepeatedWithLaterVersion):
-    """Again as a client that declares the extension under `experimental`."""
-
-    unseen = NotApplicable(
-        "the server answers clients that declared the extension like those that did not"
-    )
-
-
-class RepeatedWithProvenance(Repetition):
-    """Again with provenance, well-formed or not."""
-
-    compared = PARTS
-
-
-class Refusal(Repetition):
-    """A call that was refused to one caller and succeeded for another, and the refused call again
-    with provenance."""
-
-    unseen = NotApplicable(
-        "the scenario has no call that is refused; to exercise this, add a step with "
-        "`refused: true`"
-    )
-    compared = frozenset({"refusal"})
+    @staticmethod
+    def compared(check: str) -> Collection[str]:
+        """Return the parts of the result that must be equal for a check."""
+        parts = {
+            PROVENANCE: PARTS,
+            REFUSED: ("refusal",),
+            EMITS: ("refusal", "tool", "arguments"),
+        }
+        return parts.get(check, ("refusal", "tool", "arguments", "words"))
 
 
 @dataclass(frozen=True)
@@ -200,19 +171,8 @@ class FollowedChain(Evidence):
         return directive_of(self.calls[-1].final)
 
 
-Kinds = Sequence[type[Evidence]]
-
-OF_REPEATING: Kinds = (
-    RepeatedUndeclared,
-    RepeatedWithLaterVersion,
-    RepeatedWithUnknownSettings,
-    RepeatedWithMalformedSettings,
-    RepeatedWithProvenance,
-)
-"""The evidence from a repeated step."""
-
-OF_PROVENANCE: Kinds = (RepeatedWithProvenance,)
-"""The evidence from a repeated follow-up call."""
+Subject = type[Evidence] | str
+"""What a check judges: a type of evidence, or the repetitions that are compared for this check."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +180,7 @@ class Missing:
     """Evidence that a step should have shown, but did not."""
 
     step: str
-    kinds: Kinds
+    subjects: Sequence[Subject]
     reason: str
     messages: Sequence[WireMessage] = ()
 
@@ -233,8 +193,8 @@ class NotCompared:
     """A comparison that could not be made, or was not allowed."""
 
     step: str
-    kinds: Kinds
-    """The evidence that the comparison would have given."""
+    subjects: Sequence[Subject]
+    """What the comparison would have shown."""
     reason: str = f"{ONCE}; it has no `repeatable: true`"
 
 

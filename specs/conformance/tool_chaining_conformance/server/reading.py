@@ -31,10 +31,8 @@ class SeenDirective:
 
     @property
     def tool(self) -> str | None:
-        """The tool that it names, also by the alias `name`; None if it names none."""
-        if not isinstance(self.value, dict):
-            return None
-        tool = self.value["tool"] if "tool" in self.value else self.value.get("name")
+        """The tool that it names; None if it names none."""
+        tool = self.value.get("tool") if isinstance(self.value, dict) else None
         return tool if isinstance(tool, str) and tool else None
 
     @property
@@ -249,19 +247,17 @@ def members_of(call: ToolCall) -> dict[Member, str]:
         if seen.key is not None:
             members["tool", ""] = seen.key[0]
             members |= {("arguments", k): identity(v) for k, v in (seen.arguments or {}).items()}
-            members["title", ""] = identity(seen.value.get("title"))
+            if "title" in seen.value:
+                members["title", ""] = identity(seen.value["title"])
     own = [item for item in items if item not in words]
     members |= {("content", str(place)): identity(item) for place, item in enumerate(own)}
     return members | {("structured", name): identity(item) for name, item in structured.items()}
 
 
-def differing(one: dict[Member, str], two: dict[Member, str]) -> set[Member]:
-    """Return the members that differ between two results."""
-    return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
-
-
 def member_names(members: Iterable[Member]) -> str:
-    """Return the names of members as text."""
+    """Return the names of members as text: of all but the tool, if another one or none is named."""
+    others = [each for each in members if each[0] not in ("arguments", "title")]
+    members = others if ("tool", "") in others else members
     return ", ".join(
         PART_NAMES[part] + (f" at /{name}" if name else "") for part, name in sorted(members)
     )
