@@ -117,12 +117,12 @@ def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
     assert run.code == 4  # It is no finding about the server.
     note = """\
 note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive
-  text of the result: We could not place the order.
-  the server wrote to standard error:
+  | text of the result: We could not place the order.
+  | the server wrote to standard error:
   | working on it
   | the database is locked
 note: one, 2026-07-28, step slip: expected a directive, saw error -32602 "Unknown tool: plac_order"
-  the list of tools has no 'plac_order'; did you mean place_order?
+  | the list of tools has no 'plac_order'; did you mean place_order?
 """
     assert run.output.startswith(note)
 
@@ -244,6 +244,16 @@ def test_what_ends_a_run_before_its_time() -> None:
     # A fault of the suite's own is not dressed up.
     with pytest.raises(ZeroDivisionError):
         ends(ZeroDivisionError())
+
+
+def test_a_reader_who_has_seen_enough_changes_no_verdict(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tool_chaining_conformance", "server", "--scenario", SHOP]
+    read, write = os.pipe()
+    os.close(read)
+    for more in ([], ["--json"]):
+        words = list(map(str, [*command, *more, "--", *SERVER_COMMAND]))
+        assert subprocess.run(words, stdout=write, stderr=write).returncode == 0
+    os.close(write)
 
 
 def test_list_names_every_check_and_its_sentences() -> None:

@@ -21,6 +21,7 @@ from tool_chaining_conformance.options import RunOptions, need_jinja
 from tool_chaining_conformance.requirements import Side, checks_of
 from tool_chaining_conformance.specification import read_text, read_yaml
 from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.text import block
 
 PROGRAMS = {
     False: ("client_under_test.py", "Replace `follow`, `User` and `Caller` by your client"),
@@ -244,7 +245,7 @@ def main() -> None:
     try:
         app()
     except ForPeople as error:
-        print(f"{SUITE}: {error}", file=sys.stderr)
+        print(f"{SUITE}: {block(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -4,13 +4,18 @@ import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.client.checks import judge_check
 from tool_chaining_conformance.client.checks.declaration import chain_ids
 from tool_chaining_conformance.client.evidence import CaseRun
-from tool_chaining_conformance.client.mock_server import CANCEL, MockServer
+from tool_chaining_conformance.client.mock_server import (
+    CANCEL,
+    KEPT_BYTES,
+    Allowance,
+    MockServer,
+)
 from tool_chaining_conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -85,6 +90,11 @@ def run_client(
         examination.run_all(era, played)
         for script, case, checks in plan:
             examination.judge(script, case, era, chosen, checks)
+    if examination.allowance.left < 0:
+        most = f"{KEPT_BYTES // 1024**2} MiB"
+        examination.run.problems.append(
+            f"the client sent more than {most} in all; the mock server refused the rest (HTTP 413)"
+        )
     examination.run.excuse_unspoken_eras()
     return examination.run
 
@@ -101,6 +111,7 @@ class _Examination:
         self, run_once: RunClient, timeout: float, progress: Progress, program: str
     ) -> None:
         self.run = Run("client")
+        self.allowance = Allowance()
         self._overdue = 0
         """The number of consecutive timeouts, and crashes before a request."""
         self._crash, self._crashes = "", 0
@@ -143,7 +154,8 @@ class _Examination:
                 late = "the client did not end in time, or crashed before it sent a request"
                 self._left[name] = f"{late}, in {PATIENCE} runs, one after the other"
             else:
-                self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
+                made = play(self._run_once, script, case, era, self._timeout, self.allowance)
+                self._take(name, case, era, made)
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
         """Record the result of a run."""
@@ -199,7 +211,7 @@ class _Examination:
             self._progress(
                 f"the client ended in the same way in {PATIENCE} runs, one after the other; to "
                 f"make the last one alone: {SUITE} client --scenario {name} --spec-version "
-                f"{case_run.era} {self._program}\nIt wrote:\n{end.errors.strip()}"
+                f"{case_run.era} {self._program}\nit wrote:\n{end.errors.strip()}"
             )
         for request in case_run.log.requests:
             in_meta = within(request.params, "_meta", CLIENT_INFO_KEY)
@@ -209,18 +221,23 @@ class _Examination:
 
 
 def play(
-    run_once: RunClient, script: ClientScript, case: Case, era: Era, timeout: float
+    run_once: RunClient,
+    script: ClientScript,
+    case: Case,
+    era: Era,
+    timeout: float,
+    allowance: Allowance,
 ) -> CaseRun:
     """Run the client in one case, with mock servers of its own.
 
-    `timeout` is how many seconds it may take. Raises CannotStart.
+    `timeout` is how many seconds it may take, `allowance` how much it may send. Raises CannotStart.
     """
-
+    options: Any = {"patience": timeout, "allowance": allowance}
     with contextlib.ExitStack() as servers:
-        mock = servers.enter_context(MockServer(script, case, era, patience=timeout))
+        mock = servers.enter_context(MockServer(script, case, era, **options))
         context, other = _context(script, case, mock), None
         if script.other_server is not None:
-            second = MockServer(script, case, era, patience=timeout, other=True)
+            second = MockServer(script, case, era, **options, other=True)
             context["otherServerUrl"] = servers.enter_context(second).url
             other = second.log
         context_text = json.dumps(context)

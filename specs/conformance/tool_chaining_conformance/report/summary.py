@@ -12,7 +12,7 @@ from tool_chaining_conformance.report.not_exercised import by_reason
 from tool_chaining_conformance.report.plain import message_line, on_one_line
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.report.verdict import Verdict
-from tool_chaining_conformance.text import printable
+from tool_chaining_conformance.text import block
 from tool_chaining_conformance.values import at_pointer
 
 SHOWN_MESSAGES: Final = 6
@@ -70,7 +70,8 @@ class _Page:
         self._console = console
 
     def line(self, text: str, style: str = "") -> None:
-        self._print(Text(printable(text), style=style))
+        margin = text[: len(text) - len(text.lstrip())]
+        self._print(Text(margin + block(text, margin), style=style))
 
     def violation(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""

@@ -1,11 +1,11 @@
 """Makes a first scenario file from a server's list of tools. It calls no tool."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.report.plain import as_json
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.target.connection import Connection, Profile, connect
 from tool_chaining_conformance.target.era import Era, in_each_era
@@ -109,6 +109,6 @@ def _short(text: object) -> str:
 
 def _yaml(value: Any) -> str:
     """Return a value as JSON, which is also YAML; simple names have no quotation marks."""
-    text = json.dumps(value)
+    text = as_json(value)
     plain = isinstance(value, str) and re.fullmatch("[a-z][a-z0-9_-]{5,}", value)
     return text[1:-1] if plain else text

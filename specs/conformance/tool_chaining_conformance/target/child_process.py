@@ -150,15 +150,26 @@ class ChildProcess:
             is_missing = isinstance(error, FileNotFoundError)
             why = "there is no such command" if is_missing else error.strerror or error
             raise CannotStart(f"cannot start {command[0]!r}: {why}") from error
+        self._input = -1
+        if self._process.stdin is not None:
+            self._input = self._process.stdin.fileno()
+            os.set_blocking(self._input, False)
         output = cast(IO[bytes], self._process.stdout)
         self._output = _Tail(output) if longest_line is None else _Lines(output, longest_line)
         self._errors = _Tail(cast(IO[bytes], self._process.stderr))
 
-    def send(self, line: bytes) -> None:
-        """Write a line to its standard input. Raises OSError if it has ended."""
-        stdin = cast(IO[bytes], self._process.stdin)
-        stdin.write(line + b"\n")
-        stdin.flush()
+    def send(self, line: bytes, seconds: float) -> None:
+        """Write a line to its standard input.
+
+        Raises OSError if it has ended, and TimeoutError if it does not read it in time.
+        """
+        left, end = line + b"\n", time.monotonic() + seconds
+        while left:
+            free = select.select([], [self._input], [], max(0.0, end - time.monotonic()))[1]
+            if not free:
+                raise TimeoutError("it does not read its input")
+            with contextlib.suppress(BlockingIOError):
+                left = left[os.write(self._input, left) :]
 
     def wait(self, seconds: float) -> int | None:
         """Return its exit code, or None if it still runs after `seconds`."""

@@ -1,6 +1,5 @@
 """The channel to a server that the suite starts: lines of JSON on its standard streams."""
 
-import contextlib
 import json
 import queue
 import time
@@ -41,8 +40,8 @@ class Stdio:
 
         Raises TargetFailure.
         """
-        self.notify(message)
         deadline = time.monotonic() + self._timeout
+        self.notify(message)
         noise = others = 0
         while True:
             left = deadline - time.monotonic()
@@ -71,7 +70,7 @@ class Stdio:
                 return received
             others += 1
             if "method" in body and "id" in body:
-                self.notify(response_to(body, answer))
+                self._send(response_to(body, answer), deadline - time.monotonic())
 
     def _wrote_last(self) -> str:
         """Return the end of a message: the last line of the server's standard error, if any."""
@@ -83,10 +82,18 @@ class Stdio:
         return self._process.new_errors()
 
     def notify(self, message: Json) -> None:
-        """Send a message."""
+        """Send a message. Raises TargetFailure."""
+        self._send(message, self._timeout)
+
+    def _send(self, message: Json, seconds: float) -> None:
         self.record.note("client", message)
-        with contextlib.suppress(OSError):  # It has ended, which the next read reports.
-            self._process.send(json.dumps(message).encode())
+        try:
+            self._process.send(json.dumps(message).encode(), seconds)
+        except TimeoutError:
+            late = f"the server did not read its input within {self._timeout:g} s"
+            raise TargetFailure(f"{late}{self._wrote_last()}") from None
+        except OSError:
+            pass  # It has ended, which the next read reports.
 
     def adopt(self, version: str) -> None:
         """Do nothing: over stdio messages do not carry the negotiated revision."""
