@@ -19,7 +19,7 @@ from tool_chaining_conformance.target.era import Era
 
 from ..kit.command import end_with_the_tests
 from .server_mutants import SERVER_MUTANTS
-from .small_server import Refusal, SmallServer
+from .small_server import Refusal, SmallServer, tool
 from .support import (
     HERE,
     OF_INTERMEDIARIES,
@@ -146,7 +146,7 @@ def test_a_check_can_be_left_out() -> None:
     with serving(SERVER_MUTANTS["names-unlisted-tool"]()) as url:
         run = suite("server", "--url", url, "--scenario", SHOP, "--skip", UNLISTED)
     assert run.code == 0
-    assert "sentences left out: 1" in run.output
+    assert "(it was not chosen)" in run.output
 
 
 # A first scenario file
@@ -167,6 +167,30 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
+
+
+def test_the_first_step_of_a_draft_begins_a_chain() -> None:
+    class Described(SmallServer):
+        tools = (
+            tool("größe", [], description="Call it after `reserve`.", annotations={}),
+            tool("queue", [], description="Where somebody waits that called `reserve`."),
+            tool("reserve", [], description="Reserves a seat, then see `größe` and `queue`."),
+        )
+
+        def listed(self, request: Any) -> Any:
+            return [{**self.tools[0], "description": ""}, *self.tools[1:]]
+
+    class Mentioned(SmallServer):
+        tools = (
+            tool("queue", [], description="Where somebody waits."),
+            tool("reserve", [], description="Reserves a seat; `queue` follows."),
+        )
+
+    for kind, first in ((Described, "größe"), (Mentioned, "reserve")):
+        with serving(kind()) as url:
+            draft = suite("scenario", "--url", url).output
+        assert [each["call"] for each in yaml.safe_load(draft)["steps"]] == [first]
+        assert f'"{first}"' in draft or first in draft
 
 
 # Secrets

@@ -64,7 +64,8 @@ def test_a_server_that_dies_is_told_with_what_it_wrote_last() -> None:
     assert run.code == 3
     assert (
         "error: nothing could be examined: the server ended with exit code 1 instead of answering; "
-        "what it wrote last to its standard error: No database: orders.db\n" in run.output
+        "it wrote last to its standard error:\n  | Loading orders.\n  | No database: orders.db\n"
+        in run.output
     )
 
 

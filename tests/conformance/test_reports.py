@@ -120,7 +120,7 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
     assert reports.run.code == 0, reports.run.output
     *_, verdict = lines = reports.run.output.splitlines()
     assert verdict == "conformant: every check that applies passed"
-    (gaps,) = [line for line in lines if line.startswith("not exercised, or not everywhere: TC-D-")]
+    gaps = "".join(line for line in lines if re.match("not judged: |judged in part: ", line))
     reason = "the call was made once, so nothing was compared; it has no `repeatable: true`"
     once = "shop/small", "shop/asked"
     rows = {row["id"]: row for row in reports.report["not_exercised"] if row["reason"] == reason}
@@ -214,6 +214,29 @@ def test_no_text_of_a_target_gives_an_order(kind: type[SmallServer], tmp_path: P
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
     for text in texts:
         assert not re.search(r"^\s*::|##\[", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("directive", "lines"),
+    [
+        (None, ["wrong     /result/_meta/nextTool is null"]),
+        ({"name": "notify_team"}, ["change    You sent `name`; the member is `tool`."]),
+        ({"tool": "notify_team", "arguments": {"order": "1", "price": 9007199254740993}}, []),
+    ],
+)
+def test_a_failure_shows_what_was_sent(directive: Any, lines: list[str], tmp_path: Path) -> None:
+    class Sends(SmallServer):
+        def attach(self, result: Any, own: Any, request: Any) -> None:
+            super().attach(result, own, request)
+            if request.params["name"] == "pick_colour":
+                result["_meta"]["nextTool"] = directive
+
+    reports = Reports(tmp_path, Sends(), "--scenario", SHOP, "--spec-version", "2026-07-28")
+    assert reports.run.code == 1
+    for line in lines:
+        assert line in reports.run.output
+    for form, text in reports.forms().items():
+        assert ("9007199254740993" in text) is (not lines), form
 
 
 HOSTILE = (

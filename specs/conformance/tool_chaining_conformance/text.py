@@ -42,8 +42,7 @@ def block(text: str, margin: str = "") -> str:
 def printable(text: str, *, lines: bool = True) -> str:
     """Return a text with control and invisible characters as escapes, such as `\\u202e`.
 
-    With `lines`, tabs and line ends stay as they are. `##[`, which begins an order to GitHub, becomes
-    `## [`.
+    With `lines`, tabs and line ends stay as they are. `##[` becomes `## [`, or GitHub would obey.
     """
     text = UNSEEN.sub(
         lambda found: found[0] if lines and found[0] in "\n\t" else ascii(found[0])[1:-1], text

@@ -10,10 +10,9 @@ from tool_chaining_conformance.client.script import Case, ClientScript, Provided
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
 from tool_chaining_conformance.target.channel import TargetFailure, read
-from tool_chaining_conformance.target.child_process import last_errors
+from tool_chaining_conformance.target.child_process import wrote_last
 from tool_chaining_conformance.target.era import Era
-from tool_chaining_conformance.text import cut
-from tool_chaining_conformance.values import SHOWN, quote
+from tool_chaining_conformance.values import quote
 
 
 def result_in(line: str) -> Json | None:
@@ -61,10 +60,7 @@ class ClientEnd:
             ended = f"the client exited with code {self.exit_code}"
         if self.outcome is not None:
             ended += f" and printed the outcome {quote(self.outcome)}"
-        words = last_errors(self.errors)
-        return ended + (
-            f"; what it wrote last to its standard error: {cut(words, SHOWN)}" if words else ""
-        )
+        return ended + wrote_last(self.errors)
 
 
 @dataclass(frozen=True)
@@ -124,8 +120,7 @@ class CaseRun:
             call, tool = self.made.get(number), self.case.expect.calls[number - 1].tool
             if call is None:
                 return self.excuse() or Untestable(
-                    f"call {number} ({tool}) was never made, so the calls after it cannot be "
-                    f"judged; {name_calls(self.log)}; {self.end}"
+                    f"call {number} ({tool}) was not made. Seen: {name_calls(self.log)}; {self.end}"
                 )
             if not call.answered:
                 return Untestable(f"call {number} ({tool}) was never answered; {self.end}")
@@ -144,13 +139,10 @@ class CaseRun:
             if not any(call.is_of(each.tool, each.arguments) for each in made)
         ]
         if len(made) != provided.calls or not other.end.ended_well:
-            fine = (
-                ". That is allowed: a host that lets its model make this call without asking, for "
-                "example because of the hints, was not refused anything here"
-            )
+            fine = ". That is allowed: its host may let the model make this call unasked"
             return NotApplicable(
-                f"in the case {provided.case} the client makes {name_calls(other.log)}, not "
-                f"{provided.calls}; {other.end}" + ("" if provided.calls else fine)
+                f"in the case {provided.case}, the client made {name_calls(other.log)}, and not "
+                f"{provided.calls}" + ("" if provided.calls else fine)
             )
         return None
 

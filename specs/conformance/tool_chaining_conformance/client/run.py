@@ -203,7 +203,7 @@ class _Examination:
         end = case_run.end
         lost = end.exit_code is None or not (end.ended_well or case_run.log.requests)
         self._overdue = self._overdue + 1 if lost else 0
-        words = (last_errors(end.errors) if end.exit_code else None) or ""
+        words = "".join(last_errors(end.errors)[-1:]) if end.exit_code else ""
         self._crashes = self._crashes + 1 if words and words == self._crash else 1
         self._crash = words
         if words and self._crashes == PATIENCE:
@@ -302,5 +302,5 @@ def _outcome(case_run: CaseRun, seen: str) -> str:
     printed, expected = case_run.end.outcome, case_run.case.expect.outcome
     if printed is None or printed in seen:
         return ""
-    ends = "" if expected is None else f"; expected was {expected}"
-    return f"; it printed the outcome {quote(printed)}{ends}"
+    other = "" if expected in (None, printed) else f" in place of {quote(expected)}"
+    return f"; it printed the outcome {quote(printed)}{other}"

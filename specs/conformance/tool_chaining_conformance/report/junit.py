@@ -98,7 +98,7 @@ def _sentence(result: Judgement, places: int) -> str:
 def _in_full(failed: list[Judgement]) -> str:
     check = failed[0].check
     lines = [f"{requirement.id}: {requirement.text}" for requirement in check.requirements]
-    lines.append(f"change: {check.remedy}")
+    lines.append(f"change: {failed[0].advice or check.remedy}")
     for each in failed:
         lines += [
             f"at {each.at or 'the run'}",

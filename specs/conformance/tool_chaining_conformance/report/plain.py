@@ -28,4 +28,5 @@ def on_one_line(value: Any, length: int) -> str:
 
 def message_line(message: WireMessage, length: int) -> str:
     """Return a message on one line, with who sent it, cut after `length` characters."""
-    return f"{'->' if message.sender == 'client' else '<-'} {on_one_line(message.body, length)}"
+    shown = on_one_line(message.body, length) if message.raw is None else cut(message.raw, length)
+    return f"{'->' if message.sender == 'client' else '<-'} {shown}"

@@ -65,8 +65,13 @@ def _connected(target: Target) -> Connection:
 
 
 def _steps(tools: Sequence[Json]) -> Iterator[str]:
-    """Yield a step for each tool. The first one is active; it is a read-only tool if possible."""
-    first = next((tool for tool in tools if _reads_only(tool)), tools[0])
+    """Yield a step for each tool. The first one is active: that begins a chain, not that ends it.
+
+    A later tool of a chain is often named in the description of another one.
+    """
+    texts = [str(tool.get("description")) for tool in tools]
+    named = [any(str(tool.get("name")) in text for text in texts) for tool in tools]
+    first = tools[named.index(False)] if False in named else tools[0]
     taken: set[str] = set()
     for tool in [first, *(tool for tool in tools if tool is not first)]:
         step_id = base = _kebab(tool.get("name")) or "step"

@@ -12,9 +12,7 @@ from tool_chaining_conformance.server.ways import EMITS, PROVENANCE, REFUSED, Wa
 from tool_chaining_conformance.target.connection import ToolCall
 from tool_chaining_conformance.target.era import Era
 
-NO_INTERMEDIARY: Final = NotApplicable(
-    "no step is about an intermediary (`intermediary`, `followed` or `withheld: true`)"
-)
+NO_INTERMEDIARY: Final = NotApplicable("no step is about an intermediary")
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,7 @@ class InterimResult(Evidence):
 
     directive: SeenDirective | None
 
-    unseen = NotApplicable(
-        "no call asked for input (or, on 2025-11-25, continued as a task); to exercise this, add a "
-        "step with `elicitation` whose tool asks"
-    )
+    unseen = NotApplicable("no call asked the user; a step with `elicitation` can show it")
 
 
 @dataclass(frozen=True)
@@ -203,6 +198,8 @@ class Problem:
     """A note for the report: a reason why some checks were not made, or another fact."""
 
     sentence: str
+    dropped: bool = False
+    """Whether the server says that it left a directive out."""
 
 
 Observation = Evidence | Missing | NotCompared | Problem

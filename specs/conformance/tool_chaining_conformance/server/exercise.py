@@ -1,5 +1,6 @@
 """Plays one scenario in one era, and reports what the server did. It judges nothing."""
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,7 +60,13 @@ from tool_chaining_conformance.server.ways import (
 from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.connection import ORDINARY, Listing, Profile, Reply, ToolCall
 from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.text import one_line
 from tool_chaining_conformance.values import identity
+
+LEFT_OUT: Final = re.compile(
+    r"(?i)(?=.*(?:directive|next.?tool))(?=.*(?:drop|discard|omit|left out|leav|remov|not sent))"
+)
+"""A line of standard error that says that the server left a directive out."""
 
 FOLLOW_UPS: Final = 10
 """The most follow-up calls if the scenario sets no limit."""
@@ -129,6 +136,8 @@ class Exercise:
         """The reported results, each with its step and the kind of client."""
         self._listings: dict[str, Listing] = {}
         """The lists of tools that were read, each with its place and the kind of client."""
+        self._errors = ""
+        """The standard error of the server during the last planned call, if it had no directive."""
         self._noticed: set[tuple[str, bool]] = set()
         """The answered methods other than `tools/call`, and whether with a directive."""
 
@@ -180,7 +189,7 @@ class Exercise:
             fault = (
                 f"expected a directive, saw {ending(call)}{self._connections.elsewhere(calling)}"
             )
-            self._problem_of(call, step.id, fault, calling)
+            self._problem_of(call, step.id, fault)
         if step.refused:
             self._claim_a_chain(planned, call)
         elif step.repeatable:
@@ -204,10 +213,15 @@ class Exercise:
         self._remember(planned, calling, call, claimed)
         self._values.named |= self._values.captured(planned.place, part.capture, call)
         self._look_at(call, planned.place, calling)
+        self._errors = ""
+        if directive_of(call.final) is None:
+            self._errors = self._connections.new_errors(calling)
+            for line in filter(LEFT_OUT.search, self._errors.splitlines()):
+                self._observe(Problem(f"step {planned.place}: {one_line(line)}", dropped=True))
         fault = unmet(part, call, self._connections.known(calling))
         if fault is not None:
             fault += self._connections.elsewhere(calling)
-            self._problem_of(call, planned.place, fault, calling)
+            self._problem_of(call, planned.place, fault)
         return call, fault
 
     def _make(self, planned: Planned, calling: Calling, claimed: Any) -> ToolCall:
@@ -305,11 +319,10 @@ class Exercise:
     def _problem(self, sentence: str) -> None:
         self._observe(Problem(sentence))
 
-    def _problem_of(self, call: ToolCall, place: str, fault: str, calling: Calling) -> None:
+    def _problem_of(self, call: ToolCall, place: str, fault: str) -> None:
         """Report a fault of a call; if the call has no directive, also what may explain it."""
         if directive_of(call.final) is None:
-            errors = self._connections.new_errors(calling)
-            fault = explained(fault, call, self._tools, errors, self._redaction)
+            fault = explained(fault, call, self._tools, self._errors, self._redaction)
         self._problem(f"step {place}: {fault}")
 
     # Repeating a call
@@ -373,8 +386,8 @@ class Exercise:
         for follow_up in allowed:
             place = f"{step.id}, call {len(calls) + 1}"
             planned = _next(place, follow_up, began, calls[-1], declares)
-            made = [key_of(call.tool, call.arguments) for call in calls]
-            if planned is None or key_of(planned.tool, planned.arguments) in made:
+            keys = [key_of(call.tool, call.arguments) for call in calls]
+            if planned is None or key_of(planned.tool, planned.arguments) in keys:
                 break
             if planned.tool not in self._listed(place, planned.calling(), planned.tool).tools:
                 break
@@ -399,6 +412,10 @@ class Exercise:
             self._repeat(
                 began, plain, [in_chain("with the provenance of the call after it", known)]
             )
+        made = [call.tool for call in calls[1:]]
+        if (wanted := step.expect.chain) is not None and made != list(wanted):
+            seen = f"{' → '.join(made) or 'no follow-up call'}, then {ending(calls[-1])}"
+            self._problem(f"step {step.id}: expected the chain {' → '.join(wanted)}, saw {seen}")
         last = directive_of(calls[-1].final)
         if last is None or last.key is not None:
             self._observe(FollowedChain(step.id, messages, calls))

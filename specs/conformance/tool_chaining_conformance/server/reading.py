@@ -16,6 +16,13 @@ CallKey = tuple[str, str]
 """The identity of a call: the tool and its canonical arguments."""
 
 
+OTHER_NAMES: Final = {
+    "tool": ("name", "toolName", "tool_name", "nextTool", "Tool"),
+    "arguments": ("args", "params", "parameters", "input", "argument", "Arguments"),
+}
+"""The members of a directive, and what authors write in their place."""
+
+
 def key_of(tool: str, arguments: Json) -> CallKey:
     """Return the identity of a call with these arguments."""
     return tool, identity(arguments)
@@ -34,6 +41,16 @@ class SeenDirective:
         """The tool that it names; None if it names none."""
         tool = self.value.get("tool") if isinstance(self.value, dict) else None
         return tool if isinstance(tool, str) and tool else None
+
+    @property
+    def misspelt(self) -> str | None:
+        """Advice about a member under another name, if a member that is read is missing."""
+        given = self.value if isinstance(self.value, dict) else {}
+        for name, others in OTHER_NAMES.items():
+            wrong = [other for other in others if other in given]
+            if wrong and name not in given:
+                return f"You sent `{wrong[0]}`; the member is `{name}`."
+        return None
 
     @property
     def arguments(self) -> Json | None:

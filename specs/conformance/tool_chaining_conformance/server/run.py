@@ -85,6 +85,7 @@ class _Judging:
         self._seen: set[Subject] = set()
         self._greeting: Greeting | None = None
         self._problems: list[str] = []
+        self._dropped: list[str] = []
         self._not_compared: list[NotCompared] = []
         self.failure: str | None = None
         """The reason why the exercise ended early."""
@@ -92,8 +93,9 @@ class _Judging:
     def observe(self, observation: Observation) -> None:
         """Judge a piece of evidence, or note what is missing."""
         match observation:
-            case Problem(sentence):
-                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
+            case Problem(sentence, dropped):
+                notes = self._dropped if dropped else self._problems
+                notes.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
             case NotCompared():
                 # Recorded at the end, after the results of all steps.
                 self._not_compared.append(observation)
@@ -158,6 +160,7 @@ class _Judging:
             run.name = run.name or (name if isinstance(name, str) else None)
             run.version = run.version or (version if isinstance(version, str) else None)
         run.problems += self._problems
+        run.dropped += self._dropped
         if self.failure is not None:
             run.ended_early(self._judge.scenario, self._judge.era, self.failure)
         run.judgements += self._judge.judgements

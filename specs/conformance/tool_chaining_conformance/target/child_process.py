@@ -26,13 +26,25 @@ QUEUED_LINES: Final = 8
 """Lines of output that may wait to be read. A program that writes more has to wait."""
 
 
-def last_errors(errors: str) -> str | None:
-    """Return the last line of a program's standard error that has letters or digits, or None.
+LAST_LINES: Final = 10
+"""Lines of standard error that a message shows: the last line of Node's is its version."""
 
-    The line is not cut, since the redaction must still find a secret in it.
+
+def last_errors(errors: str) -> list[str]:
+    """Return the last lines of a program's standard error that have letters or digits.
+
+    The lines are not cut, since the redaction must still find a secret in them.
     """
     lines = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return lines[-1].strip(" |\t") if lines else None
+    return [line.rstrip() for line in lines[-LAST_LINES:]]
+
+
+def wrote_last(errors: str) -> str:
+    """Return the end of a message about a program: what it wrote last, if anything."""
+    lines = last_errors(errors)
+    if len(lines) < 2:
+        return f"; it wrote to its standard error: {lines[0].strip(' |')}" if lines else ""
+    return "; it wrote last to its standard error:\n" + "\n".join(lines)
 
 
 class _Tail:

@@ -18,8 +18,7 @@ from tool_chaining_conformance.target.channel import (
     response_to,
     too_long,
 )
-from tool_chaining_conformance.target.child_process import ChildProcess, last_errors
-from tool_chaining_conformance.text import one_line
+from tool_chaining_conformance.target.child_process import ChildProcess, wrote_last
 
 
 class Stdio:
@@ -65,7 +64,7 @@ class Stdio:
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]
-            self.record.note("server", body, ends=ends)
+            self.record.receive(received, ends=ends)
             if ends:
                 return received
             others += 1
@@ -73,9 +72,8 @@ class Stdio:
                 self._send(response_to(body, answer), deadline - time.monotonic())
 
     def _wrote_last(self) -> str:
-        """Return the end of a message: the last line of the server's standard error, if any."""
-        words = one_line(last_errors(self._process.captured_errors()) or "")
-        return f"; what it wrote last to its standard error: {words}" if words else ""
+        """Return the end of a message: the last lines of the server's standard error, if any."""
+        return wrote_last(self._process.captured_errors())
 
     def new_errors(self) -> str:
         """Return the server's standard error since the last call of this method."""

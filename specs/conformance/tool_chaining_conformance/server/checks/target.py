@@ -117,6 +117,7 @@ def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
         expected="arguments that are complete and valid against the input schema of "
         f"{result.directive.tool}",
         seen=fault or "valid arguments",
+        advice=result.directive.misspelt,
     )
 
 
