@@ -348,7 +348,9 @@ class MockServer(ThreadingMixIn, TCPServer):
             # An empty cursor is a cursor like any other.
             page["nextCursor"] = "" if end == last else str(end)
         if self._era is Era.MODERN:
-            page |= {"ttlMs": self._script.ttl_ms, "cacheScope": "private"}
+            lifetimes = self._case.ttl_ms or (self._script.ttl_ms,)
+            lifetime = lifetimes[min(start // size, len(lifetimes) - 1)]
+            page |= {"ttlMs": lifetime, "cacheScope": "private"}
         return page
 
     def _call(self, message: WireMessage, params: Json, exchange: "_Exchange") -> Json | None:
@@ -366,6 +368,7 @@ class MockServer(ThreadingMixIn, TCPServer):
             # On 2025-11-25 questions are asked while the one request is open.
             self._ask(asked.elicit, exchange)
             index += 1
+        time.sleep(asked.waits_ms / 1000)
         if asked.together is not None:
             self._wait_for_others(operation.tool, asked.together)
         # Mark it before sending, since the client may be faster than this thread.
