@@ -295,11 +295,11 @@ SERVER_HANGS = """
 CLIENT_HANGS = """
 import sys
 sys.path.insert(0, {root!r})
-from tests.conformance import small_client
+from tests.conformance import host, small_client
 class Client(small_client.SmallClient):
     def obstacle(self, *arguments):
         return {hang} if self.context["case"] == "last-page" else super().obstacle(*arguments)
-print(small_client.run(Client, sys.argv[-1], __import__("os").environ)[1])
+print(host.run(Client, sys.argv[-1], __import__("os").environ)[1])
 """
 
 

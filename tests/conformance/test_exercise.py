@@ -17,7 +17,7 @@ from tool_chaining_conformance.target.era import Era
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
 from .small_server import SESSION, SmallServer
-from .support import UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
+from .support import SHOP, UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
 
 NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
 SCENARIO = """
@@ -261,6 +261,27 @@ def test_a_later_directive_that_was_left_out_is_seen(
     if members:
         assert "note: reserves, 2026-07-28, step order, call 2: [09:12] ERROR Dropped" in run.output
         assert suite(*arguments, *server).code == (0 if code == 1 else code)
+
+
+REMEMBERS = """
+    first = None
+
+    def respond(self, request):
+        if self.first is None:
+            self.first = request.declared
+        return super().respond(request)
+
+    def attach(self, result, directive, request):
+        if self.first:
+            super().attach(result, directive, request)
+"""
+
+
+def test_a_server_that_remembers_its_first_client_is_asked_by_another(tmp_path: Path) -> None:
+    arguments = ("server", "--spec-version", Era.MODERN, "--scenario", SHOP, "--json")
+    run = suite(*arguments, "--", *stdio_server(tmp_path, REMEMBERS))
+    warned = [each["id"] for each in run.report["checks"] if each["status"] == "WARNING"]
+    assert warned == ["tool-chaining-server-emits-to-undeclared-client"]
 
 
 # One process over stdio

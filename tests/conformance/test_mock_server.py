@@ -12,7 +12,7 @@ from tool_chaining_conformance.client import mock_server
 from tool_chaining_conformance.client.mock_server import MockServer
 from tool_chaining_conformance.target.era import Era
 
-from .small_client import LEGACY, META, MODERN
+from .host import LEGACY, META, MODERN
 from .support import scripts
 
 pytestmark = pytest.mark.quick
