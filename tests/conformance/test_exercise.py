@@ -327,4 +327,3 @@ def test_a_chain_stays_in_the_process_of_its_first_call(scenario: str, tmp_path:
     run = suite(*arguments, "--", *stdio_server(tmp_path, KEEPS_IN_MEMORY))
     notes = run.output + run.errors
     assert ("no such order here" in notes) is (scenario is APART)
-    assert ("another process of the server" in notes) is (scenario is APART)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
@@ -76,12 +75,10 @@ def judge_client(
     only = _cases(scripts, wanted)
     options.make_folders()
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
-    program = f"{'--one-process ' * one_process}-- {shlex.join(command)}"
     with programs as run_once:
         run = run_client(
             *(run_once, scripts, options.eras, chosen, options.timeout, _progress(options)),
             only=only,
-            program=program,
         )
     at = {"command": list(command)}
     return _finish(Report.on(run, at, Redaction(), strict=options.strict), options)

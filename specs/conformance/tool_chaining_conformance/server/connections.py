@@ -109,24 +109,6 @@ class Connections:
         opened = self._open.get(connection_of(self._era, calling))
         return "" if opened is None else opened.connection.new_errors()
 
-    def elsewhere(self, calling: Calling) -> str:
-        """Return a note if a call was made in another process than ordinary steps.
-
-        Over stdio a process serves one connection. So a step of another caller has its own process.
-        On 2025-11-25 so has a step whose client declares elicitation, if others do not.
-        """
-        if not self._target.command or connection_of(self._era, calling) == connection_of(
-            self._era, Calling()
-        ):
-            return ""
-        why = "it has another caller"
-        if calling.caller is None:
-            why = f"on {Era.LEGACY} a process has one declaration, and this client's is another"
-        return (
-            f"; this call was made in another process of the server than the scenario's first step "
-            f"({why}), which does not have what the other one keeps in memory"
-        )
-
     def known(self, calling: Calling) -> dict[str, Any]:
         """Return the values of each `${name}` for this caller."""
         try:

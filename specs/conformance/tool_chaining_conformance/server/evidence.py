@@ -92,15 +92,8 @@ class ResultWithDirective(Evidence):
     None if it is not listed."""
     listed: Sequence[str]
     """The names of all tools in that list."""
-
-
-@dataclass(frozen=True)
-class DirectiveOfIntermediary(Evidence):
-    """A directive from an intermediary that may rename tools, as the scenario says."""
-
-    result: ResultWithDirective
-
-    unseen = NO_INTERMEDIARY
+    intermediary: bool = False
+    """Whether the server passes on the tools of others, as the scenario says."""
 
 
 @dataclass(frozen=True)

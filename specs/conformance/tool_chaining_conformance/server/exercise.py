@@ -11,7 +11,6 @@ from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.server.connections import Calling, Connections
 from tool_chaining_conformance.server.evidence import (
     ONCE,
-    DirectiveOfIntermediary,
     FollowedChain,
     Greeting,
     InterimResult,
@@ -185,10 +184,7 @@ class Exercise:
             self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
             return
         if step.has_no_expectation and directive_of(call.final) is None:
-            calling = planned.calling()
-            fault = (
-                f"expected a directive, saw {ending(call)}{self._connections.elsewhere(calling)}"
-            )
+            fault = f"expected a directive, saw {ending(call)}"
             self._problem_of(call, step.id, fault)
         if step.refused:
             self._claim_a_chain(planned, call)
@@ -220,7 +216,6 @@ class Exercise:
                 self._observe(Problem(f"step {planned.place}: {one_line(line)}", dropped=True))
         fault = unmet(part, call, self._connections.known(calling))
         if fault is not None:
-            fault += self._connections.elsewhere(calling)
             self._problem_of(call, planned.place, fault)
         return call, fault
 
@@ -285,10 +280,9 @@ class Exercise:
             structured=structured_content_of(call.final),
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
+            intermediary=self._scenario is not None and self._scenario.intermediary,
         )
         self._observe(result)
-        if self._scenario is not None and self._scenario.intermediary:
-            self._observe(DirectiveOfIntermediary(step, result.messages, result))
 
     def _listed(self, place: str, calling: Calling, tool: str | None) -> Listing:
         """Read the list of tools, as this caller, up to a tool that was named at this place.

@@ -6,7 +6,6 @@ from typing import Any
 from tool_chaining_conformance.client.checks.registry import if_proven, kind
 from tool_chaining_conformance.client.evidence import CaseRun, name_calls
 from tool_chaining_conformance.client.script import ScriptCheck
-from tool_chaining_conformance.message import within
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from tool_chaining_conformance.values import quote, same
 
@@ -20,18 +19,9 @@ def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
         False,
-        expected=f"call {number}: {expected.tool} {quote(expected.arguments)}"
-        + _visibility(case_run, expected.tool),
+        expected=f"call {number}: {expected.tool} {quote(expected.arguments)}",
         seen=f"{name_calls(case_run.log)}; {case_run.end}",
     )
-
-
-def _visibility(case_run: CaseRun, name: str) -> str:
-    """Return what `tools/list` says about the visibility of a tool (MCP Apps), as text."""
-    for tool in case_run.script.tools:
-        if tool.name == name and (ui := within(tool.to_wire(), "_meta", "ui")):
-            return f", for which tools/list has _meta.ui {quote(ui)}"
-    return ""
 
 
 @kind("called")
