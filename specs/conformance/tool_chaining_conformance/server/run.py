@@ -147,9 +147,7 @@ class _Judging:
         if follows and check.on.calls_tools and check.id != PROVENANCE:
             return NotApplicable("the server follows each directive by itself, so none can be seen")
         if check.subject in self._seen:
-            return Untestable(
-                "the results have nothing to compare: no directive, or a malformed one"
-            )
+            return Untestable("the results show nothing that this check compares")
         return check.unseen
 
     def report_to(self, run: Run) -> None:
