@@ -23,7 +23,7 @@ from tool_chaining_proxy.options import Address, ProxyOptions
 from ..conformance.project_client import agrees, rules_of
 from .wire import CHAINING, OLD, proxy_in_memory
 
-CONSENT = re.compile(r'After ".* further call\..* Call ("(?:[^"\\]|\\.)+") with {.*\?')
+CONSENT = re.compile(r'(?:Your rule \d+|The server) wants to call ("(?:[^"\\]|\\.)+") after .*')
 """How the proxy asks its user."""
 
 

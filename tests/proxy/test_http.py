@@ -10,7 +10,7 @@ import anyio
 import httpx2
 import pytest
 
-from tool_chaining_proxy.http import who_acts
+from tool_chaining_proxy.client_side.http import who_acts
 from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE

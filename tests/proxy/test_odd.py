@@ -32,7 +32,7 @@ from tool_chaining_proxy.options import Address, ProxyOptions, Server
 from ..kit.command import PATIENCE
 from ..kit.serving import Handler, serving
 from .scripted import Shop, said
-from .wire import CHAINING, JSON, OLD, Refused, Wire, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, OLD, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -299,6 +299,7 @@ class Answering(Handler):
         return self.answer(200, body.encode(), {"content-type": "text/event-stream"})
 
 
+NOTICE = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
 GOOD = '{"content":[{"type":"text","text":"Paid."}]}'
 REPAIRED = [
     f'{START},"result":{GOOD}}}',
@@ -314,10 +315,17 @@ REPAIRED = [
     f'{{"jsonrpc":"1.0","id":$ID,"result":{GOOD}}}',
     f'{{"jsonrpc":2.0,"id":"$ID","result":{GOOD}}}',
     f'{START},"result":{{"content":[],"structuredContent":{{"n":NaN}}}}}}',
+    f'{START},"result":{GOOD},"method":5}}',
+    f'{{"method":"tools/call",{START[1:]},"result":{GOOD}}}',
+    # Several messages on one line, or in an array.
+    f'{NOTICE}{START},"result":{GOOD}}}',
+    f'{START},"result":{GOOD}}} {NOTICE}',
+    f'{START},"result":{GOOD}}}{{"jsonrpc":"2.0","id":9999,"result":{{}}}}',
+    f'[{NOTICE},{START},"result":{GOOD}}}]',
+    f'[{START},"result":{GOOD}}}]',
 ]
 NO_RESULT = "not a result"
 ODD_IDS = ("0$ID", "$ID.7", "$ID_0", "0x$ID", "9" * 5000, r'"a\x"')
-NOTICE = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
 UNREADABLE = [
     (f'{START},"result":"Paid."}}', NO_RESULT),
     (f'{START},"result":null}}', NO_RESULT),
@@ -326,12 +334,9 @@ UNREADABLE = [
     (f'{START},"result":{GOOD[:20]}', NO_RESULT),
     (f'{START},"result":{GOOD},}}', NO_RESULT),
     *((f'{{"jsonrpc":"2.0","id":{odd},"result":{GOOD},}}', NO_RESULT) for odd in ODD_IDS),
-    (f'{NOTICE}{START},"result":{GOOD}}}', NO_RESULT),
-    (f'[{NOTICE},{START},"result":{GOOD}}}]', NO_RESULT),
+    (f'{NOTICE}{START},"result":{GOOD},}}', NO_RESULT),
     (f'{START},"result":{{"n":{"9" * 5000}}}}}', NO_RESULT),
     (f'{START},"result":{{"n":{"[" * 300}{"]" * 300}}}}}', NO_RESULT),
-    (f'[{START},"result":{GOOD}}}]', NO_RESULT),
-    (f'INFO {START},"result":{GOOD}}}', NO_RESULT),
     (f"{{'jsonrpc': '2.0', 'id': $ID, 'result': {GOOD}}}", NO_RESULT),
     (f'{{"jsonrpc":"2.0","result":{GOOD}}}', NO_RESULT),
     (f'{{"jsonrpc":"2.0","id":null,"result":{GOOD}}}', NO_RESULT),
@@ -366,29 +371,20 @@ async def test_an_odd_answer_ends_its_request(way: str, tmp_path: Path, caplog: 
                 assert "NaN" not in json.dumps(result), line
 
 
-async def test_a_request_that_was_given_up_accounts_for_one_odd_answer(
-    tmp_path: Path, caplog: Any
-) -> None:
-    """It may be answered late or never: until then, no odd answer ends another request."""
-    odd = {"line": "INFO " + UNREADABLE[0][0].replace("$ID", "null")}
-    server = scripted(tmp_path, answers={"slow": ["waits"], "odd": [odd], "good": [said("Good.")]})
-    async with chains(server, caplog) as proxy:
-
-        async def seconds(tool: str) -> float:
-            """Return for how long a call is waited for: at most 3 seconds."""
-            began = anyio.current_time()
-            with anyio.move_on_after(3), pytest.raises(Refused, match="not known"):
-                await proxy.client.ask("tools/call", {"name": tool})
-            if anyio.current_time() - began >= 3:
-                cancelled = {"requestId": proxy.client.last}
-                await proxy.client.tell("notifications/cancelled", cancelled)
-            return anyio.current_time() - began
-
-        assert await seconds("odd") < 3
-        assert await seconds("slow") >= 3
-        assert await seconds("odd") >= 3, "it could be the answer to the call before"
-        assert (await proxy.client.ask("tools/call", {"name": "good"}))["content"]
-        assert await seconds("odd") < 3, "what was given up before a good answer is forgotten"
+async def test_answers_on_one_line_end_their_requests(tmp_path: Path, caplog: Any) -> None:
+    """Two calls at a time, answered together; a log line that quotes an answer ends neither."""
+    quoted = f'DEBUG sending {START},"result":{{}}}}'
+    for together in ("$A$B", "[$A,$B]"):
+        answer = f'{{"jsonrpc":"2.0","id":$ID,"result":{GOOD}}}'
+        both = together.replace("$B", answer)
+        both = both.replace("$A", answer.replace("$ID", "$FIRST"))
+        answers = {"one": ["waits"], "two": [{"line": f"{quoted}\n{both}"}]}
+        (folder := tmp_path / str(len(together))).mkdir()
+        server = scripted(folder, answers=answers)
+        async with chains(server, caplog) as proxy, anyio.create_task_group() as group:
+            group.start_soon(proxy.client.ask, "tools/call", {"name": "one"})
+            await anyio.sleep(0.5)
+            assert (await proxy.client.ask("tools/call", {"name": "two"}))["content"]
 
 
 async def test_no_other_request_ends_for_an_odd_answer() -> None:

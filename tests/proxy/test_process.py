@@ -18,7 +18,7 @@ from .scripted import WHO_AND_SLOW, Shop, said
 from .wire import CLIENT, JSON, OLD, PROXY
 
 IN_A_HURRY = (
-    "import tool_chaining_proxy.stdio as stdio; stdio.FINISHING_SECONDS = 1; "
+    "import tool_chaining_proxy.client_side.stdio as stdio; stdio.FINISHING_SECONDS = 1; "
     "from tool_chaining_proxy.__main__ import main; main()"
 )
 INITIALIZE = {

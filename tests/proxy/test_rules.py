@@ -114,8 +114,10 @@ def test_a_server_that_never_heard_of_chains_has_them(
     result = json.dumps(came["result"], ensure_ascii=False)
     assert len(questions) == len(answers or [])
     if questions:
-        asked = 'After "search" rule 1 of yours asks for a further call. Its reason: '
-        assert questions[0].startswith(f'{asked}"Hold the first hit". Call "hold" with')
+        assert questions[0] == (
+            'Your rule 1 wants to call "hold" after "search", with {"to": "H1"}. Its reason: '
+            '"Hold the first hit". Do you agree?'
+        )
     steps = [first, *(tool for tool, _ in calls)]
     for before, tool in pairwise(steps):
         assert f'calls "{tool}" after "{before}", by rule ' in errors
@@ -238,19 +240,10 @@ def test_check_compares_the_rules_with_the_list_and_calls_no_tool(
     server = shop(tmp_path, tools=[LISTED], revision=revision)
     assert ended("--rules", written(tmp_path, rules), "--check", "--", *server.command) == code
     lines = capsys.readouterr().out.splitlines()
-    chart = lines.index("flowchart LR")
-    assert len(lines[:chart]) == (1 if line else 0), lines
-    assert line in "".join(lines[:chart])
-    assert ".." not in "".join(lines[:chart])
-    assert '|"rule 1"| t1' in "\n".join(lines[chart:])
+    assert len(lines) == (1 if line else 0), lines
+    assert line in "".join(lines)
+    assert ".." not in "".join(lines)
     assert not any("tool" in one for one in server.noted)
-    if rules.endswith(AGAIN):
-        assert lines[chart + 1 :] == [
-            '  t0["search"]',
-            '  t1["hold"]',
-            '  t0 -->|"rule 1"| t1',
-            '  t1 ==>|"rule 2, json.more"| t0',
-        ]
 
 
 def test_check_says_in_a_line_that_the_server_cannot_be_asked(tmp_path: Path) -> None:
@@ -269,14 +262,16 @@ def test_try_shows_the_call_that_a_result_leads_to(
         return capsys.readouterr().out
 
     found = {"tool": "search", "structuredContent": {"hits": [{"id": "H1"}]}}
-    assert tried(found) == (
-        'Rule 1 matches. It would call "hold" with {"to": "H1"}. The person would be asked.\n'
-    )
+    first = 'Step 1, "search": rule 1 matches. It would call "hold" with {"to": "H1"}. '
+    assert tried(found) == first + "The person would be asked.\n"
     assert tried({"tool": "search"}) == (
-        "rule 1: arguments.to: 'structuredContent.hits[0].id' gives nothing. "
-        "Nothing would be called.\n"
+        'Step 1, "search": rule 1 matches, and ends the chain: '
+        "rule 1: arguments.to: 'structuredContent.hits[0].id' gives nothing.\n"
     )
-    assert tried({"tool": "drop"}) == "No rule matches. Nothing would be called.\n"
+    said_of_all = tried({"tool": "drop"})
+    assert 'rule 1 does not match: its after is "search".\n' in said_of_all
+    assert "rule 3 does not match: its on is error, and the result is none.\n" in said_of_all
+    assert said_of_all.endswith("no rule matches. Nothing would be called.\n")
     assert '{"tool": …' in refused("--rules", rules, "--try", written(tmp_path, "[1]", "list"))
     # What `call --json` prints has all steps.
     server = shop(tmp_path)

@@ -34,9 +34,8 @@ from tool_chaining import ConsentPolicy, NobodyToAsk, Outcome, Proposal, Step
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.content import content_of, in_text, is_error
-from tool_chaining.values import CallKey
 from tool_chaining.text import cut
-from tool_chaining.values import canonical
+from tool_chaining.values import CallKey, canonical
 
 IDS_TOLD: Final = 20
 """The most known ids to list for a model that invented one."""

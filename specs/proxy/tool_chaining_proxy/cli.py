@@ -155,9 +155,9 @@ def proxy(
     from tool_chaining.directive import DEFAULT_LIMIT
     from tool_chaining.rules import Rules
     from tool_chaining_proxy.check_rules import checked, tried
+    from tool_chaining_proxy.client_side.stdio import serve_stdio
     from tool_chaining_proxy.consent import consent_of
     from tool_chaining_proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
-    from tool_chaining_proxy.stdio import serve_stdio
 
     read = None if rules is None else Rules.load(rules)
     if read is None and (check or try_):
@@ -188,7 +188,7 @@ def proxy(
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     if http:
-        from tool_chaining_proxy.http import serve_http
+        from tool_chaining_proxy.client_side.http import serve_http
 
         serve_http(options, HttpOptions(**chosen))
     elif chosen:

@@ -1,10 +1,11 @@
-"""A `tools/call` whose chain is followed: one call for the client, several for the server.
+"""What the proxy answers to a request: for a `tools/call`, the result of a whole chain.
 
 The library decides what to follow, and merges the results as JSON. So members that the SDK's models
 do not know pass unchanged.
 """
 
 import secrets
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -13,47 +14,86 @@ from mcp.types import INTERNAL_ERROR, REQUEST_TIMEOUT
 from opentelemetry.trace import get_current_span
 
 from tool_chaining import IDENTIFIER, ChainResult, Follower, FollowUpStatus, Outcome
+from tool_chaining.text import one_line
+from tool_chaining_proxy import NAME, eras
 from tool_chaining_proxy.eras import Json
+from tool_chaining_proxy.exchange import Exchange
+from tool_chaining_proxy.hosting.operator import write_line
 from tool_chaining_proxy.hosting.refused import telling_refusals
-from tool_chaining_proxy.link import Link
-from tool_chaining_proxy.questions import Running
+from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 
 
-async def call(link: Link, running: Running, params: Json) -> Json:
-    """Make the call, follow its chain, and return one result for the whole chain.
+async def answer(session: Session, exchange: Exchange) -> Json:
+    """Return the result of a request of the client, or the one that was sent. Raises MCPError."""
+    method = exchange.method
+    try:
+        upstream = await session.upstream()
+    except MCPError as error:
+        # A client of both revisions then sends `initialize`, and gets the error there.
+        if method != "server/discover":
+            write_line(f"{NAME}: {one_line(error.message)}")
+        raise
+    if method == ("server/discover" if upstream.modern else "initialize"):
+        return eras.greeting(upstream.greeting)
+    # A task of 2025-11-25 has its result later. Then the client handles it.
+    if method == "tools/call" and "task" not in exchange.params:
+        return await _call(session, exchange, upstream)
+    result = await session.pass_on(exchange)
+    if method == "tools/list" and (session.follows or session.options.rules):
+        return _without_output_schemas(result)
+    return result
 
-    A result without a directive is returned unchanged, as is any result of a server that is not
-    followed. If the first call has no result, this raises the server's MCPError.
+
+async def _call(session: Session, exchange: Exchange, upstream: Upstream) -> Json:
+    """Make a call, follow its chain, and answer the client with one result for the whole chain.
+
+    A result without a directive is sent unchanged, as is any result of a server that is not
+    followed. If the first call has no result, the client gets the server's error. The chain ends
+    only when the answer is written (TC-C-55).
     """
+    params, options = exchange.params, session.options
     name, arguments = params.get("name"), params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        return await link.request(running, "tools/call", params)
-    caller = _Caller(link, running, params, await link.upstream())
-    options = link.options
+        return await session.request(exchange, "tools/call", params)
+    caller = _Caller(session, exchange, upstream)
+    answers: list[Json | MCPError] = []
+
+    async def deliver(chain: ChainResult) -> None:
+        if chain.outcome is not Outcome.CANCELLED:
+            answers.append(_answer(chain, caller.first))
+            await exchange.answer(answers[0])
+
     follower = Follower(
         caller,
-        consent=options.consent(running.ask),
-        conversation=link.conversation,
+        consent=options.consent(exchange.ask),
+        conversation=session.conversation,
         limit=options.limit,
         validate=False,  # Nobody trusts the server: it validates the arguments itself.
         call_timeout=options.call_timeout,
         total_timeout=options.time_limit,
         follow_unadvertised=options.follow_unadvertised,
+        on_end=deliver,
         rules=options.rules,
-        tools=link.tools,
+        tools=session.tools,
     )
-    meta = {k: v for k, v in (params.get("_meta") or {}).items() if k != IDENTIFIER}
+    meta = {k: v for k, v in exchange.meta.items() if k != IDENTIFIER}
     chain = await follower.call_tool(name, arguments, meta=meta)
-    running.on_loss = partial(follower.not_delivered, chain)
+    exchange.on_loss = partial(follower.not_delivered, chain)
+    [outcome] = answers
+    if isinstance(outcome, MCPError):
+        raise outcome
+    return outcome
+
+
+def _answer(chain: ChainResult, first: Json | None) -> Json | MCPError:
+    """Return the answer to the client's call."""
     span = get_current_span()
     span.set_attribute("tool_chaining.chain_id", chain.chain_id)
     span.set_attribute("tool_chaining.outcome", str(chain.outcome))
     if not chain.steps:
         # A result that is not complete, such as a task, is for the client to handle.
-        if caller.first is not None:
-            return caller.first
-        raise _first_failure(chain)
+        return first if first is not None else _first_failure(chain)
     merged = chain.merged_json()
     changed = chain.followed and chain.outcome is not Outcome.COMPLETED
     if not changed and not chain.follow_ups:
@@ -64,14 +104,14 @@ async def call(link: Link, running: Running, params: Json) -> Json:
 class _Caller:
     """The server behind the proxy, for the calls of the library in one chain."""
 
-    def __init__(self, link: Link, running: Running, params: Json, upstream: Upstream) -> None:
+    def __init__(self, session: Session, exchange: Exchange, upstream: Upstream) -> None:
         self.protocol_version = upstream.revision
         self.server_capabilities = upstream.capabilities
         self.first: Json | None = None
         """The result of the first call, complete or not."""
-        self._link = link
-        self._running = running
-        self._params: Json | None = params
+        self._session = session
+        self._exchange = exchange
+        self._params: Json | None = exchange.params
 
     async def call_tool(
         self,
@@ -82,18 +122,21 @@ class _Caller:
         read_timeout_seconds: float | None,
         meta: Any,
     ) -> Json:
+        exchange = self._exchange
+        # The chain's time stands still while the server asks the client.
+        exchange.context = copy_context()
         # Only the first call has the other members of the client's request.
         params = {**(self._params or {"name": name, "arguments": arguments}), "_meta": meta}
         first, self._params = self._params is not None, None
-        if not first and self._running.token is not None:
+        if not first and exchange.token is not None:
             # A token belongs to one request. The client gets progress with its own token.
-            self._running.begin_step()
+            exchange.begin_step()
             params["_meta"] = {**meta, "progressToken": secrets.token_urlsafe(8)}
         try:
-            with telling_refusals(), self._running.limited(read_timeout_seconds):
-                result = await self._link.request(self._running, "tools/call", params, first)
+            with telling_refusals(), exchange.limited(read_timeout_seconds):
+                result = await self._session.request(exchange, "tools/call", params, first)
         except MCPError as error:
-            if self._running.rounds:
+            if exchange.rounds:
                 # The server has already acted, and the code may be the client's own: not a refusal.
                 raise RuntimeError(error.message) from error
             raise
@@ -103,7 +146,7 @@ class _Caller:
 
     async def list_tools(self, *, cursor: str | None, cache_mode: str) -> Json:
         params = {"cursor": cursor} if cursor is not None else {}
-        return await self._link.request(self._running, "tools/list", params)
+        return await self._session.request(self._exchange, "tools/list", params)
 
 
 def summary(chain: ChainResult) -> Json:
@@ -123,7 +166,7 @@ def summary(chain: ChainResult) -> Json:
     return {"chainId": chain.chain_id, "outcome": chain.outcome, "followUps": follow_ups}
 
 
-def without_output_schemas(listed: Json) -> Json:
+def _without_output_schemas(listed: Json) -> Json:
     """Return a page of `tools/list` without output schemas: merged results may violate them."""
     tools = listed.get("tools")
     if not isinstance(tools, list):
@@ -135,7 +178,7 @@ def without_output_schemas(listed: Json) -> Json:
     return {**listed, "tools": kept}
 
 
-def _first_failure(chain: ChainResult) -> Exception:
+def _first_failure(chain: ChainResult) -> MCPError:
     """Return the error of the first call as the server sent it."""
     error: BaseException | None = chain.error
     if isinstance(error, RuntimeError):

@@ -1,0 +1,538 @@
+"""The proxy over Streamable HTTP: both revisions at `/mcp`.
+
+The answer to a request is JSON if it is the first thing to send; otherwise it comes in a stream of
+events. An interrupted stream cannot be resumed.
+"""
+
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import FrameType
+from typing import Any, Final
+
+import anyio
+import uvicorn
+from mcp import MCPError
+from mcp.types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
+from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from tool_chaining.errors import ForPeople
+from tool_chaining_proxy.chain import answer
+from tool_chaining_proxy.client_side.callers import Caller, Callers
+from tool_chaining_proxy.client_side.messages import (
+    Refusal,
+    answer_to,
+    exchange_of,
+    handshake,
+    modern_request,
+    read,
+    written,
+)
+from tool_chaining_proxy.eras import Json
+from tool_chaining_proxy.exchange import Channel, ClientGone, Exchange
+from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE, is_loopback, may_be_a_header
+from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions, Server
+from tool_chaining_proxy.sdk import (
+    ERROR_CODE_HTTP_STATUS,
+    MCP_PROTOCOL_VERSION_HEADER,
+    find_duplicated_routing_header,
+)
+from tool_chaining_proxy.session import Session
+from tool_chaining_proxy.upstream import NotAuthorized, Refused
+
+PATH: Final = "/mcp"
+
+SESSION: Final = "mcp-session-id"
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+"""The names of this computer on every computer."""
+
+MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
+"""The largest body of a request, in bytes."""
+
+PING_SECONDS: Final = 15.0
+"""Seconds of silence after which a stream gets a comment, so that no proxy closes it."""
+
+ENDING_SECONDS: Final = 5
+"""Seconds that running requests have to end when the proxy ends."""
+
+_CANCELLED: Final = MCPError(code=-32800, message="The request was cancelled.")
+_EVENTS: Final = {
+    "content-type": "text/event-stream",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+
+
+class CannotServe(ForPeople):
+    """The proxy cannot be served with these options. The message is one line for people."""
+
+
+def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
+    """Print the URL, and serve until Ctrl-C or SIGTERM. Raises `CannotServe`."""
+    _check(options, chosen)
+    listening = _listen(chosen.host, chosen.port)
+    host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
+    url = f"http://{host}:{listening.getsockname()[1]}{PATH}"
+    words = f"Serving {options.server.name} at {url}. {who_acts(options.server, chosen)}"
+    print(f"{words} Ctrl-C ends it.", file=sys.stderr, flush=True)
+    # uvicorn shuts down cleanly at the first signal, and then raises it again.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    HttpServer(options, chosen).run([listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 means any free port. Raises `CannotServe`."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise CannotServe(f"Cannot serve at {host} port {port}: {problem}.") from error
+
+
+class HttpServer(uvicorn.Server):
+    """The proxy served by uvicorn, which comes with the SDK.
+
+    Slow and idle connections are the task of a reverse proxy.
+    """
+
+    def __init__(self, options: ProxyOptions, chosen: HttpOptions) -> None:
+        self._callers = Callers(options, chosen)
+        super().__init__(
+            uvicorn.Config(
+                http_app(options, chosen, self._callers),
+                log_config=None,
+                log_level=logging.ERROR,
+                server_header=False,
+                timeout_graceful_shutdown=ENDING_SECONDS,
+            )
+        )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer the running requests with an error, and end."""
+        self._callers.end()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End at a signal, whatever a server behind the proxy does."""
+        last = threading.Timer(2 * ENDING_SECONDS, os._exit, [1])
+        last.daemon = True
+        last.start()
+        super().handle_exit(sig, frame)
+
+
+def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> Starlette:
+    """Return the ASGI application for `callers`: both revisions at `/mcp` and `/mcp/`."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with callers.running():
+            yield
+
+    service = _Service(options, chosen, callers)
+    # A browser asks first, without a token, whether a page may send a request.
+    endpoint = CORSMiddleware(
+        service,
+        allow_origin_regex=service.origins.pattern,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+    )
+    paths = [Route(PATH, endpoint), Route(f"{PATH}/", endpoint), Route("/health", _health)]
+    app = Starlette(routes=paths, lifespan=lifespan)
+    # A redirect would repeat the scheme and the host that the request names.
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _health(_: Request) -> JSONResponse:
+    """Say that the proxy serves. The server behind it may be down."""
+    return JSONResponse({"status": "ok"})
+
+
+def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
+    if not (chosen.allow_hosts or is_loopback(chosen.host)):
+        raise CannotServe(
+            f"Other computers can reach --host {chosen.host}: give the name that they use with "
+            "--allow-host."
+        )
+    if not (chosen.forward_authorization or chosen.anybody or is_loopback(chosen.host)):
+        raise CannotServe(
+            f"Other computers can reach --host {chosen.host}, and the proxy checks no credentials. "
+            "With --forward-authorization the server checks those of each caller. With --anybody, "
+            "every caller has the proxy's own rights."
+        )
+    for host in chosen.allow_hosts:
+        if "/" in host:
+            raise CannotServe(f"--allow-host takes a name such as mcp.example, not {host[:100]!r}.")
+    if not chosen.forward_authorization:
+        return
+    if not isinstance(options.server, Address):
+        raise CannotServe("--forward-authorization needs --url: a command gets no HTTP headers.")
+    if options.server.authorization is not None:
+        raise CannotServe(
+            "--forward-authorization sends each caller's own token, and "
+            f"{TOKEN_VARIABLE} is one token for all callers: use only one of them."
+        )
+
+
+def who_acts(server: Server, chosen: HttpOptions) -> str:
+    """Return a sentence that says with whose rights callers use the server behind the proxy."""
+    if chosen.forward_authorization:
+        return "Each caller uses it with their own Authorization header."
+    anybody = "Every account and program of this computer"
+    if not is_loopback(chosen.host):
+        anybody = "Whoever reaches this address"
+    if isinstance(server, Command):
+        means = "as the user who started it"
+    elif server.authorization is not None:
+        means = f"with the token in {TOKEN_VARIABLE}"
+    else:
+        means = "without a token of their own"
+    return f"{anybody} can use it {means}."
+
+
+class _Response(Channel):
+    """The HTTP response to one request."""
+
+    def __init__(self, send: Send, number: Any = None, *, modern: bool, forwards: bool) -> None:
+        """`forwards`: the server's refusal of the caller's own token becomes the HTTP status."""
+        self._send, self._number, self._modern, self._forwards = send, number, modern, forwards
+        self._lock = anyio.Lock(fast_acquire=True)
+        self._is_stream = False
+        self.session: str | None = None
+        """The session that an answer to `initialize` begins."""
+        self.over = anyio.Event()
+        """Set when the response is complete, or the client has closed the connection."""
+
+    async def send(self, message: Json) -> None:
+        """Send a message in the stream, which begins with it."""
+        await self._event(b"event: message\r\ndata: " + written(message) + b"\r\n\r\n")
+
+    async def ping(self) -> None:
+        """Send a comment in the stream."""
+        await self._event(b": ping\r\n\r\n")
+
+    async def answer(self, outcome: Json | MCPError | None) -> None:
+        """Send the answer: in the stream, or as JSON with an HTTP status of its own."""
+        outcome = _CANCELLED if outcome is None else outcome
+        message = answer_to(self._number, outcome)
+        async with self._lock:
+            if self._is_stream:
+                await self._write(b"event: message\r\ndata: " + written(message) + b"\r\n\r\n")
+                await self._write(b"", end=True)
+                return
+            status, headers = 200, [("content-type", "application/json")]
+            if isinstance(outcome, Refused):
+                if self._forwards or not isinstance(outcome, NotAuthorized):
+                    status = outcome.status
+                    challenges = (one.decode("latin-1") for one in outcome.challenges)
+                    headers += [("www-authenticate", one) for one in challenges]
+            elif isinstance(outcome, MCPError):
+                status = ERROR_CODE_HTTP_STATUS.get(outcome.code, 200) if self._modern else 200
+            elif self.session is not None:
+                headers.append((SESSION, self.session))
+            await self._begin(status, headers)
+            await self._write(written(message), end=True)
+
+    async def end(self) -> None:
+        """End a stream without an answer."""
+        async with self._lock:
+            if not self.over.is_set():
+                await self._write(b"", end=True)
+
+    async def open(self) -> None:
+        """Begin the stream before the first message."""
+        async with self._lock:
+            if not self._is_stream:
+                await self._begin(200, [*_EVENTS.items()])
+                self._is_stream = True
+
+    async def _event(self, event: bytes) -> None:
+        await self.open()
+        async with self._lock:
+            await self._write(event)
+
+    async def _begin(self, status: int, headers: list[tuple[str, str]]) -> None:
+        if self.over.is_set():
+            raise ClientGone
+        raw = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def _write(self, body: bytes, *, end: bool = False) -> None:
+        """Write a part of the body. Raises `ClientGone` if nobody reads it any more."""
+        if self.over.is_set():
+            raise ClientGone
+        await self._send({"type": "http.response.body", "body": body, "more_body": not end})
+        if self.over.is_set():
+            raise ClientGone
+        if end:
+            self.over.set()
+
+    async def wait(self, receive: Receive) -> bool:
+        """Wait until the response is complete. Return whether the client closed it before."""
+        gone = False
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                nonlocal gone
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                gone = not self.over.is_set()
+                self.over.set()
+
+            async def ping() -> None:
+                while True:
+                    await anyio.sleep(PING_SECONDS)
+                    await self.ping()
+
+            tasks.start_soon(watch)
+            tasks.start_soon(ping)
+            await self.over.wait()
+            tasks.cancel_scope.cancel()
+        return gone
+
+
+class _Standing(Channel):
+    """The stream that a session opens by GET, for messages that belong to no request."""
+
+    def __init__(self) -> None:
+        self.response: _Response | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client listens."""
+        return self.response is not None
+
+    async def send(self, message: Json) -> None:
+        if self.response is None:
+            raise ClientGone
+        await self.response.send(message)
+
+    async def answer(self, outcome: Json | MCPError | None) -> None:
+        """Do nothing: no request is to be answered here."""
+
+
+class _Service:
+    """The endpoint: it finds the sender of each request, and answers it.
+
+    The sender is the unchanged `Authorization` header, which the proxy does not verify: the server
+    behind it does, if it gets the header.
+    """
+
+    def __init__(self, options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> None:
+        self._options, self._chosen, self._callers = options, chosen, callers
+        own = [*LOOPBACK, chosen.host] if is_loopback(chosen.host) else []
+        self._hosts = _names([*chosen.allow_hosts, *own])
+        self.origins = _names(own, "http://")
+        """The pages that may use the proxy: only those of this computer, and only on loopback."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        request = Request(scope, receive)
+        try:
+            response = await self._served(request, send)
+        except Refusal as refusal:
+            # An error of the protocol has the status 400, or 404 for an unknown method.
+            status = ERROR_CODE_HTTP_STATUS.get(refusal.code, 400)
+            response = JSONResponse(answer_to(refusal.id, refusal), status)
+        except ClientDisconnect:
+            return
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _served(self, request: Request, send: Send) -> Response | None:
+        """Serve a request, or return the response to it."""
+        headers = request.headers
+        if not self._hosts.fullmatch(headers.get("host", "").lower()):
+            return Response("Invalid Host header", 421)
+        if "origin" in headers and not self.origins.fullmatch(headers["origin"].lower()):
+            return Response("Invalid Origin header", 403)
+        sender = headers.getlist("authorization")
+        if len(sender) > 1:
+            return _error(400, "More than one Authorization header.")
+        if not all(map(may_be_a_header, sender)):
+            return _error(400, "The Authorization header is not printable ASCII.")
+        authorization = sender[0] if sender else None
+        revision = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+        modern = revision is not None and revision not in HANDSHAKE_PROTOCOL_VERSIONS
+        if request.method == "POST":
+            return await self._post(request, send, authorization, modern=modern)
+        if modern:
+            return Response(status_code=405, headers={"Allow": "POST"})
+        if (caller := self._caller(request, authorization)) is None:
+            return _no_session(headers)
+        if request.method == "DELETE":
+            self._callers.end_session(headers[SESSION])
+            return Response()
+        return await self._stream(request, send, caller.standing)
+
+    def _caller(self, request: Request, authorization: str | None) -> Caller | None:
+        """Return the caller of the session that a request names."""
+        return self._callers.of_session(request.headers.get(SESSION, ""), authorization)
+
+    async def _stream(self, request: Request, send: Send, standing: _Standing) -> Response | None:
+        """Send the messages that belong to no request, until the client or the proxy ends."""
+        if not _accepts(request.headers, "text/event-stream"):
+            return _error(406, "The client must accept text/event-stream.")
+        if standing.is_open:
+            return _error(409, "The session already has a stream.")
+        channel = standing.response = self._response(send, modern=False)
+        try:
+            await channel.open()
+            async with anyio.create_task_group() as tasks:
+
+                async def end() -> None:
+                    await self._callers.over.wait()
+                    await channel.end()
+
+                tasks.start_soon(end)
+                await channel.wait(request.receive)
+                tasks.cancel_scope.cancel()
+        finally:
+            standing.response = None
+        return None
+
+    def _response(self, send: Send, number: Any = None, *, modern: bool) -> _Response:
+        return _Response(send, number, modern=modern, forwards=self._chosen.forward_authorization)
+
+    async def _post(
+        self, request: Request, send: Send, authorization: str | None, *, modern: bool
+    ) -> Response | None:
+        headers = request.headers
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return _error(415, "The Content-Type must be application/json.")
+        if not all(_accepts(headers, one) for one in ("application/json", "text/event-stream")):
+            return _error(406, "The client must accept application/json and text/event-stream.")
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_REQUEST_BYTES:
+                return _error(413, f"A message has at most {MAX_REQUEST_BYTES:,} bytes.")
+        message = read(bytes(body))
+        if "id" in message and "method" in message and type(message["id"]) not in (int, str):
+            words = "The id of a request is a string or an integer."
+            raise Refusal(message["id"], INVALID_REQUEST, words)
+        serve = self._modern if modern else self._legacy
+        return await serve(request, send, message, authorization)
+
+    async def _modern(
+        self, request: Request, send: Send, message: Json, authorization: str | None
+    ) -> Response | None:
+        """Serve a message of 2026-07-28, which has no notifications of the client over HTTP."""
+        if "id" not in message:
+            return Response(status_code=202)
+        if "method" not in message:
+            raise Refusal(None, INVALID_REQUEST, "Only a server's question has an answer.")
+        if twice := find_duplicated_routing_header(request.headers.items()):
+            words = f"{twice} header appears more than once"
+            raise Refusal(message["id"], HEADER_MISMATCH, words)
+        declared = modern_request(message, dict(request.headers))
+        channel = self._response(send, message["id"], modern=True)
+        try:
+            caller = self._callers.of_authorization(declared, authorization)
+            session = caller.session
+            if "requestState" in message["params"]:
+                exchange = session.resumed(message, channel)
+            else:
+                exchange = exchange_of(message, channel, declared, self._options)
+                self._callers.tasks.start_soon(self._run, session, exchange)
+        except Refusal:
+            raise
+        except MCPError as error:
+            await channel.answer(error)
+            return None
+        if await channel.wait(request.receive):
+            exchange.cancel_for(channel)
+        self._callers.note(caller)
+        return None
+
+    async def _legacy(
+        self, request: Request, send: Send, message: Json, authorization: str | None
+    ) -> Response | None:
+        """Serve a message of 2025-11-25, in a session that `initialize` begins."""
+        if message.get("method") == "initialize" and SESSION not in request.headers:
+            await self._initialize(request, send, message, authorization)
+            return None
+        if (caller := self._caller(request, authorization)) is None:
+            return _no_session(request.headers)
+        session, method = caller.session, message.get("method")
+        if method == "initialize":
+            raise Refusal(message.get("id"), INVALID_REQUEST, "This session has already begun.")
+        if method is not None and "id" in message:
+            channel = self._response(send, message["id"], modern=False)
+            exchange = exchange_of(message, channel, session.declared, self._options)
+            self._callers.tasks.start_soon(self._run, session, exchange)
+            # If the client closes the response, the request goes on.
+            await channel.wait(request.receive)
+            return None
+        params = message.get("params") or {}
+        if method is None:
+            session.take_answer(message)
+        elif method == "notifications/cancelled":
+            session.cancel(params.get("requestId"))
+        elif method != "notifications/initialized":
+            await session.notify(method, message.get("params"))
+        return Response(status_code=202)
+
+    async def _initialize(
+        self, request: Request, send: Send, message: Json, authorization: str | None
+    ) -> None:
+        """Begin a session. It ends at once if the server or the client does not accept it."""
+        if "id" not in message:
+            raise Refusal(None, INVALID_REQUEST, "initialize is a request.")
+        channel = self._response(send, message["id"], modern=False)
+        declared = handshake(message)
+        try:
+            name, caller = self._callers.begin_session(declared, authorization, _Standing())
+        except Refused as refused:
+            await channel.answer(refused)
+            return
+        channel.session = name
+        exchange = exchange_of(message, channel, declared, self._options)
+        self._callers.tasks.start_soon(self._run, caller.session, exchange)
+        if await channel.wait(request.receive) or not caller.session.accepted:
+            self._callers.end_session(name)
+
+    async def _run(self, session: Session, exchange: Exchange) -> None:
+        with session.running(exchange):
+            await exchange.run(lambda: answer(session, exchange))
+
+
+def _names(names: list[str], scheme: str = "") -> re.Pattern[str]:
+    """Return a pattern for these hosts, on any port."""
+    found = "|".join(re.escape(name.lower()) for name in names)
+    return re.compile(rf"{scheme}(?:{found})(?::\d+)?" if names else r"(?!)")
+
+
+def _accepts(headers: Headers, kind: str) -> bool:
+    """Return whether a client accepts this media type."""
+    given = {one.partition(";")[0].strip().lower() for one in headers.get("accept", "").split(",")}
+    return not given.isdisjoint({kind, f"{kind.partition('/')[0]}/*", "*/*"})
+
+
+def _no_session(headers: Headers) -> Response:
+    """Return the response to a request that names no session, or not one of its sender."""
+    if SESSION not in headers:
+        return _error(400, "The request names no session. A session begins with initialize.")
+    return _error(404, "Session not found")
+
+
+def _error(status: int, words: str) -> Response:
+    error = MCPError(code=PARSE_ERROR if status == 413 else INVALID_REQUEST, message=words)
+    return JSONResponse(answer_to(None, error), status)
