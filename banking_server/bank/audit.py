@@ -69,7 +69,7 @@ async def read_and_audit(
         add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.write(work, committed=call.mark_recorded, one_state=True)
+    return await bank.write(work, committed=call.mark_recorded, snapshot=True)
 
 
 async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from banking_server.bank.consistency_check import expected_objects, faults_in
 from banking_server.bank.file_watch import beside
@@ -16,6 +17,9 @@ from banking_server.bank.new_file import draft_of, publish, sync
 from banking_server.bank.sqlite import APPLICATION_ID, DIALECT, connect, explain, is_filled
 from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
+
+_BESIDE: Final = ("-wal", "-shm", "-journal", ".lock")
+"""The endings of the files beside a database, which SQLite and this program delete."""
 
 
 def back_up(path: Path, copy: Path) -> None:
@@ -25,6 +29,11 @@ def back_up(path: Path, copy: Path) -> None:
     """
     if not path.exists():
         raise DatabaseMissing(path)
+    if copy.name.endswith(_BESIDE):
+        raise DatabaseUnavailable(
+            f"The file {copy} would belong to another database, as its ending says; choose another "
+            "name."
+        )
     try:
         with draft_of(copy) as draft:
             _copy(path, draft)
@@ -80,7 +89,7 @@ def delete_database(path: Path) -> None:
     with exclusive_use(path):
         pass
     try:
-        for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
+        for suffix in ("", *_BESIDE):
             beside(path, suffix).unlink(missing_ok=True)
     except OSError as error:
         raise _unusable(path, "deleted", error) from error

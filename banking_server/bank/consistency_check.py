@@ -108,7 +108,7 @@ def _find_changes(there: Objects, expected: Objects) -> Iterator[str]:
         if found is None:
             yield f"the {kind} {name} is missing"
         elif found != made:
-            yield f"the {kind} {name} is not the one that this program makes"
+            yield f"the {kind} {name} differs from this version's schema"
     for kind, name in there:
         if (kind, name) not in expected:
             yield f"the {kind} {name} does not belong to this program"

@@ -80,7 +80,7 @@ _Kind = tuple[str, str]
 """How a transaction begins, and how it ends."""
 _READING: Final[_Kind] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK")
 _WRITING: Final[_Kind] = ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT")
-_WRITING_ON_ONE_STATE: Final[_Kind] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE", "COMMIT")
+_WRITING_ON_SNAPSHOT: Final[_Kind] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE", "COMMIT")
 
 _COME_AGAIN: Final = {
     *("40001", "40P01"),  # serialization, deadlock
@@ -155,10 +155,10 @@ class PostgresStore:
         work: Callable[[Transaction], _T],
         *,
         committed: Callable[[], None],
-        one_state: bool = False,
+        snapshot: bool = False,
     ) -> _T:
         """Run `work` in one transaction."""
-        return await self._done(_WRITING_ON_ONE_STATE if one_state else _WRITING, work, committed)
+        return await self._done(_WRITING_ON_SNAPSHOT if snapshot else _WRITING, work, committed)
 
     async def _done(
         self, kind: _Kind, work: Callable[[Transaction], _T], committed: Callable[[], None]

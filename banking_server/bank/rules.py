@@ -60,7 +60,7 @@ class Rules:
     """How far back a statement may reach, in days."""
     statement_page: int = 50
     """Lines on one page of a statement."""
-    max_entries_told_apart: int = 500
+    max_entries_for_spending_total: int = 500
     """The most entries for which a statement separates spending from the customer's own moves."""
     max_pending_transfers: int = 100
     """The most pending transfers of one customer."""
@@ -350,7 +350,7 @@ class Decision(Enum):
     COUNT_WRONG_CODE = "count the wrong code"
     VOID_FOR_WRONG_CODES = "count the wrong code, which is one too many, and void the transfer"
     CUSTOMER_MUST_AGREE = "nothing before the customer says yes or gives the code"
-    DECLINED_SINCE = "nothing: since they were asked, the customer has said no to it"
+    DECLINED_SINCE = "nothing: the customer declined it in the meantime"
     SCHEDULE = "let it wait for its date"
     POST = "move the money now"
 

@@ -93,7 +93,7 @@ class SqliteStore:
                 opens = partial(connect, self._path, reads=True)
                 reader = self._idle.pop() if self._idle else await aiosqlite.Connection(opens, 1)
                 try:
-                    return await storage.to_the_end(_run(reader, partial(_on_one_state, work)))
+                    return await storage.to_the_end(_run(reader, partial(_on_snapshot, work)))
                 finally:
                     if self._closed:
                         await storage.to_the_end(reader.close())
@@ -107,7 +107,7 @@ class SqliteStore:
         work: Callable[[Transaction], _T],
         *,
         committed: Callable[[], None],
-        one_state: bool = False,
+        snapshot: bool = False,
     ) -> _T:
         """Run `work` in the next group's transaction, which always sees one state."""
         self._check_open()
@@ -210,7 +210,7 @@ def _run_each(group: list[_Waiting], connection: sqlite3.Connection) -> None:
         execute("RELEASE one")
 
 
-def _on_one_state(work: Callable[[Transaction], _T], connection: sqlite3.Connection) -> _T:
+def _on_snapshot(work: Callable[[Transaction], _T], connection: sqlite3.Connection) -> _T:
     connection.execute("BEGIN")
     try:
         return work(Transaction(connection.execute, DIALECT, lock_rows=False))

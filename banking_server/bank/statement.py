@@ -30,7 +30,7 @@ class Totals(NamedTuple):
     """The sums that came in and went out, both positive, in minor units.
 
     `spent_minor` is what went out, except to the customer's own accounts; None if there are too
-    many entries to tell (`max_entries_told_apart`).
+    many entries to tell (`max_entries_for_spending_total`).
     """
 
     credits_minor: int
@@ -239,7 +239,7 @@ def _totals(tx: Transaction, rules: Rules, account: Account, period: Period) -> 
     credits_after, debits_after = sums_before(end)
     entries = {"account_id": account.account_id, "since": start, "end": end}
     debits, spent = debits_after - debits_before, None
-    if tx.first(_ENTRY_AFTER, **entries, count=rules.max_entries_told_apart) is None:
+    if tx.first(_ENTRY_AFTER, **entries, count=rules.max_entries_for_spending_total) is None:
         spent = debits - tx.all(_MOVED, **entries, customer_id=account.customer_id)[0]
     return Totals(credits_after - credits_before, debits, spent)
 

@@ -91,11 +91,11 @@ class Store(Protocol):
         work: Callable[[Transaction], _T],
         *,
         committed: Callable[[], None],
-        one_state: bool = False,
+        snapshot: bool = False,
     ) -> _T:
         """Run `work` in a write transaction; commit it, or roll back if it raises.
 
-        `one_state`: it reads one state of the database, and locks nothing. A commit is on the disk
+        `snapshot`: it reads one state of the database, and locks nothing. A commit is on the disk
         before `committed` is called, on any thread, and this returns. A failure from the commit on
         raises `MaybeDone`.
         """
@@ -138,16 +138,16 @@ class Bank:
         work: Callable[[Transaction], _T],
         *,
         committed: Callable[[], None] = lambda: None,
-        one_state: bool = False,
+        snapshot: bool = False,
     ) -> _T:
         """Run `work` in a write transaction; commit it, or roll back if it raises.
 
         Before reading what you will change, lock the customer's data: `Transaction.lock`.
         `committed` is called as soon as the commit is on disk, even if nobody waits any more.
-        `one_state`: `work` reads one state of the database, and locks nothing.
+        `snapshot`: `work` reads one state of the database, and locks nothing.
         """
         try:
-            result = await self.store.write(work, committed=committed, one_state=one_state)
+            result = await self.store.write(work, committed=committed, snapshot=snapshot)
         except DatabaseFailed:
             self.write_failed = True
             raise

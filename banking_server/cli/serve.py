@@ -101,26 +101,18 @@ def _serve_http(settings: "Settings") -> None:
     import anyio
 
     from banking_server.server.build import check_before_serving, configure_logging
-    from banking_server.server.http import http_app_from_environment
-    from banking_server.server.serving import (
-        GIVEN_UP,
-        listen,
-        serve,
-        serve_in_workers,
-    )
+    from banking_server.server.serving import listen, serve
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
-    listening = listen(settings.host, settings.port)
+    listen(settings.host, settings.port).close()  # Fails in one line.
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     if not settings.on_loopback:
         note(
-            "Other computers can reach it over unencrypted HTTP: put a reverse proxy in front of "
-            "it that adds TLS and limits the requests of each address."
+            "Other computers can reach it. It has no TLS, and no limits on requests (of a customer "
+            "or an address), on connections, or on their time: put a reverse proxy in front of it "
+            "that adds them. banking_server/server/README.md has the lines for Caddy and nginx."
         )
     note(f"Confirmation codes: {codes_in_words(settings.rules())}")
     os.environ.update(settings.environment())
-    if settings.workers > 1:
-        serve_in_workers(http_app_from_environment, listening, settings.workers)
-    elif not serve(http_app_from_environment(), listening):
-        sys.exit(GIVEN_UP)
+    serve("banking_server.server.http:http_app_from_environment", settings)

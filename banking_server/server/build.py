@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime
@@ -27,7 +26,6 @@ from banking_server.server.settings import Settings, SettingsError
 from banking_server.tools import FOR_VIEWS, TOOLS
 from banking_server.tools.accounts import add_resources
 from banking_server.tools.calling import App, BankServer, Infer, serving_resource
-from banking_server.tools.limits import RateLimiter
 from banking_server.tools.views.documents import views
 from banking_server.tools.views.offering import only_for_clients_with_views
 from tool_chaining import add_tool_chaining
@@ -83,12 +81,10 @@ def build_server(
     *,
     customer: str | None,
     clock: Callable[[], datetime] = utc_now,
-    monotonic: Callable[[], float] = time.monotonic,
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
     Over HTTP, the verified token says who is calling, and the server settles due transfers.
-    `monotonic` returns seconds, for the limit on calls a second.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     created = is_new(settings)  # Before `load_keys` makes the secret.
@@ -108,7 +104,6 @@ def build_server(
                 clock=clock,
                 customer=customer,
                 infer=infer,
-                rate=RateLimiter(settings.calls_per_second, monotonic),
             )
             async with anyio.create_task_group() as background:
                 if over_http:

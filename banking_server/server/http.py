@@ -1,7 +1,6 @@
 """The server over Streamable HTTP: the ASGI application."""
 
 import gc
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -13,12 +12,14 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from banking_server.bank.accounts import is_customer
 from banking_server.bank.audit import check_serving
-from banking_server.server.access import AccessControl, metadata_route
+from banking_server.bank.storage import BankBusy, DatabaseFailed, DatabaseUnavailable
+from banking_server.server.access import for_customers, metadata_route
 from banking_server.server.build import build_server, configure_logging
 from banking_server.server.health import PATH as HEALTH_PATH
 from banking_server.server.health import Health
@@ -27,13 +28,12 @@ from banking_server.server.keys import load_keys
 from banking_server.server.open_bank import utc_now
 from banking_server.server.sdk import SessionManager
 from banking_server.server.settings import PATH, Settings, load_settings
-from banking_server.server.tokens import CustomerTokens, Tokens
-from tool_chaining_proxy.hosting.any_id import AnyId
-
-MAX_BYTES: Final = 2 * 1024 * 1024
-"""The largest body of a request, so that a refusal of a one-megabyte argument can name it."""
+from banking_server.server.tokens import CustomerTokens, KeysUnavailable, Tokens
+from banking_server.tools.results import incident_message, log_incident
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+
+_PAGES_ON_LOOPBACK: Final = r"http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
 
 
 def http_app(
@@ -44,33 +44,43 @@ def http_app(
     """Return the ASGI application: Streamable HTTP at `/mcp`, and `/health`.
 
     Requests of 2026-07-28 need no session; those of 2025-11-25 belong to sessions of the SDK.
-    Raises `SecretUnavailable` or `SettingsError`.
+    `monotonic` returns seconds, for the checks of `/health`. Raises `SecretUnavailable` or
+    `SettingsError`.
     """
-    server = build_server(settings, customer=None, clock=clock, monotonic=monotonic)
+    server = build_server(settings, customer=None, clock=clock)
     verifier: TokenVerifier
     if settings.jwks_url is None:
         verifier = Tokens.of(settings, load_keys(settings))
     else:
-        verifier = IssuedTokens(settings, settings.jwks_url, monotonic)
+        verifier = IssuedTokens(settings, settings.jwks_url)
     manager = SessionManager(
-        server,
-        stateless=not settings.sessions,
-        max_sessions=settings.sessions or None,
-        max_request_body_size=MAX_BYTES,
-        security_settings=_accepted_names(settings),
+        server, stateless=not settings.sessions, security_settings=_accepted_names(settings)
     )
-
     customers = CustomerTokens(verifier, lambda name: is_customer(manager.opened.bank, name))
     health = Health(lambda: check_serving(manager.opened.bank, clock()), monotonic)
-    access = AccessControl(manager, customers, settings)
-    endpoint = _for_browsers(access, _accepted_names(settings).allowed_origins)
+    # A browser first asks permission, without a token, before a page such as the MCP Inspector's.
+    endpoint = CORSMiddleware(
+        for_customers(manager, customers, settings),
+        allow_origin_regex=_PAGES_ON_LOOPBACK,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+    )
+    # No GET: a question is sent with the call that it belongs to, so there is no stream to open.
+    methods = ["POST", "DELETE", "OPTIONS"]
     app = Starlette(
         routes=[
-            Route(PATH, endpoint),
-            Route(f"{PATH}/", endpoint),
+            Route(PATH, endpoint, methods=methods),
+            Route(f"{PATH}/", endpoint, methods=methods),
             Route(HEALTH_PATH, endpoint=health.answer),
             metadata_route(settings),
         ],
+        exception_handlers={
+            ClientDisconnect: _gone,
+            **dict.fromkeys(
+                (BankBusy, KeysUnavailable, DatabaseUnavailable, DatabaseFailed), _unavailable
+            ),
+        },
         lifespan=lambda _: manager.run(),
     )
     # A redirect would name the scheme and the host of this request, which a proxy may have changed.
@@ -78,16 +88,17 @@ def http_app(
     return app
 
 
-def _for_browsers(app: ASGIApp, origins: list[str]) -> CORSMiddleware:
-    """Let pages of these origins call `app`: a browser first asks permission, without a token."""
-    ports = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in origins]
-    return CORSMiddleware(
-        AnyId(app),
-        allow_origin_regex="|".join(ports),
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["*"],
-        expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
-    )
+async def _gone(_: Request, problem: Exception) -> Response:
+    """Return a response that nobody gets: the client left before its request was complete."""
+    return Response(status_code=400)
+
+
+async def _unavailable(_: Request, problem: Exception) -> Response:
+    """Return the response to a request whose token or scope cannot be checked now."""
+    words = str(problem)
+    if not isinstance(problem, BankBusy | KeysUnavailable):
+        words = incident_message(log_incident("the check of a token", problem))
+    return PlainTextResponse(words, status_code=503, headers={"Retry-After": "1"})
 
 
 def http_app_from_environment() -> Starlette:
@@ -118,8 +129,7 @@ def _tune_process() -> None:
 def _accepted_names(settings: Settings) -> TransportSecuritySettings:
     """Return the `Host` and `Origin` headers that the SDK accepts, against DNS rebinding."""
     resource = urlsplit(settings.resource)
-    hosts = [resource.netloc, *settings.allowed_hosts]
-    origins = [f"{resource.scheme}://{resource.netloc}", *settings.allowed_origins]
+    hosts, origins = [resource.netloc], [f"{resource.scheme}://{resource.netloc}"]
     if settings.on_loopback:
         hosts += [f"{name}:*" for name in _LOOPBACK]
         origins += [f"http://{name}:*" for name in _LOOPBACK]

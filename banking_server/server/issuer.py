@@ -1,8 +1,7 @@
 """Checks the access tokens of an external authorization server with its published keys."""
 
 import logging
-from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import anyio.to_thread
 import jwt
@@ -12,7 +11,6 @@ from mcp.server.auth.provider import AccessToken, TokenVerifier
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import (
     KeysUnavailable,
-    VerificationKey,
     access_token,
     log_refused_token,
     verified_claims,
@@ -20,11 +18,11 @@ from banking_server.server.tokens import (
 
 logger = logging.getLogger(__name__)
 
-SIGNATURES: Final = {
+ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
-}
-"""The accepted algorithms of a key: its `alg`, or else PyJWT's default for its type and curve.
+)
+"""The accepted algorithms. A key has one: its `alg`, or else PyJWT's for its type and curve.
 
 A shared secret (`oct`, HS256) is not accepted: a server that checks tokens could make them."""
 
@@ -36,9 +34,6 @@ CLOCK_SKEW_SECONDS: Final = 10
 
 FRESH_SECONDS: Final = 300
 """Seconds until the keys are fetched again, so that a withdrawn key does not stay in use."""
-
-REFETCH_SECONDS: Final = 10
-"""The pause after a fetch that failed."""
 
 UNKNOWN_SECONDS: Final = 10
 """Seconds since a fetch until an unknown key id causes another: anybody can make up a key id."""
@@ -53,13 +48,9 @@ class IssuedTokens(TokenVerifier):
     PyJWT fetches and caches the issuer's keys. A token has to name its key (`kid`).
     """
 
-    def __init__(self, settings: Settings, jwks_url: str, monotonic: Callable[[], float]) -> None:
-        """`monotonic` returns seconds, for the pause after a fetch that failed."""
-        self._issuer, self._resource = settings.issuer, settings.resource
+    def __init__(self, settings: Settings, jwks_url: str) -> None:
+        self._issuer, self._resource = str(settings.issuer), settings.resource
         self._customer_claim = settings.customer_claim
-        self._monotonic = monotonic
-        self._not_before = monotonic()
-        self._one_fetch = anyio.CapacityLimiter(1)
         self._keys = jwt.PyJWKClient(
             jwks_url,
             lifespan=FRESH_SECONDS,
@@ -67,6 +58,7 @@ class IssuedTokens(TokenVerifier):
             timeout=FETCH_SECONDS,
         )
         self._cache = cast(JWKSetCache, self._keys.jwk_set_cache)
+        self._one_fetch = anyio.CapacityLimiter(1)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the access of a valid token, or None. Raises `KeysUnavailable`."""
@@ -79,11 +71,12 @@ class IssuedTokens(TokenVerifier):
         if str(header.get("typ", "JWT")).lower() not in TYPES:
             log_refused_token(f"its type (typ) is not one of {', '.join(TYPES)}")
             return None
-        key = await self._key(header.get("kid"))
+        key = await self._key(header["kid"]) if "kid" in header else None
         claims = verified_claims(
             token,
-            [] if key is None else [VerificationKey(key.key, (key.algorithm_name,))],
-            issuers=[str(self._issuer)],
+            [] if key is None else [key],
+            algorithms=ALGORITHMS,
+            issuer=self._issuer,
             audiences=[self._resource],
             clock_skew=CLOCK_SKEW_SECONDS,
         )
@@ -102,28 +95,26 @@ class IssuedTokens(TokenVerifier):
             token, claims, customer=customer, scopes=scopes, resource=self._resource
         )
 
-    async def _key(self, key_id: Any) -> jwt.PyJWK | None:
+    async def _key(self, key_id: str) -> jwt.PyJWK | None:
         """Return the key with this id, if the issuer publishes it for signatures.
 
-        Raises `KeysUnavailable` if no keys were fetched in the last `FRESH_SECONDS`, and the issuer
-        does not answer with keys now.
+        Raises `KeysUnavailable` if the issuer has to be asked, and gives no keys.
         """
         cached = self._cache.get()
-        key = None if cached is None else self._keys.match_kid(cached.keys, key_id)
-        if key is None and self._monotonic() >= self._not_before:
-            try:
-                key = await anyio.to_thread.run_sync(
-                    self._keys.get_signing_key, key_id, limiter=self._one_fetch
-                )
-            except (jwt.PyJWKClientError, jwt.PyJWKSetError, ValueError) as error:
-                if type(error) is not jwt.PyJWKClientError or self._cache.get() is None:
-                    # The message of another error may quote the response.
-                    is_pyjwts = isinstance(error, jwt.PyJWTError)
-                    reason = str(error) if is_pyjwts else type(error).__name__
-                    logger.warning("The issuer's keys could not be fetched: %s", reason)
-                    self._not_before = self._monotonic() + REFETCH_SECONDS
-                # Otherwise the issuer has keys, but not this one.
-        if key is None and self._cache.get() is None:
-            raise KeysUnavailable(self._not_before - self._monotonic())
-        usable = key and key.algorithm_name in SIGNATURES and key.public_key_use in ("sig", None)
-        return key if usable else None
+        # Found here, a key needs no thread, and does not wait for an issuer that hangs.
+        for key in [] if cached is None else cached.keys:
+            if key.key_id == key_id and key.public_key_use in ("sig", None):
+                return key
+        try:
+            return await anyio.to_thread.run_sync(
+                self._keys.get_signing_key, key_id, limiter=self._one_fetch
+            )
+        except (jwt.PyJWKClientError, jwt.PyJWKSetError, ValueError) as error:
+            if type(error) is jwt.PyJWKClientError and self._cache.get() is not None:
+                return None  # The issuer has keys, but not this one.
+            # The message of an error that is not PyJWT's may quote the response.
+            reason = str(error) if isinstance(error, jwt.PyJWTError) else type(error).__name__
+            logger.warning("The issuer's keys could not be fetched: %s", reason)
+            raise KeysUnavailable(
+                "Access tokens cannot be checked at the moment. Please try again later."
+            ) from None

@@ -54,12 +54,10 @@ def load_keys(settings: Settings, *, may_make: bool = True) -> Keys:
     path = settings.secret_path
     if path is None:
         raise SecretUnavailable(
-            "With PostgreSQL, set BANKING_SECRET or BANKING_SECRET_FILE to the secret that all "
-            "its servers share."
+            "With PostgreSQL, set BANKING_SECRET to the secret that all its servers share."
         )
     try:
-        # Never for PostgreSQL: a second secret would make tokens and codes of others invalid.
-        if may_make and isinstance(settings.database, Path) and not path.exists():
+        if may_make and not path.exists():
             _make_secret_file(path)
         return Keys.derive(*_read_secret_file(path))
     except OSError as error:

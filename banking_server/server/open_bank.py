@@ -62,5 +62,5 @@ def is_new(settings: Settings) -> bool:
 
     A bank on PostgreSQL can be old although this computer has no secret.
     """
-    path = settings.secret_path if isinstance(settings.database, Path) else None
+    path = settings.secret_path
     return settings.secret is None and path is not None and not path.exists()

@@ -4,23 +4,23 @@ The SDK keeps only documented names stable; a minor release may change the rest.
 such parts here and nowhere else. `tests/test_sdk_seam.py` asserts that.
 
 - `StreamableHTTPSessionManager`: both revisions at one endpoint. `MCPServer.streamable_http_app`
-  makes one too, but there either all responses are event streams or none, and one customer can
-  take all sessions. So `_admit_session` is overridden. `_lifespan_state` holds what the lifespan
-  yields; the access control needs it before MCP reads a request.
+  makes one too, but there either all responses are event streams or none. So `_admit_session` is
+  overridden. `_lifespan_state` holds what the lifespan yields; the access control needs it before
+  MCP reads a request.
 - `MCPServer._lowlevel_server`: serves the manager's requests, and the connection over stdio.
-- `AuthenticatedUser` and `AuthContextMiddleware`: the owner of a session, for the SDK's check, and
-  the result of `get_access_token`.
+- `BearerAuthBackend`, `AuthContextMiddleware` and `RequireAuthMiddleware`: the token of a request,
+  and its scopes. The documentation shows only `MCPServer.streamable_http_app`, which puts them in
+  front of an endpoint with the same scopes for all requests.
 - `MCP_METHOD_HEADER`, `MCP_NAME_HEADER`: the headers that must agree with a request's body.
 - `build_resource_metadata_url`: the URL of the metadata of a protected resource. A refusal names
   the same URL.
 """
 
-from collections import Counter
-from typing import Any, Final
+from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -33,18 +33,12 @@ __all__ = [
     "MCP_METHOD_HEADER",
     "MCP_NAME_HEADER",
     "AuthContextMiddleware",
-    "AuthenticatedUser",
+    "BearerAuthBackend",
+    "RequireAuthMiddleware",
     "SessionManager",
     "resource_metadata_url",
     "run_server",
 ]
-
-MOST_SESSIONS: Final = 32
-"""Sessions of one customer in one process; one more session ends the customer's oldest one.
-
-If all sessions are taken, a new one ends the oldest one of the customer who has the most. So no
-customer keeps others out with sessions that are left behind.
-"""
 
 
 class SessionManager(StreamableHTTPSessionManager):
@@ -66,27 +60,15 @@ class SessionManager(StreamableHTTPSessionManager):
         return state
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
-        of_customer = {name: owner["subject"] for name, owner in self._session_owners.items()}
-        counted = Counter(of_customer.values())
-        crowded = None
-        if counted[requestor["subject"]] >= MOST_SESSIONS:
-            crowded = requestor["subject"]
-        elif self.max_sessions is not None and len(of_customer) >= self.max_sessions:
-            crowded = counted.most_common(1)[0][0]
-        if crowded is not None and self._task_group is not None:
-            oldest = next(name for name, customer in of_customer.items() if customer == crowded)
-            del self._session_owners[oldest]
-            session = self._server_instances.pop(oldest)
-            self._task_group.start_soon(self._discard_session, oldest, session)
         admitted = super()._admit_session(requestor)
         if admitted is not None:
             admitted.is_json_response_enabled = False
         return admitted
 
 
-def resource_metadata_url(resource: str) -> str:
-    """Return the URL at which the SDK serves the metadata of `resource` (RFC 9728)."""
-    return str(build_resource_metadata_url(AnyHttpUrl(resource)))
+def resource_metadata_url(resource: str) -> AnyHttpUrl:
+    """Return the URL of the metadata of `resource` (RFC 9728)."""
+    return build_resource_metadata_url(AnyHttpUrl(resource))
 
 
 async def run_server(server: MCPServer[Any], incoming: Any, outgoing: Any) -> None:

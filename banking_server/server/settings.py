@@ -37,9 +37,6 @@ MIN_SECRET_LENGTH: Final = 32
 _RULES: Final = Rules()
 """The defaults of the settings about the bank's rules."""
 
-_Names = Annotated[tuple[str, ...], NoDecode]
-"""Names separated by commas."""
-
 
 def secrets_in(lines: bytes) -> list[bytes]:
     """Return the secrets, one on each line, the current one first; empty if one is too short."""
@@ -49,6 +46,17 @@ def secrets_in(lines: bytes) -> list[bytes]:
 
 class SettingsError(ForPeople):
     """A setting has an invalid value. The message is one line and names the setting."""
+
+
+def _default_database() -> Path:
+    """Return the default place of the database. Raises `SettingsError` without a home directory."""
+    try:
+        return (user_data_path("banking-server", appauthor=False) / "bank.db").expanduser()
+    except RuntimeError:  # There is no HOME, and the system does not know the user.
+        raise SettingsError(
+            f"{PREFIX}DATABASE: must name the database's file, because this user has no home "
+            "directory: set it, or HOME"
+        ) from None
 
 
 class Settings(BaseSettings):
@@ -64,7 +72,7 @@ class Settings(BaseSettings):
     )
 
     database: Annotated[Location, NoDecode, PlainValidator(read_location)] = Field(
-        default_factory=lambda: user_data_path("banking-server", appauthor=False) / "bank.db",
+        default_factory=_default_database,
         description="The database: a file, or `postgresql://USER:PASSWORD@HOST/DATABASE` (extra "
         "`[postgres]`), which several servers may share. By default the file `bank.db` in the "
         "user's data directory.",
@@ -76,26 +84,14 @@ class Settings(BaseSettings):
     secret: SecretStr | None = Field(
         default=None,
         description="The secret behind tokens, confirmation codes and request state: at least 32 "
-        "characters. By default the one in the secret file. Servers that share a database need "
-        "the same. With several, one on each line, the first is used and the others are accepted.",
-    )
-    secret_file: Path | None = Field(
-        default=None,
-        description="The file that holds the secret. The first start creates it for its owner "
-        "only, by default beside the database file, with `.secret` added to its name. With "
-        "PostgreSQL there is no default, and no file is created.",
+        "characters. By default the one in the file beside the database, with `.secret` added to "
+        "its name, which the first start creates for its owner only. Required with PostgreSQL, "
+        "the same for all its servers. With several, one on each line, the first is used and the "
+        "others are accepted.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds to.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
     workers: int = Field(default=1, ge=1, le=64, description="Number of server processes.")
-    max_sessions: int | None = Field(
-        default=None,
-        ge=0,
-        le=100_000,
-        description="Maximum number of open sessions over HTTP. Clients of 2025-11-25 need one to "
-        "be asked, to show views, or to follow chains themselves. Several workers have none. By "
-        "default 1000 with a file, and 0 with PostgreSQL.",
-    )
     resource_url: str | None = Field(
         default=None,
         description="The URL at which clients reach the HTTP server, and the audience of its "
@@ -118,23 +114,9 @@ class Settings(BaseSettings):
         description="The claim of the issuer's tokens that holds the customer's id at this bank. "
         "Choose a claim that users cannot set themselves.",
     )
-    allowed_hosts: _Names = Field(
-        default=(),
-        description="More `Host` headers to accept, separated by commas; `name:*` for any port. "
-        "The host of the resource URL is always accepted, and on loopback `localhost` too.",
-    )
-    allowed_origins: _Names = Field(
-        default=(),
-        description="More `Origin` headers to accept, separated by commas. The origin of the "
-        "resource URL is always accepted, and on loopback that of `localhost` too.",
-    )
     approval_threshold: Decimal = Field(
         default=to_decimal(_RULES.approval_threshold_minor),
         description="A transfer above this amount needs a manager's approval.",
-    )
-    compliance_threshold: Decimal = Field(
-        default=to_decimal(_RULES.compliance_threshold_minor),
-        description="A transfer of at least this amount to an external payee is reported.",
     )
     transfer_expiry: int = Field(
         default=int(_RULES.transfer_expiry.total_seconds()),
@@ -149,31 +131,9 @@ class Settings(BaseSettings):
         "`asked`: the bank's desk gives it out (`banking-server codes`). `desk`: the same, and a "
         "view asks for the code too. By default `result` over HTTP and `asked` over stdio.",
     )
-    calls_per_second: int = Field(
-        default=50,
-        ge=0,
-        le=100_000,
-        description="Calls that one customer may make in a second, in each server process; after "
-        "a pause, twice as many at once. 0 means no limit.",
-    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="How much the server logs on standard error."
     )
-
-    @field_validator("allowed_hosts", "allowed_origins", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(name.strip() for name in value.split(",") if name.strip())
-        return value
-
-    @field_validator("secret_file")
-    @classmethod
-    def _absolute(cls, value: Path | None) -> Path | None:
-        try:
-            return None if value is None else value.expanduser().absolute()
-        except RuntimeError as error:
-            raise ValueError("names a home directory that cannot be found") from error
 
     @field_validator("secret")
     @classmethod
@@ -182,7 +142,7 @@ class Settings(BaseSettings):
             raise ValueError(f"must have at least {MIN_SECRET_LENGTH} characters in each line")
         return value
 
-    @field_validator("approval_threshold", "compliance_threshold")
+    @field_validator("approval_threshold")
     @classmethod
     def _exact(cls, value: Decimal) -> Decimal:
         to_minor(value)
@@ -194,11 +154,12 @@ class Settings(BaseSettings):
         if value is None:
             return None
         try:
-            host = AnyHttpUrl(value).host
+            AnyHttpUrl(value)
             parts = urlsplit(value)
+            host = parts.hostname  # None for https:example.com, which pydantic accepts.
         except ValueError:
             host = None
-        if not host or parts.fragment:
+        if not host or parts.fragment or not value.isprintable() or " " in value:
             raise ValueError("must be an http or https URL without a fragment")
         if "@" in parts.netloc:
             raise ValueError("must be a URL without a user or password")
@@ -242,26 +203,24 @@ class Settings(BaseSettings):
         return f"http://{host}:{self.port}{PATH}"
 
     @property
-    def sessions(self) -> int:
-        """The maximum number of sessions over HTTP. With several processes there are none."""
-        if self.workers > 1:
-            return 0
-        if self.max_sessions is not None:
-            return self.max_sessions
-        return 1000 if isinstance(self.database, Path) else 0
+    def sessions(self) -> bool:
+        """Whether clients of 2025-11-25 get sessions over HTTP: only from a server that is alone.
+
+        Servers on PostgreSQL, and several processes, do not know each other's sessions.
+        """
+        return self.workers == 1 and isinstance(self.database, Path)
 
     @property
     def secret_path(self) -> Path | None:
-        """The file of the secret, used if the environment has no secret; None: there is no file."""
-        if self.secret_file is not None or not isinstance(self.database, Path):
-            return self.secret_file
+        """The file of the secret, used if the environment has none. None with PostgreSQL."""
+        if not isinstance(self.database, Path):
+            return None
         return self.database.with_name(self.database.name + ".secret")
 
     def rules(self, *, over_stdio: bool = False) -> Rules:
-        """Return the bank's rules with these thresholds."""
+        """Return the bank's rules with these settings."""
         return Rules(
             approval_threshold_minor=to_minor(self.approval_threshold),
-            compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
             codes=self.codes or ("asked" if over_stdio else "result"),
         )
@@ -276,9 +235,7 @@ class Settings(BaseSettings):
         if "database" in self.model_fields_set:
             given["database"] = in_full(self.database)
         return {
-            PREFIX + name.upper(): ",".join(value) if isinstance(value, list) else str(value)
-            for name, value in given.items()
-            if value is not None
+            PREFIX + name.upper(): str(value) for name, value in given.items() if value is not None
         }
 
 

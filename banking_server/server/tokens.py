@@ -2,15 +2,19 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from banking_server.server.keys import Keys
 from banking_server.server.settings import Settings
+from tool_chaining.errors import ForPeople
+
+if TYPE_CHECKING:
+    from jwt import PyJWK
 
 logger = logging.getLogger(__name__)
 
@@ -31,24 +35,21 @@ CLIENT_ID: Final = "banking-server"
 """The client id in a token that this server issues."""
 
 
-@dataclass(frozen=True, repr=False)
-class VerificationKey:
-    """A key that checks tokens, with the only signature algorithms allowed for it."""
-
-    key: Any
-    algorithms: tuple[str, ...]
+class KeysUnavailable(ForPeople):
+    """The issuer's keys cannot be fetched, so its tokens cannot be checked."""
 
 
 def log_refused_token(why: str) -> None:
     """Log why a token is refused. `why` must not repeat any part of the token."""
-    logger.warning("Refused a token: %s", why, stacklevel=2)
+    logger.warning("Refused a token: %s", why)
 
 
 def verified_claims(
     token: str,
-    keys: Iterable[VerificationKey],
+    keys: "Sequence[bytes | PyJWK]",
     *,
-    issuers: Sequence[str],
+    algorithms: Sequence[str],
+    issuer: str,
     audiences: Sequence[str],
     clock_skew: float = 0,
 ) -> dict[str, Any] | None:
@@ -61,32 +62,30 @@ def verified_claims(
     reasons: dict[type[Exception], str] = {
         jwt.ExpiredSignatureError: "it has expired",
         jwt.InvalidAudienceError: f"its audience (aud) is not {' or '.join(audiences)}",
-        jwt.InvalidIssuerError: f"its issuer (iss) is not {' or '.join(issuers)}",
+        jwt.InvalidIssuerError: f"its issuer (iss) is not {issuer}",
         jwt.ImmatureSignatureError: "it is not valid yet: compare the clocks",
     }
+    why = "it is not signed with a known key, or it is malformed"
     for key in keys:
         try:
             return jwt.decode(
                 token,
-                key.key,
-                algorithms=key.algorithms,
+                key,
+                algorithms=algorithms,
                 audience=audiences,
-                issuer=issuers,
+                issuer=issuer,
                 leeway=clock_skew,
                 options={
                     "require": ["iss", "sub", "aud", "exp"],
                     "enforce_minimum_key_length": True,
                 },
             )
+        except jwt.MissingRequiredClaimError as error:
+            why = f"it lacks the claim {error.claim}"
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
-            why = reasons.get(type(error))
-            if isinstance(error, jwt.MissingRequiredClaimError):
-                why = f"it lacks the claim {error.claim}"
-            if why is not None:
-                log_refused_token(why)
-                return None
-            # Another key signed it, or it is malformed.
-    log_refused_token("it is not signed with a known key, or it is malformed")
+            # For another key, or a malformed token, the reason stays.
+            why = reasons.get(type(error), why)
+    log_refused_token(why)
     return None
 
 
@@ -98,11 +97,12 @@ def access_token(
     `scopes` is a text with spaces between the scopes, or a list. Anything else means no scope.
     """
     listed = scopes.split() if isinstance(scopes, str) else scopes
+    granted = listed if isinstance(listed, list) else []
     client_id = claims.get("client_id")
     return AccessToken(
         token=token,
         client_id=client_id if isinstance(client_id, str) else claims["sub"],
-        scopes=[one for one in listed if isinstance(one, str)] if isinstance(listed, list) else [],
+        scopes=[name for name in granted if isinstance(name, str)],
         expires_at=int(claims["exp"]),
         resource=resource,
         subject=customer,
@@ -149,8 +149,9 @@ class Tokens(TokenVerifier):
         """Return the access of a valid token, or None."""
         claims = verified_claims(
             token,
-            [VerificationKey(key, (ALGORITHM,)) for key in (self.key, *self.other_keys)],
-            issuers=[LOCAL],
+            [self.key, *self.other_keys],
+            algorithms=[ALGORITHM],
+            issuer=LOCAL,
             audiences=[self.resource, *([LOCAL] if self.local else [])],
         )
         if claims is None:
@@ -164,30 +165,22 @@ class Tokens(TokenVerifier):
         )
 
 
-class KeysUnavailable(Exception):
-    """The issuer's keys could not be fetched yet, so no token can be checked."""
-
-    def __init__(self, retry_seconds: float) -> None:
-        super().__init__("The issuer's keys could not be fetched yet.")
-        self.retry_seconds = retry_seconds
-
-
 class CustomerTokens(TokenVerifier):
     """Accepts valid tokens whose subject is a customer.
 
-    An accepted token is not checked again for `REMEMBERED_SECONDS`, except for its expiry.
+    An accepted token is not checked again for `REMEMBERED_SECONDS`; the SDK checks its expiry.
     """
 
     def __init__(
         self,
         tokens: TokenVerifier,
         is_customer: Callable[[str], Awaitable[bool]],
-        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`now` returns the seconds since 1970, for the expiry of a token."""
+        """`monotonic` returns seconds."""
         self._tokens = tokens
         self._is_customer = is_customer
-        self._now = now
+        self._monotonic = monotonic
         self._accepted: dict[str, tuple[float, AccessToken]] = {}
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -195,25 +188,17 @@ class CustomerTokens(TokenVerifier):
 
         Raises `KeysUnavailable`, or an exception of the bank.
         """
-        now = self._now()
-        since, access = self._accepted.get(token, (now, None))
-        if access is None or not since <= now < since + REMEMBERED_SECONDS:
-            access = await self._checked(token)
-            self._accepted.pop(token, None)
-            if access is not None:
-                if len(self._accepted) >= _MOST_REMEMBERED:
-                    self._accepted.pop(next(iter(self._accepted)))
-                self._accepted[token] = (now, access)
-        if access is not None and access.expires_at is not None and access.expires_at <= now:
-            log_refused_token("it has expired")
-            return None
-        return access
-
-    async def _checked(self, token: str) -> AccessToken | None:
+        until, access = self._accepted.get(token, (0.0, None))
+        if access is not None and self._monotonic() < until:
+            return access
+        self._accepted.pop(token, None)
         access = await self._tokens.verify_token(token)
         if access is None or access.subject is None:
             return None
         if not await self._is_customer(access.subject):
             log_refused_token("its subject is not a customer of this bank")
             return None
+        if len(self._accepted) >= _MOST_REMEMBERED:
+            self._accepted.pop(next(iter(self._accepted)))
+        self._accepted[token] = (self._monotonic() + REMEMBERED_SECONDS, access)
         return access

@@ -2,9 +2,9 @@
 
 Each tool calls the bank, looks up the next tool for its outcome in one table (`next_steps`), and
 makes a result of both (`results`). `declaration` declares tools, `scopes` checks the scope of a
-call, `calling` finds the caller, `limits` counts calls, and `asking` asks the customer. The package
-`multiplex` runs several calls in one, and `views` has the cards that some hosts show. `sdk` has the
-internal parts of the SDK that the tools use.
+call, `calling` finds the caller, and `asking` asks the customer. The package `multiplex` runs
+several calls in one, and `views` has the cards that some hosts show. `sdk` has the internal parts
+of the SDK that the tools use.
 """
 
 from typing import Final

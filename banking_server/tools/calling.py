@@ -1,19 +1,20 @@
 """Each tool call: its caller, time and chain, its audit event, and its result if it fails."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 from mcp import MCPError
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.apps import client_supports_apps
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, Elicit
 from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -23,28 +24,26 @@ from mcp.types import (
     InputRequiredResult,
     Tool,
 )
+from pydantic import BaseModel
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank, BankBusy
 from banking_server.tools.asking import can_ask
 from banking_server.tools.declaration import BankTool
-from banking_server.tools.limits import MOST_OPEN, OpenCalls, RateLimiter
-from banking_server.tools.prompts import PROMPT_MARK, misplaced_prompt
+from banking_server.tools.prompts import PROMPT_MARK, prompts
 from banking_server.tools.results import (
     BUSY,
     incident_message,
     log_incident,
     refuse,
     temporarily_unavailable,
-    too_fast,
 )
 from banking_server.tools.scopes import (
     READ_SCOPE,
     TRANSFER_SCOPE,
     ScopeMissing,
     check_scope,
-    has_scope,
 )
 from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
 from tool_chaining.content import hidden_from_model
@@ -79,13 +78,23 @@ class App:
     says who is calling."""
     infer: Infer | None = None
     """The server's own language model, if it has one."""
-    rate: RateLimiter = field(default_factory=lambda: RateLimiter(0))
-    """The limit on a customer's calls a second."""
-    open_calls: OpenCalls = field(default_factory=OpenCalls)
-    """The limit on a customer's calls at once."""
-    transfers: OpenCalls = field(default_factory=OpenCalls)
-    """The calls with the scope for transfers, by session. An answer to their question names no
-    tool, so every request of such a session needs the scope while they run."""
+    transfers: Counter[str] = field(default_factory=Counter)
+    """The running calls with the scope for transfers, by session. An answer to their question names
+    no tool, so every request of such a session needs the scope while they run."""
+
+    @contextmanager
+    def transfer_in(self, session: str | None) -> Iterator[None]:
+        """Count a call with the scope for transfers in a session, if there is one."""
+        if session is None:
+            yield
+            return
+        self.transfers[session] += 1
+        try:
+            yield
+        finally:
+            self.transfers[session] -= 1
+            if not self.transfers[session]:
+                del self.transfers[session]
 
     def caller(self) -> str:
         """Return the customer who is calling; never from a call's arguments.
@@ -108,6 +117,8 @@ class _Current:
     """Whether it is made inside another call."""
 
 
+_Form = TypeVar("_Form", bound=BaseModel)
+
 _current: ContextVar[_Current] = ContextVar("bank_call")
 
 
@@ -129,6 +140,18 @@ def shows_view(ctx: Context[Any, Any]) -> bool:
 def asks_by_form(ctx: Context[Any, Any]) -> bool:
     """Return whether the customer is asked by a form. If there is a view, they answer there."""
     return can_ask(ctx) and not shows_view(ctx)
+
+
+def elicit(words: str, form: type[_Form]) -> Elicit[_Form]:
+    """Return a question to the customer of the current call.
+
+    Raises `MCPError` in a step of `multiplex_tools`, which waits for no answer.
+    """
+    if _current.get().is_step:
+        raise MCPError(
+            INVALID_REQUEST, "It has a question for the customer, so call it alone, outside a plan."
+        )
+    return Elicit(words, form)
 
 
 @contextmanager
@@ -172,11 +195,6 @@ class BankServer(MCPServer[App]):
             self._listed = await super().list_tools()
         return [*self._listed]
 
-    def caller_has_scope(self, tool: str) -> bool:
-        """Return whether the caller has the scope that a call of `tool` needs."""
-        found = find_tool(self, tool)
-        return not isinstance(found, BankTool) or has_scope(found.scope)
-
     def _tool_input_schema(self, name: str) -> dict[str, Any] | None:
         """Return no schema for the check of `Mcp-Param-…` headers, which no bank tool has.
 
@@ -196,42 +214,24 @@ class BankServer(MCPServer[App]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Run the call for its caller, if the caller does not make too many.
+        """Run one call for its caller and record its result. If that fails, return a failure.
 
-        Each call and each step counts against the calls a second; over HTTP a call was counted with
-        its request. A step runs inside a call that is counted as running. A call outside a request
-        has no caller; the bank's tools refuse it.
+        A call outside a request has no caller; the bank's tools refuse it.
         """
         if context is None:
             return await super().call_tool(name, arguments)
-        app, is_step = context.request_context.lifespan_context, _is_step()
-        was_counted = app.customer is None and not is_step
-        seconds = 0.0 if was_counted else app.rate.wait(app.caller())
-        if seconds:
-            return too_fast(seconds)
-        if is_step:
-            return await self._audited(name, arguments, context)
-        with app.open_calls.running_call(app.caller(), MOST_OPEN) as has_room:
-            if not has_room:
-                return refuse("busy", None, _TOO_MANY_OPEN)
-            return await self._audited(name, arguments, context)
-
-    async def _audited(
-        self, name: str, arguments: dict[str, Any], context: Context[App, Any]
-    ) -> CallToolResult | InputRequiredResult:
-        """Run one call and record its result. If it cannot be recorded, return a failure."""
         tool, request = self._find(name, context), context.request_context
         called = UNKNOWN_TOOL if tool is None else tool.name
         with serving(request.lifespan_context, called, request.meta) as (bank, call):
-            has_prompt_here = not _current.get().is_step and call.chain_id is None
+            is_single = not _current.get().is_step and call.chain_id is None
             try:
                 if tool is None:
                     check_scope(READ_SCOPE, UNKNOWN_TOOL)
                     result: CallToolResult | InputRequiredResult = refuse(
                         "unknown_tool", None, await self._unknown(name)
                     )
-                elif has_prompt_here and (prompt := misplaced_prompt(arguments)) is not None:
-                    result = refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
+                elif is_single and (argument := next(iter(prompts(arguments)), None)) is not None:
+                    result = refuse("invalid_arguments", excerpt(argument), _misplaced(argument))
                 else:
                     result = await self._run(tool, arguments, context, request)
             except MCPError as error:
@@ -262,11 +262,11 @@ class BankServer(MCPServer[App]):
             # A question ends this request; the next one has the answer.
             result = await tool.run(arguments, context, convert_result=True)
             return result
-        transfers: AbstractContextManager[object] = nullcontext()
+        session = None
         if isinstance(tool, BankTool) and tool.scope == TRANSFER_SCOPE and request.request:
-            session = request.request.headers.get(SESSION_HEADER, "")
-            transfers = request.lifespan_context.transfers.running_call(session, MOST_OPEN)
-        with transfers, anyio.move_on_after(QUESTION_SECONDS):
+            session = request.request.headers.get(SESSION_HEADER)
+        app = request.lifespan_context
+        with app.transfer_in(session), anyio.move_on_after(QUESTION_SECONDS):
             result = await tool.run(arguments, context, convert_result=True)
             return result
         return refuse("invalid_answer", None, _NOBODY_ANSWERED)
@@ -299,10 +299,6 @@ def _is_step() -> bool:
     return _current.get(None) is not None
 
 
-_TOO_MANY_OPEN: Final = (
-    f"{MOST_OPEN} of your calls are still running, so nothing was done. Please answer their "
-    "questions, and try again."
-)
 _NOBODY_ANSWERED: Final = (
     f"Nobody answered the bank's question within {QUESTION_SECONDS // 60} minutes. Make the same "
     "call again: nothing is done twice."
@@ -311,10 +307,9 @@ _NOBODY_ANSWERED: Final = (
 
 def _misplaced(argument: str) -> str:
     return (
-        f"{excerpt(argument)}: looks like a prompt for a language model ({PROMPT_MARK}), but only "
+        f"{excerpt(argument)}: is a prompt for a language model ({PROMPT_MARK}), but only "
         "multiplex_tools asks a model. Write the value itself, or make this call a step of "
-        "multiplex_tools, after the step whose result it depends on. If it is meant as a text, "
-        "write it in other words."
+        "multiplex_tools, after the step whose result it depends on."
     )
 
 

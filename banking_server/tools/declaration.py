@@ -19,6 +19,12 @@ from banking_server.bank.rules import excerpt
 from banking_server.tools.results import refuse, temporarily_unavailable, with_refusal_schema
 from banking_server.tools.scopes import Scope, check_scope
 from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError, question_keys
+from tool_chaining.errors import ForPeople
+
+
+class NoDescription(ForPeople):
+    """A tool has no docstring. The message is one line for people."""
+
 
 SECRET_ARGUMENTS = frozenset({"confirmationCode", "secret"})
 """Arguments whose value is never repeated."""
@@ -199,6 +205,8 @@ def bank_tool(
 ) -> Callable[[Callable[..., Any]], BankTool]:
     """Declare a function as a tool; its docstring is the description for the model.
 
+    Raises `NoDescription` without one.
+
     `scope` is the OAuth scope that a call of the tool needs. The hints are MCP's `readOnlyHint`,
     `destructiveHint` and `idempotentHint`; `openWorldHint` is false for all tools of the bank.
     `moves_money` says in the tool's `_meta` that a call may move money. `names_next_tool` declares
@@ -214,10 +222,15 @@ def bank_tool(
         meta["ui"] = {"visibility": ["app"]}
 
     def declare(fn: Callable[..., Any]) -> BankTool:
+        if not fn.__doc__:
+            raise NoDescription(
+                f"The tool {fn.__name__} has no description for a model. Descriptions are "
+                "docstrings, which Python leaves out with -OO and PYTHONOPTIMIZE=2: start without."
+            )
         return BankTool.declared(
             fn,
             title=title,
-            description=" ".join((fn.__doc__ or "").split()),
+            description=" ".join(fn.__doc__.split()),
             annotations=ToolAnnotations(
                 title=title,
                 read_only_hint=read_only,

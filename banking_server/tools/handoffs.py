@@ -15,7 +15,7 @@ from banking_server.bank.handoffs import (
 )
 from banking_server.bank.models import Handoff
 from banking_server.tools.asking import Option, Pick, picker
-from banking_server.tools.calling import asks_by_form, current_call
+from banking_server.tools.calling import asks_by_form, current_call, elicit
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result, text
@@ -51,7 +51,7 @@ async def ask_how_to_connect(reason: str | None) -> Elicit[Pick] | None:
     handoff = await bank_handoffs.find_open_handoff(bank, call.customer_id, reason)
     if handoff is not None and handoff.choice is not None:
         return None
-    return Elicit(
+    return elicit(
         "A customer service agent can help you with this. How would you like to be connected?",
         picker("connection", OPTIONS),
     )

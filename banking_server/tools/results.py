@@ -4,7 +4,6 @@ The bank names a wrong argument by its Python name; the result has its name on t
 """
 
 import logging
-import math
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -175,20 +174,6 @@ def _where(outcome: NotFound) -> str:
     return f"list_accounts gives the ids{': ' if known else ''}{known}"
 
 
-def too_fast_message(seconds: float) -> str:
-    """Return the message for a caller who makes too many calls a second."""
-    wait = math.ceil(seconds)
-    return (
-        "You are making calls too fast, so nothing was done. Please try again in "
-        f"{wait} {'second' if wait == 1 else 'seconds'}."
-    )
-
-
-def too_fast(seconds: float) -> CallToolResult:
-    """Return the result for a call that came `seconds` too early."""
-    return refuse("busy", None, too_fast_message(seconds))
-
-
 def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
     """Return the result for a call that failed at the bank.
 
@@ -212,7 +197,7 @@ def log_incident(called: str, problem: BaseException | str) -> str:
     return incident
 
 
-_NOT_DONE: Final = "Nothing was changed except what you were already told."
+_NOT_DONE: Final = "Nothing else was changed."
 _MAYBE_DONE: Final = (
     "What you asked for may have been done or not. Make the same call again to find out: nothing "
     "is done twice."

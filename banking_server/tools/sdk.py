@@ -41,8 +41,6 @@ from mcp.types import (
     CreateMessageRequestParams,
     CreateMessageResult,
     InputRequiredResult,
-    InputResponseRequestParams,
-    InputResponses,
     ToolAnnotations,
 )
 from pydantic import ConfigDict
@@ -135,23 +133,12 @@ def question_keys(tool: RegisteredTool) -> set[str]:
     return {plan.wire_key for plan in tool.resolver_plans.values()}
 
 
-def inner_context(
-    outer: Context[_LifespanT, Any],
-    *,
-    input_responses: InputResponses | None,
-    request_state: str | None,
-) -> Context[_LifespanT, Any]:
+def inner_context(outer: Context[_LifespanT, Any]) -> Context[_LifespanT, Any]:
     """Return the context for a call inside the call of `outer`, in the same request.
 
-    The inner call has its own questions, with their answers and its own request state.
+    The inner call gets no answers: those of the request answer the outer call's questions.
     """
-    return Context(
-        request_context=outer.request_context,
-        mcp_server=outer.mcp_server,
-        input_params=InputResponseRequestParams(
-            input_responses=input_responses, request_state=request_state
-        ),
-    )
+    return Context(request_context=outer.request_context, mcp_server=outer.mcp_server)
 
 
 def can_send_request(ctx: Context[Any, Any]) -> bool:

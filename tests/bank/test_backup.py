@@ -79,6 +79,10 @@ async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
 def test_a_copy_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "no folder" / "copy"
     assert refusal(back_up, path, copy).startswith(f"{copy} cannot be written: ")
+    log = path.with_name(f"{path.name}-wal")
+    before = names(path.parent)
+    assert refusal(back_up, path, log).startswith(f"The file {log} would belong to another")
+    assert names(path.parent) == before
 
 
 # --- restore

@@ -126,12 +126,12 @@ async def test_of_each_kind_only_some_are_named(path: Path) -> None:
         ),
         ("the table notes does not belong to this program", "CREATE TABLE notes (text TEXT)"),
         (
-            "the trigger entry_balances is not the one that this program makes",
+            "the trigger entry_balances differs from this version's schema",
             "DROP TRIGGER entry_balances; "
             "CREATE TRIGGER entry_balances BEFORE INSERT ON entry BEGIN SELECT 1; END",
         ),
         (
-            "the table transfer is not the one that this program makes",
+            "the table transfer differs from this version's schema",
             "PRAGMA writable_schema = ON; UPDATE sqlite_master SET "
             "sql = replace(sql, 'amount_minor > 0', 'amount_minor > -9') WHERE name = 'transfer'",
         ),
@@ -171,10 +171,10 @@ async def test_what_was_changed_on_postgresql_is_named(empty: URL, engine: str) 
         "the constraint account.nobody_owes_the_bank is missing",
         "the constraint entry.entry_account_id_currency_fkey is missing",
         "the constraint posting.posting_transfer_id_key is missing",
-        "the function refuse_change is not the one that this program makes",
+        "the function refuse_change differs from this version's schema",
         "the index posting_transfer_id_key is missing",
         "the index transfer_reserves is missing",
         "the trigger audit_event_is_append_only is missing",
-        "the trigger entry_balances is not the one that this program makes",
+        "the trigger entry_balances differs from this version's schema",
         "the view rich does not belong to this program",
     ]

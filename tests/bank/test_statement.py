@@ -93,7 +93,7 @@ async def test_a_month_is_its_own_entries_and_totals(bank: Bank, path: Location)
 
 
 async def test_what_was_spent_is_not_said_of_too_many_entries(bank: Bank) -> None:
-    bank.rules = Rules(max_entries_told_apart=50)
+    bank.rules = Rules(max_entries_for_spending_total=50)
     totals = (await statement(bank, month="last")).totals
     assert totals is not None
     assert totals.debits_minor > 100_000

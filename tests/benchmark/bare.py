@@ -28,10 +28,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         server().run("stdio")
     else:
-        from banking_server.server.serving import (  # Granian, which stdio does without.
-            listen,
-            serve,
-        )
+        import uvicorn  # Which stdio does without.
 
         app = server().streamable_http_app(stateless_http=True, json_response=True)
-        serve(app, listen("127.0.0.1", int(sys.argv[1])))
+        uvicorn.run(app, port=int(sys.argv[1]), log_config=None, access_log=False)

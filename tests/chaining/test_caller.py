@@ -5,9 +5,19 @@ from typing import Any, ClassVar
 
 import anyio
 import pytest
-from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
+from mcp import Client
+from mcp.server import CacheHint
+from mcp.server.mcpserver import MCPServer
+from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult, ToolAnnotations
 
-from tool_chaining import IDENTIFIER, Follower, Outcome
+from tool_chaining import (
+    IDENTIFIER,
+    Follower,
+    Outcome,
+    TrustHints,
+    add_tool_chaining,
+    with_next_tool,
+)
 from tool_chaining.tools import MAX_PAGES, read_list
 
 from .support import FakeClient, Noting, a_names_b, follow, never, result, texts, tool
@@ -170,3 +180,36 @@ async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
         assert len(person.asked) == number
         assert len(client.lists) == min(number, lists)
     assert {mode for _, mode in client.lists} == {"refresh"}
+
+
+async def test_a_fresh_list_is_read_again_once_the_server_says_that_it_changed() -> None:
+    """The seam to the SDK: a connected `mcp.Client` has no public way to add a listener."""
+    heard: list[Any] = []
+
+    async def listen(message: Any) -> None:
+        heard.append(message)
+
+    mcp: MCPServer[Any] = MCPServer(
+        "orders", cache_hints={"tools/list": CacheHint(ttl_ms=600_000, scope="public")}
+    )
+    add_tool_chaining(mcp)
+
+    @mcp.tool()
+    async def a() -> CallToolResult:
+        """Name b."""
+        return with_next_tool("a", "b")
+
+    async def b() -> str:
+        """Say b."""
+        return "b"
+
+    mcp.add_tool(b, name="b", annotations=ToolAnnotations(read_only_hint=True))
+    async with Client(mcp, message_handler=listen) as client:
+        follower = Follower(client, consent=TrustHints())
+        assert len((await follower.call_tool("a")).steps) == 2
+        mcp.remove_tool("b")
+        mcp.add_tool(b, name="b", annotations=ToolAnnotations(destructive_hint=True))
+        assert len((await follower.call_tool("a")).steps) == 2, "the list is fresh"
+        await client.session._on_notify(None, "notifications/tools/list_changed", None)  # type: ignore[arg-type]
+        assert (await follower.call_tool("a")).outcome is Outcome.DECLINED
+    assert [message.method for message in heard] == ["notifications/tools/list_changed"]

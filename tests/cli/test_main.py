@@ -13,7 +13,7 @@ from banking_server import cli as cli_package
 
 from ..kit.command import PATIENCE, Cli, environment
 
-HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "starlette", "granian")
+HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "starlette", "uvicorn")
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_port_that_cannot_be_used(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_operator_is_told_what_others_can_do(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "serve", lambda app, listening: listening.close() is None)
+    monkeypatch.setattr(serving, "serve", lambda *_: None)
     monkeypatch.setenv("BANKING_HOST", "0.0.0.0")
     monkeypatch.setenv("BANKING_RESOURCE_URL", "https://bank.example/mcp")
     monkeypatch.setenv("BANKING_ISSUER", "https://tokens.example")
@@ -55,7 +55,7 @@ def test_the_operator_is_told_what_others_can_do(cli: Cli, monkeypatch: pytest.M
         free.bind(("0.0.0.0", 0))
         monkeypatch.setenv("BANKING_PORT", str(free.getsockname()[1]))
     open_to_all = cli("serve", "--http").err
-    assert "TLS" in open_to_all
+    assert "has no TLS, and no limits on requests" in open_to_all
     assert "so the model can confirm a transfer." in open_to_all
     monkeypatch.setenv("BANKING_HOST", "127.0.0.1")
     loopback = cli("serve", "--http", "--codes", "desk").err

@@ -1,5 +1,6 @@
 """The ways to chain tools."""
 
+import re
 from enum import StrEnum
 from typing import Any
 
@@ -24,7 +25,8 @@ class Way(StrEnum):
     NEXT_TOOL = "nextTool"
     """The first call is given by hand; the chaining client follows directives. No model."""
     REFERENCED = "multiplex, references"
-    """One `multiplex_tools` call, given by hand; expressions find the arguments. No model."""
+    """One `multiplex_tools` call, given by hand; expressions find the arguments. No model. Here and
+    in `INFERRED`, a call of its own confirms a transfer: the bank asks, and no plan can wait."""
     AGENT = "agent"
     """The agent on the chaining client: the model's steps, and directives followed."""
     TEXT_ONLY = "text only"
@@ -88,42 +90,45 @@ async def take(way: Way, client: Client, person: Person, endpoint: Endpoint) -> 
         arguments: dict[str, Any] = {**accounts, "amount": case.dollars}
         if way is not Way.NEXT_TOOL:
             tool, arguments = "multiplex_tools", {"tools": _requests(case, way)}
-        chain = await Follower(client, consent=Directed(person)).call_tool(tool, arguments)
+        follower = Follower(client, consent=Directed(person))
+        chain = await follower.call_tool(tool, arguments)
         ended = chain.detail or chain.outcome
         steps = [("directive" if n else "hand", step) for n, step in enumerate(chain.steps)]
+        if tool != PREPARE and case.task is Task.TRANSFER:
+            # The bank asks before it confirms, so no plan can.
+            transfer = re.findall(r"tr_[0-9a-f]{16}", str(chain.steps[-1].result))
+            confirm = {"transferId": transfer[-1] if transfer else "", "action": "confirm"}
+            confirmed = await follower.call_tool(CONFIRM, confirm)
+            ended = confirmed.detail or confirmed.outcome
+            steps += [("hand", step) for step in confirmed.steps]
     made = [{"by": by, "tool": one.tool, "arguments": one.arguments} for by, one in steps]
     return {"ended": ended, "answer": answer, "steps": made}
 
 
-def _referenced(case: Case) -> tuple[dict[str, Any], object]:
+def _referenced(case: Case) -> dict[str, Any]:
     """Return the arguments of a plan whose author knows the accounts' names and the amount."""
     named = "[0].structuredContent.accounts[?accountName=='{}'].accountId | [0]"
-    prepare = {
+    return {
         "fromAccountId": {"jmespath": named.format(NAMES[case.source])},
         "toAccountId": {"jmespath": named.format(NAMES[case.target])},
         "amount": case.dollars,
     }
-    return prepare, {"jmespath": "[1].structuredContent.transferId"}
 
 
-def _inferred(case: Case) -> tuple[dict[str, Any], object]:
+def _inferred(case: Case) -> dict[str, Any]:
     """Return those of a plan for any transfer: a model finds them in the customer's words."""
     what = {
         "fromAccountId": "the accountId of the account to take the money from",
         "toAccountId": "the accountId of the account to send the money to",
         "amount": "the amount to transfer, as a number",
     }
-    prepare = {
+    return {
         name: f"PROMPT_ARGUMENT: {each}. The customer says: {case.words}"
         for name, each in what.items()
     }
-    return prepare, "PROMPT_ARGUMENT: the transferId of the transfer that was prepared"
 
 
 def _requests(case: Case, way: Way) -> list[dict[str, Any]]:
-    prepare, transfer = _referenced(case) if way is Way.REFERENCED else _inferred(case)
-    confirm = {"transferId": transfer, "action": "confirm"}
-    steps = [(ACCOUNTS, {}), (PREPARE, prepare), (CONFIRM, confirm)]
-    if case.task is not Task.TRANSFER:
-        del steps[-1]
+    prepare = _referenced(case) if way is Way.REFERENCED else _inferred(case)
+    steps = [(ACCOUNTS, {}), (PREPARE, prepare)]
     return [{**tool_call(*step), "id": number} for number, step in enumerate(steps, 1)]

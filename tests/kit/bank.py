@@ -55,8 +55,7 @@ TABLES = (
 
 
 def settings(path: Location) -> Settings:
-    # Tests call faster than any customer may.
-    return Settings(database=path, secret=SecretStr(SECRET), calls_per_second=0)
+    return Settings(database=path, secret=SecretStr(SECRET))
 
 
 async def fill(path: Location, now: datetime) -> None:

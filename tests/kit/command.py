@@ -20,16 +20,13 @@ PATIENCE = 60
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return an environment without this machine's settings of the program.
-
-    Tests call faster than any customer may, so there is no limit to that.
-    """
+    """Return an environment without this machine's settings of the program."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BANKING_")}
     # Set by pytest-xdist, they would overrule the width of the terminal that a test opens.
     for name in ("COLUMNS", "LINES"):
         kept.pop(name, None)
     kept["PYTHONPATH"] = os.pathsep.join([START, *(path or os.getcwd() for path in sys.path)])
-    return {**kept, "BANKING_CALLS_PER_SECOND": "0", **variables}
+    return {**kept, **variables}
 
 
 _LIBC = ctypes.CDLL(None)

@@ -80,7 +80,7 @@ class HttpServer(BankServer):
 @contextmanager
 def bank_server(database: Path, **variables: str) -> Iterator[BankServer]:
     """Serve the bank over HTTP from a thread of this process until the end of the block."""
-    with patch.dict(os.environ, {"BANKING_CALLS_PER_SECOND": "0", **variables}):
+    with patch.dict(os.environ, variables):
         settings = Settings(database=database, port=free_port(), resource_url=None)
     with served(http_app(settings), port=settings.port):
         yield BankServer(settings)

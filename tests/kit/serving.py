@@ -1,6 +1,5 @@
 """A server of a test's own, in a thread of its own, while a block lasts."""
 
-import asyncio
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -8,7 +7,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from banking_server.server.serving import listen, serve_until
+import uvicorn
+
+from banking_server.server.serving import listen
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -72,21 +73,17 @@ def serving(handler: type[Handler], port: int = 0) -> Iterator[str]:
 
 @contextmanager
 def served(app: Any, *, path: str = "/mcp", port: int = 0) -> Iterator[str]:
-    """Serve an ASGI application as the servers here are, until the end; gives the URL of `path`."""
+    """Serve an ASGI application until the end of the block; gives the URL of `path`."""
     listening = listen("127.0.0.1", port)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
-    to_end = asyncio.Event()
-    runner = asyncio.Runner()
-    loop = runner.get_loop()
-
-    def serve() -> None:
-        with runner:
-            runner.run(serve_until(to_end, app, listening))
-
-    thread = threading.Thread(target=serve)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=[[listening]])
     thread.start()
     try:
         yield url
     finally:
-        loop.call_soon_threadsafe(to_end.set)
+        server.should_exit = True
         thread.join()

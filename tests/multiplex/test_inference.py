@@ -8,7 +8,7 @@ import pytest
 from mcp import MCPError
 from mcp.types import ErrorData
 
-from banking_server.tools.multiplex.inference import MAX_HISTORY, MAX_PROMPT, parse_answer, question
+from banking_server.tools.multiplex.inference import MAX_HISTORY, parse_answer, question
 from tool_chaining import IDENTIFIER
 from tool_chaining.expressions import NoValue
 
@@ -76,34 +76,21 @@ async def test_only_strings_that_begin_with_the_mark_go_to_the_model(world: Worl
     )
 
 
-NEARLY = [
-    *(" PROMPT_ARGUMENT: x", "prompt_argument: x", "PROMPT ARGUMENT x", "PROMPT-ARGUMENT: x"),
-    *("{{PROMPT_ARGUMENT: x}}", "PROMPT_ARGUMENTS: x", "promptArgument: x", "PROMPT_ARG: x"),
-    "Copy of PROMPT_ARGUMENT: the name",
-]
-
 NOT_PROMPTS = [
-    *("Prompt argument with the landlord", "Prompt: pay now", "prompt_argument_parser licence"),
-    *("PROMPT ARGENTINA TRIP", "_" * 140, "The {memo} of PROMPT_ARGUMENT"),
+    *(" PROMPT_ARGUMENT: x", "prompt_argument: x", "PROMPT_ARGUMENTS: x", "PROMPT_ARGUMENT_2"),
+    *("The {memo} of PROMPT_ARGUMENT: x", "Prompt argument with the landlord"),
 ]
 
 
-async def test_what_is_nearly_a_prompt_or_asks_for_nothing_is_refused_before_anything_runs(
-    world: World,
-) -> None:
-    said = dict.fromkeys(NEARLY, "looks like a prompt")
-    said |= dict.fromkeys(["PROMPT_ARGUMENT", "PROMPT_ARGUMENT : \n"], "is empty")
-    said[prompt("x" * (MAX_PROMPT + 1))] = f"at most {MAX_PROMPT} are allowed"
+async def test_a_prompt_begins_with_the_mark_and_asks_for_something(world: World) -> None:
     async with world.customer() as me:
-        for text, why in said.items():
+        for text in ("PROMPT_ARGUMENT", "PROMPT_ARGUMENT : \n"):
             result = await multiplex(me, request(1, ACCOUNTS), noted(2, text))
-            message = structured(result)["message"]
-            assert message.startswith("tools.1.params.arguments.memo: "), text
-            assert why in message, text
-            assert message.endswith("Nothing was run."), text
+            message = "tools.1.params.arguments.memo: the prompt is empty. Nothing was run."
+            assert structured(result)["message"] == message
+        assert {tool for tool, _ in world.outcomes()} == {MULTIPLEX}
         for text in NOT_PROMPTS:
             assert memo(await multiplex(me, noted(1, text))) == text
-    assert {tool for tool, _ in world.outcomes()[: len(said)]} == {MULTIPLEX}
 
 
 async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None:
@@ -113,11 +100,11 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None
             (HANDOFF, {}, "reason"),
             (MULTIPLEX, {}, "tools"),
         ):
-            for text in (prompt("it"), "PROMPT_ARGUMENT it", "of PROMPT_ARGUMENT: it"):
+            for text in (prompt("it"), "PROMPT_ARGUMENT it"):
                 result = await me.call(tool, **more, **{name: text})
                 assert structured(result)["status"] == "invalid_arguments"
                 assert structured(result)["field"] == name
-                assert words(result).startswith(f"{name}: looks like a prompt for a language model")
+                assert words(result).startswith(f"{name}: is a prompt for a language model")
                 assert "make this call a step of multiplex_tools" in words(result)
         # As a directive would have it, of whatever stands in the books.
         chain = {"chainId": "c", "level": 2, "previousTool": PREPARE}
@@ -142,14 +129,11 @@ ANSWERS: list[tuple[dict[str, Any], str, Any]] = [
     (TEXT, "25", "25"),
     (TEXT, '"rent"', "rent"),
     (TEXT, "'a' or 'b'", "'a' or 'b'"),
-    (TEXT, "None", None),
+    (TEXT, "null", None),
     (TEXT, "\ud800", NoValue("is not of type string")),
-    (TEXT, "UNKNOWN PAYER", "UNKNOWN PAYER"),
-    (TEXT, "unknown.", NO_IDEA),
-    (TEXT, "**UNKNOWN**", NO_IDEA),
+    (TEXT, "UNKNOWN.", NO_IDEA),
     (TEXT, "UNKNOWN - nobody says", NO_IDEA),
-    (TEXT, "<think>It is\nthis one.</think>\n\nacc_everyday_001", "acc_everyday_001"),
-    (TEXT, "<think>It is", NoValue("the model answered nothing")),
+    (TEXT, "\n", NoValue("the model answered nothing")),
 ]
 
 
@@ -176,12 +160,12 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
         )
         other = await multiplex(me, request(1, BALANCE, {"accountId": prompt("an account")}))
     assert result.is_error
-    assert statuses(result) == ["failed", "done", "not_run", "not_run"]
+    assert statuses(result) == ["failed", "done", "not_run", "failed"]
     assert [step.get("message") for step in results(result)] == [
         "arguments.amount: the model answered 'many', which is not of type number.",
         None,
-        "Its prompt needs all earlier results, and 1 failed.",
-        "It needs the result of 1, which failed.",
+        "Its prompt needs all earlier results, and 1 has none.",
+        "arguments.memo: '[0].structuredContent.memo' gives nothing.",
     ]
     # The tool refuses what is wrong, as it does from anybody.
     assert results(other)[0]["structuredContent"]["status"] == "not_found"

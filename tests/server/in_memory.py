@@ -83,7 +83,7 @@ async def bank_in_memory(
     database: Path, clock: Any = utc_now, **options: Any
 ) -> AsyncIterator[Bank]:
     """Run the application until the end of the block."""
-    settings = load_settings(database=database, **{"calls_per_second": 0, **options})
+    settings = load_settings(database=database, **options)
     seconds = Seconds()
     app = http_app(settings, clock, seconds)
     async with (

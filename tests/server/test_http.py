@@ -1,9 +1,7 @@
 """The server over Streamable HTTP: the locked story, what is let in, and what is left behind."""
 
-import json
 import re
 import shutil
-import socket
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -89,7 +87,7 @@ async def test_no_token_code_or_personal_detail_is_logged_or_audited(bank: HttpS
 async def test_where_no_question_can_be_put_a_text_takes_its_place(full: Path) -> None:
     """2025-11-25 without sessions: the client says it can be asked, but there is no way to."""
     customer = Customer("legacy")
-    async with bank_in_memory(full, max_sessions=0) as bank:
+    async with bank_in_memory(full, workers=2) as bank:
         transport = httpx2.ASGITransport(bank.app)
         connected = http_client(URL, bank.token(), "legacy", customer.on_question, transport)
         async with connected as customer.client:
@@ -97,25 +95,6 @@ async def test_where_no_question_can_be_put_a_text_takes_its_place(full: Path) -
             assert opened["choices"] == ["realtime", "callback"]
             assert code_of(await customer.prepare())
     assert customer.asked == []
-
-
-@pytest.mark.ci
-def test_workers_end_with_their_supervisor_however_it_ends(tmp_path: Path) -> None:
-    with http_server(tmp_path, "--workers", "2") as server:
-        assert server.logged().splitlines()[0] == (
-            f"Serving MCP at {server.url} (bound to 127.0.0.1). Ctrl-C ends it."
-        )
-        server.process.kill()
-        server.process.wait(PATIENCE)
-
-        def is_taken() -> bool:
-            with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", server.port)) == 0
-
-        end = time.monotonic() + PATIENCE
-        while is_taken():
-            assert time.monotonic() < end
-            time.sleep(0.05)
 
 
 @pytest.mark.ci
@@ -148,13 +127,11 @@ async def test_what_is_asked_in_another_way_is_refused_without_an_event(full: Pa
             host = await bank.send(LOOK, Host="bank.evil.example")
             origin = await bank.send(LOOK, Origin="http://evil.example")
             listening = await bank.send({}, method="GET")
-            packed = await bank.send(LOOK, Content_Encoding="gzip")
         assert events == []
     assert (host.status_code, origin.status_code) == (421, 403)
     assert "evil" not in f"{host.headers}{host.text}{origin.headers}{origin.text}"
-    assert (listening.status_code, listening.headers["Allow"]) == (405, "POST, DELETE")
-    assert packed.status_code == 415
-    assert "without Content-Encoding" in packed.json()["error"]["message"]
+    assert listening.status_code == 405
+    assert {"POST", "DELETE"} <= {*listening.headers["Allow"].split(", ")}
 
 
 @pytest.mark.anyio
@@ -192,38 +169,16 @@ async def test_with_and_without_a_slash_it_is_the_same_and_nothing_redirects(
     assert answer.status_code == status
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("request_id", "params", "answered"),
-    [
-        *((odd, "{}", odd) for odd in ("null", "1.5", "true", "[1]")),
-        *((odd, "{}", "null") for odd in ("NaN", "1e999")),
-        ("7", "[]", "7"),
-        ("7", '{"name":"\\ud83d"}', "7"),
-    ],
-)
-async def test_a_request_gets_an_answer_with_its_id(
-    full: Path, request_id: str, params: str, answered: str
-) -> None:
-    body = f'{{"jsonrpc":"2.0","id":{request_id},"method":"tools/list","params":{params}}}'
-    async with bank_in_memory(full) as bank:
-        answer = await bank.send(body.encode())
-    assert answer.json()["id"] == json.loads(answered)
-    assert answer.json()["error"]["code"] in (-32600, -32602, -32700)
-
-
 NAMES = {
     ("Host", "bank.example"): 200,
-    ("Host", "bank.inside:8000"): 200,
     ("Host", "localhost:8000"): 421,
     ("Origin", "https://bank.example"): 200,
-    ("Origin", "https://app.example"): 200,
     ("Origin", "http://localhost:3000"): 403,
 }
 
 
 @pytest.mark.anyio
-async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
+async def test_beyond_loopback_only_the_names_in_the_resource_url_are_accepted(
     full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = AccessToken(token="t", client_id="c", scopes=["bank:read"], subject="CUST001")
@@ -232,8 +187,6 @@ async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
         full,
         host="0.0.0.0",
         resource_url="https://bank.example/mcp",
-        allowed_hosts="bank.inside:*",
-        allowed_origins="https://app.example",
         issuer="https://login.example",
         jwks_url=f"http://127.0.0.1:{free_port()}/jwks",
     ) as bank:
@@ -248,7 +201,7 @@ async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
 @pytest.mark.anyio
 async def test_due_transfers_are_settled_while_it_runs(full: Path) -> None:
     monday = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
-    async with bank_in_memory(full, lambda: monday, max_sessions=0) as bank:
+    async with bank_in_memory(full, lambda: monday, workers=2) as bank:
         transport = httpx2.ASGITransport(bank.app)
         customer = Customer("auto")
         async with http_client(URL, bank.token(), "auto", None, transport) as customer.client:

@@ -49,10 +49,8 @@ async def test_what_the_token_is_not_for_is_refused_and_a_call_is_audited(
     assert answer.status_code == 403
     assert answer.headers["WWW-Authenticate"] == (
         f'Bearer error="insufficient_scope", error_description="Required scope: {missing}", '
-        f'scope="bank:read bank:transfer", resource_metadata="{METADATA}"'
+        f'resource_metadata="{METADATA}"'
     )
-    error = {"code": -32600, "message": f"Required scope: {missing}"}
-    assert answer.json() == {"jsonrpc": "2.0", "id": None, "error": error}
     assert events == ([refused(tool, "CUST002")] if tool else [])
 
 

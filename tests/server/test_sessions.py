@@ -1,4 +1,4 @@
-"""Sessions of 2025-11-25 over HTTP: who is asked, whose they are, and how many there may be."""
+"""Sessions of 2025-11-25 over HTTP: who is asked, whose they are, and how long a call waits."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import pytest
 
-from banking_server.server import access, sdk
 from banking_server.server.keys import load_keys
 from banking_server.tools import calling
 
@@ -88,45 +87,7 @@ async def test_an_answer_needs_the_scope_of_the_call_that_asked(full: Path) -> N
             await reader.send({}, "DELETE")
 
 
-# --- how many, and how long -----------------------------------------------------------------------
-
-
-async def test_one_customer_has_so_many_sessions_and_the_oldest_ends(
-    full: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sdk, "MOST_SESSIONS", 2)
-    async with bank_in_memory(full) as bank:
-        one, first, second, third = (Talk(bank, f"CUST00{n}") for n in (2, 1, 1, 1))
-        for talk in (one, first, second, third):
-            await talk.open()
-        open_now = [await talk.works() for talk in (one, first, second, third)]
-        assert open_now == [True, False, True, True]
-
-
-async def test_who_left_sessions_behind_keeps_nobody_out(full: Path) -> None:
-    async with bank_in_memory(full, max_sessions=3) as bank:
-        left = [Talk(bank, "CUST001") for _ in range(3)]
-        late = Talk(bank, "CUST002")
-        for talk in (*left, late):
-            await talk.open()
-        assert [await talk.works() for talk in (*left, late)] == [False, True, True, True]
-
-
-async def test_calls_that_wait_for_an_answer_are_bounded_in_number(
-    full: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(calling, "MOST_OPEN", 1)
-    async with bank_in_memory(full) as bank:
-        talk, other = Talk(bank), Talk(bank, "CUST002")
-        await talk.open()
-        await other.open()
-        async with anyio.create_task_group() as waiting:
-            waiting.start_soon(talk.send, ASK)
-            await anyio.wait_all_tasks_blocked()
-            assert '"status":"busy"' in (await talk.send({**LOOK, "id": 8})).text
-            assert (await bank.send(LOOK)).json()["result"]["isError"], "in no session either"
-            assert await other.works()
-            assert (await talk.send({}, "DELETE")).status_code == 200
+# --- how long -------------------------------------------------------------------------------------
 
 
 async def test_calls_that_wait_for_an_answer_are_bounded_in_time(
@@ -140,21 +101,3 @@ async def test_calls_that_wait_for_an_answer_are_bounded_in_time(
             told = (await talk.send(ASK)).text
         assert "Nobody answered" in told
         assert [(tool, outcome) for _, tool, outcome, *_ in events] == [(HANDOFF, "invalid_answer")]
-
-
-async def test_requests_under_way_are_bounded(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each keeps a connection; and whoever asks how the server is has one all the same."""
-    monkeypatch.setattr(access, "MOST_REQUESTS", 1)
-    async with bank_in_memory(full) as bank:
-        talk = Talk(bank)
-        await talk.open()
-        async with anyio.create_task_group() as waiting:
-            waiting.start_soon(talk.send, ASK)
-            await anyio.wait_all_tasks_blocked()
-            refused = await bank.send(LOOK)
-            assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
-            assert (await bank.send(LOOK, bank.token("CUST002"))).status_code == 200
-            assert (await bank.http.get("http://127.0.0.1:8000/health")).status_code == 200
-            waiting.cancel_scope.cancel()
-        # There is room again, and with its session the question ends.
-        assert (await talk.send({}, "DELETE")).status_code == 200

@@ -7,6 +7,9 @@ import pytest
 from mcp import MCPError
 from mcp.types import ErrorData
 
+from banking_server.bank import accounts as bank_accounts
+from banking_server.bank.storage import BankBusy
+from banking_server.tools import calling
 from tool_chaining import IDENTIFIER
 
 from ..kit.bank import World, everything, next_tool, structured, words
@@ -117,3 +120,34 @@ def says_nothing(answer: str, table: str) -> None:
         "bank.db",
     ):
         assert detail not in answer.replace("isError", ""), answer
+
+
+@pytest.mark.anyio
+async def test_a_busy_bank_is_no_incident(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def busy(*_: Any, **__: Any) -> Any:
+        raise BankBusy()
+
+    monkeypatch.setattr(bank_accounts, "get_balance", busy)
+    monkeypatch.setattr(bank_accounts, "list_accounts", busy)
+    recorded: list[object] = []
+
+    async def record(*arguments: object) -> None:
+        recorded.append(arguments)
+        raise BankBusy()
+
+    monkeypatch.setattr(calling, "record", record)
+    async with world.customer() as customer:
+        for arguments in ({"accountId": EVERYDAY}, {"accountId": 5}):
+            result = await customer.call(BALANCE, **arguments)
+            assert result.is_error
+            assert structured(result)["status"] == "busy"
+            assert "incident" not in structured(result)
+            assert "try again in a moment" in words(result)
+        # Who waited for the bank in vain does not wait again for the record of that.
+        assert len(recorded) == 1
+        with pytest.raises(MCPError, match="try again in a moment"):
+            await customer.client.read_resource("banking://accounts")
+    incidents = [each for each in caplog.records if each.name.startswith("banking_server")]
+    assert [each for each in incidents if each.levelno >= logging.WARNING] == []

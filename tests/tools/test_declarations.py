@@ -12,6 +12,7 @@ from mcp.types import Tool
 
 from banking_server import MOVES_MONEY
 from banking_server.tools import TOOLS, required_scope
+from banking_server.tools.declaration import NoDescription, bank_tool
 from tool_chaining.content import has_next_step
 
 from ..kit.bank import World, copy_of
@@ -118,6 +119,15 @@ def test_arguments_and_hints_are_those_of_the_contract(tools: dict[str, Tool], n
         hints.destructive_hint,
         hints.idempotent_hint,
     ) == HINTS[name]
+
+
+def test_a_tool_without_a_docstring_is_refused() -> None:
+    """As with `python -OO`, which leaves all of them out."""
+
+    def undocumented() -> None: ...
+
+    with pytest.raises(NoDescription, match=r"^The tool undocumented has no description"):
+        bank_tool(title="Undocumented", scope="bank:read")(undocumented)
 
 
 def test_each_tool_needs_the_scope_that_it_should() -> None:

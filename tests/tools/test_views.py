@@ -37,6 +37,7 @@ from ..kit.words import (
     PAYEE,
     PREPARE,
     SAVINGS,
+    TO_SAVINGS,
 )
 from ..multiplex.support import multiplex, request
 from ..views.mini_host import SHOWS_VIEWS
@@ -149,11 +150,10 @@ async def test_a_view_takes_the_place_of_the_form(world: World, mode: str, form:
         assert structured(handoff)["choices"] == ["realtime", "callback"]
 
 
-async def test_a_form_is_what_a_step_in_another_call_has(world: World) -> None:
-    """`multiplex_tools` has no view that could take its place, and gives nothing that confirms."""
-    answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}]
-    async with world.customer(extensions=[SHOWS_VIEWS], answers=answers) as person:
-        done = await multiplex(person, request(1, PREPARE, {"amount": 12}))
+async def test_a_step_in_another_call_has_no_view(world: World) -> None:
+    """`multiplex_tools` has none that could take its place, and gives nothing that confirms."""
+    async with world.customer(extensions=[SHOWS_VIEWS], answers=[]) as person:
+        done = await multiplex(person, request(1, PREPARE, {**TO_SAVINGS, "amount": 12}))
         assert "pending" in everything(done)
         assert DATA not in everything(done)
         assert not re.search(r"\b\d{6}\b", words(done))
@@ -202,11 +202,13 @@ async def test_the_secret_is_bound_to_one_transfer_of_one_customer(world: World)
 
 
 async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) -> None:
-    async with world.customer(extensions=[SHOWS_VIEWS], answers=["decline"]) as person:
+    async with (
+        world.customer(extensions=[SHOWS_VIEWS]) as person,
+        world.customer(answers=["decline"]) as elsewhere,
+    ):
         prepared = await person.prepare()
         transfer_id = structured(prepared)["transferId"]
-        asked = request(1, CONFIRM, {"transferId": transfer_id, "action": "confirm"})
-        await multiplex(person, asked)
+        await elsewhere.confirm(transfer_id)
         refused(await in_view(person, transfer_id, secret_of(prepared)), "secret")
         seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
         await person.cancel(transfer_id)

@@ -3,43 +3,32 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from banking_server.bank.rules import excerpt
-from banking_server.tools.multiplex.inference import MAX_PROMPT, prompt_problem, prompts
-from banking_server.tools.multiplex.references import Reference, references
-from banking_server.tools.prompts import is_nearly_prompt
+from banking_server.tools.multiplex.references import check, expressions
+from banking_server.tools.prompts import prompts
 from banking_server.tools.titles import READABLE
-from tool_chaining.expressions import MAX_EXPRESSION
+from tool_chaining.expressions import MAX_EXPRESSION, ExpressionError
 from tool_chaining.text import is_json
 
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10
 MAX_PROMPTS: Final = 20
 """The most prompts in one call: a model must answer each of them."""
-MAX_REFERENCES: Final = 10_000
-"""The most characters of all references in one call. Parsing them takes at most some 0.1 s."""
+MAX_EXPRESSIONS: Final = 10_000
+"""The most characters of all expressions in one call. Parsing them takes at most some 0.1 s."""
 
 
-def _one_of(words: str, *types: type) -> BeforeValidator:
-    """Check the type of a value with several possible types, so that there is one error message."""
-
-    def check(value: Any) -> Any:
-        if type(value) not in types:
-            raise ValueError(f"must be {words}")
-        return value
-
-    return BeforeValidator(check)
+def _any_of(*types: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": each} for each in types]})
 
 
-StepId = Annotated[int | str, _one_of("a whole number or a string", int, str)]
-"""The id of a JSON-RPC request."""
+StepId = Annotated[Any, _any_of("integer", "string")]
+"""The id of a JSON-RPC request. It is only given back."""
 
-Scalar = Annotated[
-    str | float | bool | None,
-    _one_of("a string, a number, true, false or null", str, int, float, bool, type(None)),
-]
+Scalar = Annotated[Any, _any_of("string", "number", "boolean", "null")]
 """A value of a comparison."""
 
 
@@ -77,7 +66,7 @@ class StepParams(_Strict):
     arguments: dict[str, Any] = Field(
         default_factory=dict,
         description="The tool's arguments. A string that begins PROMPT_ARGUMENT: is inferred by a "
-        f"model (at most {MAX_PROMPTS} in a call, of {MAX_PROMPT} characters); "
+        f"model (at most {MAX_PROMPTS} in a call); "
         '{"jmespath": "[0].structuredContent.…"} is taken from an earlier result, and '
         '{"text": "{[0].structuredContent.…}-dup"} is a text with such values in it.',
     )
@@ -97,43 +86,34 @@ class StepRequest(_Strict):
 
 def mistakes(steps: Sequence[StepRequest], known: Collection[str]) -> Iterator[str]:
     """Yield why a sequence cannot work, and where. Only the first message is always correct."""
-    ids = [step.id for step in steps]
     asked = read = 0
     for index, step in enumerate(steps):
-        name, arguments, when = step.params.name, step.params.arguments, step.when
-        if step.id in ids[:index]:
-            yield f"tools.{index}.id: the id {excerpt(str(step.id))!r} occurs twice"
+        name, when = step.params.name, step.when
         if name == NAME:
             yield f"tools.{index}.params.name: {NAME} cannot be called inside itself"
         if name not in known:
-            yield (
-                f"tools.{index}.params.name: there is no tool {excerpt(name)!r}; there are "
-                f"{', '.join(one for one in known if one != NAME)}"
-            )
-        if not is_json(arguments):
+            there_are = ", ".join(tool for tool in known if tool != NAME)
+            words = f"there is no tool {excerpt(name)!r}; there are {there_are}"
+            yield f"tools.{index}.params.name: {words}"
+        if not is_json(step.params.arguments):
             yield f"tools.{index}.params.arguments: is not valid JSON, or has broken Unicode"
-        looked_up = {
-            f"params.arguments.{excerpt(name)}": one for name, one in references(arguments).items()
-        }
+        if when is not None and len(when.model_fields_set - {"jmespath"}) != 1:
+            yield f"tools.{index}.when: give exactly one of equals, notEquals and exists"
+        values = {f"params.arguments.{excerpt(n)}": v for n, v in step.params.arguments.items()}
         if when is not None:
-            looked_up["when.jmespath"] = Reference("jmespath", when.jmespath)
-            if len(when.model_fields_set - {"jmespath"}) != 1:
-                yield f"tools.{index}.when: give exactly one of equals, notEquals and exists"
-            for value in (when.equals, when.not_equals):
-                if isinstance(value, str) and is_nearly_prompt(value):
-                    yield f"tools.{index}.when: looks like a prompt, but no model is asked here"
-        for place, reference in looked_up.items():
-            # The length is checked first, so that the work of parsing is limited.
-            read += len(reference.written)
-            if read > MAX_REFERENCES:
-                yield f"tools: the references of a call have at most {MAX_REFERENCES} characters"
-            problem = reference.problem(index)
-            if problem is not None:
-                yield f"tools.{index}.{place}: {problem}"
-        for name, value in arguments.items():
-            problem = prompt_problem(value)
-            if problem is not None:
-                yield f"tools.{index}.params.arguments.{excerpt(name)}: {problem}"
-        asked += len(prompts(arguments))
+            values["when.jmespath"] = {"jmespath": when.jmespath}
+        for place, value in values.items():
+            try:
+                for expression in expressions(value):
+                    read += len(expression)
+                    if read > MAX_EXPRESSIONS:  # Before it is parsed.
+                        yield f"tools: all expressions have at most {MAX_EXPRESSIONS} characters"
+                    check(expression, index)
+            except ExpressionError as error:
+                yield f"tools.{index}.{place}: {error}"
+        for place, prompt in prompts(values).items():
+            asked += 1
+            if not prompt:
+                yield f"tools.{index}.{place}: the prompt is empty"
     if asked > MAX_PROMPTS:
         yield f"tools: at most {MAX_PROMPTS} arguments can be inferred in one call"

@@ -1,8 +1,8 @@
-"""The tool `multiplex_tools`: its steps, run over the rounds of questions that they need."""
+"""The tool `multiplex_tools`: runs its steps, and waits for the answers of the client's model."""
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, NoReturn, cast
+from typing import Annotated, Any, Literal, cast
 
 from mcp import MCPError
 from mcp.server.mcpserver import Context
@@ -10,25 +10,25 @@ from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import BaseModel, Field
 
 from banking_server.tools.asking import can_ask_in_results
-from banking_server.tools.calling import App, BankServer
+from banking_server.tools.calling import App
 from banking_server.tools.declaration import SECRET_ARGUMENTS, bank_tool
 from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
     answer_text,
     ask_now,
     parse_answer,
-    prompts,
     question,
     sampling_request,
 )
-from banking_server.tools.multiplex.references import (
-    earlier_results,
-    error_prefix,
-    references,
-    steps_named,
+from banking_server.tools.multiplex.references import earlier_results, error_prefix, value_of
+from banking_server.tools.multiplex.request import (
+    MAX_STEPS,
+    Condition,
+    StepId,
+    StepRequest,
+    mistakes,
 )
-from banking_server.tools.multiplex.request import MAX_STEPS, Condition, StepRequest, mistakes
-from banking_server.tools.prompts import PROMPT_MARK
+from banking_server.tools.prompts import PROMPT_MARK, prompts
 from banking_server.tools.results import Structured, refuse, text, with_message
 from banking_server.tools.scopes import READ_SCOPE
 from banking_server.tools.sdk import can_send_request, inner_context
@@ -41,7 +41,7 @@ from tool_chaining.values import same
 class StepResult(Structured):
     """The status of one step, with the members of a tool result if it was run."""
 
-    id: int | str = Field(title="ID")
+    id: StepId = Field(title="ID")
     tool: str
     status: Literal["done", "failed", "skipped", "not_run"] = Field(
         description="skipped: its condition was not met. not_run: it needs a missing result."
@@ -91,21 +91,15 @@ async def multiplex_tools(
 
 
 class _Progress(BaseModel):
-    """The state of a call that a question interrupts, sealed into the request state."""
+    """The finished steps of a call: its request state, while the client's model is asked."""
 
     done: list[StepResult] = []
     for_user: list[dict[str, Any]] = []
-    """Content of the finished steps for the user only."""
-    arguments: dict[str, Any] | None = None
-    """The interrupted step's arguments, once they are complete."""
-    asked: list[str] = []
-    """The keys of the questions to the client's model."""
-    inner: str | None = None
-    """The interrupted tool's own request state."""
+    """Content of these steps for the user only."""
 
 
-class _Interrupted(Exception):
-    """The client has to answer first; the only argument is the result with the questions."""
+class _Asks(Exception):
+    """The client's model has to answer first; the only argument is the result that asks it."""
 
 
 class _Steps:
@@ -117,7 +111,6 @@ class _Steps:
         self.steps = steps
         self.known = known
         self.ctx = ctx
-        self.server = cast(BankServer, ctx.mcp_server)
         self.progress = (
             # The SDK has verified that this server made the request state.
             _Progress.model_validate_json(ctx.request_state) if ctx.request_state else _Progress()
@@ -126,52 +119,53 @@ class _Steps:
         self.earlier = earlier_results([on_the_wire(result) for result in self.progress.done])
 
     async def run(self) -> CallToolResult | InputRequiredResult:
-        """Run the remaining steps; return all results, or the next questions."""
+        """Run the remaining steps; return all results, or the prompts for the client's model."""
+        done = self.progress.done
         try:
-            while len(self.progress.done) < len(self.steps) and self.next_tool is None:
-                result = await self._step(self.steps[len(self.progress.done)])
-                self.earlier.value.append(on_the_wire(result))
-                self.progress = _Progress(
-                    done=[*self.progress.done, result], for_user=self.progress.for_user
-                )
-        except _Interrupted as interrupted:
-            questions: InputRequiredResult = interrupted.args[0]
-            return questions
+            while len(done) < len(self.steps) and self.next_tool is None:
+                done.append(await self._step(self.steps[len(done)]))
+                self.earlier.value.append(on_the_wire(done[-1]))
+        except _Asks as asks:
+            asked: InputRequiredResult = asks.args[0]
+            return asked
         return self._result()
 
     async def _step(self, step: StepRequest) -> StepResult:
-        if self.progress.arguments is None:
-            try:
-                if step.when is not None and not _holds(step.when, self.earlier):
-                    return _unrun(step, "skipped", "Its condition is not met.")
-                if not self.server.caller_has_scope(step.params.name):
-                    # It is refused and audited as any call, before any argument is inferred.
-                    return await self._call(step, step.params.arguments)
-                missing = _missing(step, self.progress.done)
-                if missing is not None:
-                    return _unrun(step, "not_run", missing)
-                self.progress.arguments = await self._arguments(step)
-            except NoValue as problem:
-                return _unrun(step, "failed", str(problem))
-        return await self._call(step, self.progress.arguments)
+        tool, arguments = step.params.name, step.params.arguments
+        try:
+            if step.when is not None and not _holds(step.when, self.earlier):
+                return _unrun(step, "skipped", "Its condition is not met.")
+            lost = [one.id for one in self.progress.done if one.status in ("failed", "not_run")]
+            if lost and prompts(arguments):
+                words = f"Its prompt needs all earlier results, and {lost[0]!r} has none."
+                return _unrun(step, "not_run", words)
+            complete = await self._arguments(tool, arguments)
+            result = await self.ctx.mcp_server.call_tool(tool, complete, inner_context(self.ctx))
+        except NoValue as problem:
+            return _unrun(step, "failed", f"{str(problem).rstrip('.')}.")
+        except MCPError as error:
+            return _unrun(step, "failed", error.message)
+        return self._finished(step, cast(CallToolResult, result))
 
-    async def _arguments(self, step: StepRequest) -> dict[str, Any]:
-        """Return the step's arguments with all references and prompts replaced by values."""
-        tool = self.known[step.params.name]
-        arguments = dict(step.params.arguments)
-        for name, reference in references(step.params.arguments).items():
+    async def _arguments(self, tool: str, written: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a step's arguments with all references and prompts replaced by values."""
+        arguments = {}
+        for name, argument in written.items():
             with error_prefix(f"arguments.{name}"):
-                arguments[name] = reference.value(self.earlier)
-        wanted = prompts(step.params.arguments)
-        if not wanted:
-            return arguments
-        request = _request(step.params.name, arguments)
-        history = [*map(_for_model, self.steps, self.earlier.value)]
-        history.append({"request to complete": request})
-        schemas = tool.input_schema["properties"]
+                arguments[name] = value_of(argument, self.earlier)
+        schemas = self.known[tool].input_schema["properties"]
+        history = [
+            # A result's text repeats its structured content.
+            {
+                "request": _visible(step.params.name, step.params.arguments),
+                "result": {**result, "content": None},
+            }
+            for step, result in zip(self.steps, self.earlier.value, strict=False)
+        ]
+        history.append({"request to complete": _visible(tool, arguments)})
         asked = {
             name: question(prompt, name, schemas.get(name, {}), history)
-            for name, prompt in wanted.items()
+            for name, prompt in prompts(written).items()
         }
         for name in asked:
             with error_prefix(f"arguments.{name}"):
@@ -198,32 +192,17 @@ class _Steps:
         return await infer(INSTRUCTIONS, asked[name])
 
     def _responses(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """Return the client's answers to a step's questions, by the arguments' names.
+        """Return the client's answers to a step's prompts, by the arguments' names.
 
-        Interrupts the call if the questions have not been asked yet (2026-07-28).
+        Raises `_Asks` if the client has to be asked first (2026-07-28).
         """
         keys = {name: f"{len(self.progress.done)}/{name}" for name in asked}
         responses = self.ctx.input_responses or {}
-        if self.progress.asked != [*keys.values()] or not {*keys.values()} <= {*responses}:
-            requests = {keys[name]: sampling_request(words) for name, words in asked.items()}
-            self._interrupt(requests, asked=[*keys.values()])
+        if not {*keys.values()} <= {*responses}:
+            requests: Any = {keys[name]: sampling_request(words) for name, words in asked.items()}
+            state = self.progress.model_dump_json()
+            raise _Asks(InputRequiredResult(input_requests=requests, request_state=state))
         return {name: responses[key] for name, key in keys.items()}
-
-    async def _call(self, step: StepRequest, arguments: dict[str, Any]) -> StepResult:
-        inner = self.progress.inner
-        answers = None if inner is None else self.ctx.input_responses
-        context = inner_context(self.ctx, input_responses=answers, request_state=inner)
-        try:
-            result = await self.server.call_tool(step.params.name, arguments, context)
-        except MCPError as error:
-            return _unrun(step, "failed", error.message)
-        if isinstance(result, InputRequiredResult):
-            self._interrupt(result.input_requests or {}, inner=result.request_state or "")
-        return self._finished(step, result)
-
-    def _interrupt(self, requests: dict[str, Any], **progress: Any) -> NoReturn:
-        state = self.progress.model_copy(update=progress).model_dump_json()
-        raise _Interrupted(InputRequiredResult(input_requests=requests, request_state=state))
 
     def _finished(self, step: StepRequest, result: CallToolResult) -> StepResult:
         self.next_tool = (result.meta or {}).get(META_KEY)
@@ -281,32 +260,10 @@ def _line(result: StepResult) -> str:
     return f"{result.tool}: {message or result.status}"
 
 
-def _for_model(step: StepRequest, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a step and its result for a model, without the text that repeats the result."""
-    facts = {**result.get("structuredContent", {}), "message": result.get("message")}
-    request = _request(step.params.name, step.params.arguments)
-    return {"request": request, "status": result["status"], "result": facts}
-
-
-def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
-    """Return which result that the step needs is missing; None if it has all."""
-    needed = {
-        number % len(done)
-        for reference in references(step.params.arguments).values()
-        for expression in reference.expressions()
-        for number in steps_named(expression, needed=True)
-    }
-    for index, result in enumerate(done):
-        if index in needed and result.status != "done":
-            return f"It needs the result of {result.id!r}, which {_PAST[result.status]}."
-        # A prompt can be about any earlier step, so it needs all of them.
-        if result.status in ("failed", "not_run") and prompts(step.params.arguments):
-            past = _PAST[result.status]
-            return f"Its prompt needs all earlier results, and {result.id!r} {past}."
-    return None
-
-
-_PAST: Final = {"failed": "failed", "skipped": "was skipped", "not_run": "was not run"}
+def _visible(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request for a model, without secret arguments."""
+    shown = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
+    return {"name": tool, "arguments": shown}
 
 
 def _unrun(
@@ -319,9 +276,3 @@ def _unrun(
         message=message,
         is_error=status != "skipped",
     )
-
-
-def _request(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request for a model, without secret arguments."""
-    visible = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
-    return {"name": tool, "arguments": visible}

@@ -42,7 +42,7 @@ from banking_server.bank.transfers.outcomes import (
     WrongCode,
 )
 from banking_server.tools.asking import Agreement
-from banking_server.tools.calling import asks_by_form, current_call, shows_view
+from banking_server.tools.calling import asks_by_form, current_call, elicit, shows_view
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result
@@ -79,7 +79,7 @@ async def ask_to_confirm(transfer: Confirmable) -> Elicit[Agreement] | None:
     if transfer.declines:
         times = "once" if transfer.declines == 1 else f"{transfer.declines} times"
         question += f" You were asked {times} before and did not confirm."
-    return Elicit(question, Agreement)
+    return elicit(question, Agreement)
 
 
 _NOT_ASKED: Final[Any] = None

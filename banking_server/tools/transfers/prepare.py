@@ -19,7 +19,7 @@ from banking_server.bank.transfers.prepare import Wish, find_needed_account, pre
 from banking_server.tools.accounts import account_out
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
-from banking_server.tools.calling import asks_by_form, current_call, shows_view
+from banking_server.tools.calling import asks_by_form, current_call, elicit, shows_view
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result, text
@@ -80,7 +80,7 @@ async def _question(wish: Wish) -> Elicit[Pick] | None:
         )
         for account in needed.accounts
     ]
-    return Elicit(_QUESTIONS[needed.field], picker(to_camel(needed.field), options))
+    return elicit(_QUESTIONS[needed.field], picker(to_camel(needed.field), options))
 
 
 def _chosen(answer: Any) -> Any:
@@ -178,7 +178,7 @@ def _account_needed(needed: AccountNeeded, ctx: Context[Any, Any]) -> CallToolRe
     """Return the result that lists the possible accounts for a missing argument."""
     field, accounts = to_camel(needed.field), needed.accounts
     if not accounts:
-        return refuse("refused", field, f"{field}: the customer has no account for this.")
+        return refuse("refused", field, f"{field}: no account can be used here.")
     lines = [f"- {account.account_name}: {account.account_id}" for account in accounts]
     has_view = shows_view(ctx)
     offered = result(

@@ -40,7 +40,7 @@ from tool_chaining.caller import (
     was_refused,
 )
 from tool_chaining.consent import ConsentPolicy, NobodyToAsk, Proposal, check_policy
-from tool_chaining.content import Json, json_string, malformed_members
+from tool_chaining.content import Json, json_string
 from tool_chaining.conversation import Conversation, Turn
 from tool_chaining.directive import (
     DEFAULT_LIMIT,
@@ -322,8 +322,6 @@ class _Chain:
                 received,
             )
         )
-        for problem in malformed_members(result):
-            host.tools.note(problem)
         self.read(result)
         await tell(host.on_step, self.steps[-1])
 
@@ -419,40 +417,49 @@ class _Chain:
     async def is_not_allowed(self) -> str | None:
         """Row 9: the policy or the user does not allow the call (TC-C-20, TC-C-55).
 
+        Waiting for a turn and for an answer is not the chain's own time.
+        """
+        host, previous, title = self.host, self.steps[-1].tool, self.next.title
+        proposal = Proposal(
+            self.tool, self.next.arguments, len(self.steps) + 1, previous, title, self.rule
+        )
+        with self.paused():
+            if self.turn is None and not (self.tool.read_only and self.trusts_hints):
+                turns = host.conversation.take_turn(self.record.first, host.total_timeout)
+                self.turn = await turns
+            return await self.refusal(proposal)
+
+    async def refusal(self, proposal: Proposal) -> str | None:
+        """Return why the call is not made, or None.
+
         Nothing awaits between the last look at the record and the call.
         """
-        host, tool, level = self.host, self.tool, len(self.steps) + 1
-        previous, title = self.steps[-1].tool, self.next.title
-        proposal = Proposal(tool, self.next.arguments, level, previous, title, self.rule)
-        keep = not (tool.read_only and self.trusts_hints)
-        if keep and self.turn is None:
-            with self.paused():
-                first, patience = self.record.first, host.total_timeout
-                self.turn = await host.conversation.take_turn(first, patience)
-        may_repeat = not keep or await self.agrees_beforehand(proposal)
+        may_repeat = await self.agrees_beforehand(proposal)
         known: frozenset[Entry] | None = None
         while True:
-            # The user may have cancelled, or another chain may have called the tool.
-            await anyio.lowlevel.checkpoint()
-            idempotent = tool.idempotent and self.trusts_hints
-            doubts = host.conversation.doubts(self.record, self.key, idempotent=idempotent)
-            if may_repeat:
-                doubts = frozenset()
+            doubts = frozenset[Entry]()
+            if not may_repeat:
+                idempotent = self.tool.idempotent and self.trusts_hints
+                doubts = self.host.conversation.doubts(self.record, self.key, idempotent=idempotent)
             if known is not None and doubts <= known:
                 self.agreed = known
                 return None
-            if (refusal := await self.refusal(proposal, in_doubt=bool(doubts))) is not None:
-                return refusal
+            if (reason := await self.answer(proposal, in_doubt=bool(doubts))) is not None:
+                return reason
             known = doubts
+            # The user may have cancelled, or another chain may have called the tool.
+            await anyio.lowlevel.checkpoint()
 
     async def agrees_beforehand(self, proposal: Proposal) -> bool:
-        """Return whether the user agreed beforehand to repetitions of this tool (TC-C-55)."""
+        """Return whether repetitions of this tool need no further yes (TC-C-55)."""
+        if proposal.tool.read_only and self.trusts_hints:
+            return True
         if proposal.rule is not None and proposal.rule.again:
             return True
         policy = self.host.consent
         return policy is not None and await _awaited(policy.may_repeat(proposal)) is True
 
-    async def refusal(self, proposal: Proposal, *, in_doubt: bool) -> str | None:
+    async def answer(self, proposal: Proposal, *, in_doubt: bool) -> str | None:
         """Ask the host's policy. Return None if it says yes, else why the call is not made."""
         answer: object
         policy, by_rule = self.host.consent, proposal.rule is not None and not proposal.rule.ask
@@ -462,11 +469,10 @@ class _Chain:
             if policy is None:
                 raise NobodyToAsk
             ask = policy.allows_again if in_doubt else policy.allows
-            with self.paused():
-                if by_rule and not in_doubt:
-                    answer = not await _awaited(policy.forbids(proposal))
-                else:
-                    answer = await _awaited(ask(proposal))
+            if by_rule and not in_doubt:
+                answer = not await _awaited(policy.forbids(proposal))
+            else:
+                answer = await _awaited(ask(proposal))
         except NobodyToAsk:
             self.suggested = not in_doubt and proposal.rule is None
             return IN_DOUBT if in_doubt else "nobody could be asked to allow it"

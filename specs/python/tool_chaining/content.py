@@ -88,20 +88,6 @@ def is_error(result: Mapping[str, Any]) -> bool:
     return value is not None and value is not False
 
 
-def malformed_members(result: Mapping[str, Any]) -> list[str]:
-    """Return sentences about malformed members of a result that decide something."""
-    found = []
-    if not isinstance(result.get("isError"), bool | None):
-        found.append("a result's isError is not a boolean, so it counts as an error")
-    if result.get("_meta") and not isinstance(result["_meta"], Mapping):
-        found.append("a result's _meta is not an object, so it is ignored")
-    if not all(map(_is_readable, _items(result.get("content")))):
-        found.append("an item of a result's content cannot be read, so it is left out")
-    if any(_audience(item) is _USER for item in content_of(result)):
-        found.append("an item's audience cannot be read, so the item counts as for the user only")
-    return found
-
-
 def for_user_alone(item: object) -> bool:
     """Return whether a content item is for the user only, by its `audience`."""
     audience = _audience(item)
