@@ -10,21 +10,44 @@ from functools import partial
 from typing import Any
 
 from mcp import MCPError
-from mcp.types import INTERNAL_ERROR, REQUEST_TIMEOUT
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 from opentelemetry.trace import get_current_span
 
 from tool_chaining import IDENTIFIER, ChainResult, Follower, FollowUpStatus, Outcome
 from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, eras
 from tool_chaining_proxy.eras import Json
-from tool_chaining_proxy.exchange import Exchange
+from tool_chaining_proxy.exchange import Channel, Exchange
 from tool_chaining_proxy.hosting.operator import write_line
 from tool_chaining_proxy.hosting.refused import telling_refusals
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 
 
-async def answer(session: Session, exchange: Exchange) -> Json:
+def begin(session: Session, message: Json, channel: Channel) -> Exchange:
+    """Begin to answer a request of the client, or continue it with the client's answers.
+
+    Raises MCPError.
+    """
+    params = message.get("params") or {}
+    if not isinstance(params.get("_meta") or {}, dict):
+        raise MCPError(code=INVALID_PARAMS, message="The member _meta must be an object.")
+    if session.declared.modern and "requestState" in params:
+        return session.resumed(message, channel)
+    declared = session.declared
+    if declared.modern:
+        declared = eras.declared_by(message["method"], params, declared.revision)
+    exchange = Exchange(message, channel, declared, session.options)
+    session.tasks.start_soon(_run, session, exchange)
+    return exchange
+
+
+async def _run(session: Session, exchange: Exchange) -> None:
+    with session.running(exchange):
+        await exchange.run(lambda: _answer(session, exchange))
+
+
+async def _answer(session: Session, exchange: Exchange) -> Json:
     """Return the result of a request of the client, or the one that was sent. Raises MCPError."""
     method = exchange.method
     try:
@@ -61,7 +84,7 @@ async def _call(session: Session, exchange: Exchange, upstream: Upstream) -> Jso
 
     async def deliver(chain: ChainResult) -> None:
         if chain.outcome is not Outcome.CANCELLED:
-            answers.append(_answer(chain, caller.first))
+            answers.append(_outcome(chain, caller.first))
             await exchange.answer(answers[0])
 
     follower = Follower(
@@ -86,7 +109,7 @@ async def _call(session: Session, exchange: Exchange, upstream: Upstream) -> Jso
     return outcome
 
 
-def _answer(chain: ChainResult, first: Json | None) -> Json | MCPError:
+def _outcome(chain: ChainResult, first: Json | None) -> Json | MCPError:
     """Return the answer to the client's call."""
     span = get_current_span()
     span.set_attribute("tool_chaining.chain_id", chain.chain_id)

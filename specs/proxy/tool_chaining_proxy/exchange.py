@@ -33,6 +33,7 @@ from opentelemetry.trace import SpanKind, StatusCode, get_current_span, get_trac
 from tool_chaining.client import waiting_for_user
 from tool_chaining_proxy.eras import Declared, Json
 from tool_chaining_proxy.hosting.call_timer import CallTimer
+from tool_chaining_proxy.options import ProxyOptions
 
 ASKED_OF: Final = ("tools/call", "prompts/get", "resources/read")
 """The requests during which a modern server may ask its client."""
@@ -89,18 +90,9 @@ class Exchange:
     """A request of the client that is being answered."""
 
     def __init__(
-        self,
-        message: Json,
-        channel: Channel,
-        declared: Declared,
-        *,
-        max_waiting: int = 100,
-        wait_for: float = 600.0,
+        self, message: Json, channel: Channel, declared: Declared, options: ProxyOptions
     ) -> None:
-        """At most `max_waiting` exchanges of one user wait between rounds, for `wait_for` seconds.
-
-        A message without `method` and `id` stands for the connection itself.
-        """
+        """A message without `method` and `id` stands for the connection itself."""
         self.method: str = message.get("method", "")
         self.id = message.get("id")
         self.params: Json = message.get("params") or {}
@@ -121,7 +113,7 @@ class Exchange:
         self.lost = False
         """Whether the client cancelled after that."""
         self._channel: Channel | None = channel
-        self._max_waiting, self._wait_for = max_waiting, wait_for
+        self._options = options
         self._scope = anyio.CancelScope()
         self._timer = CallTimer()
         self._questions: dict[str, tuple[anyio.Event, list[Json | MCPError]]] = {}
@@ -320,19 +312,23 @@ class Exchange:
         number = _next_question()
         arrived, answers = self._questions[str(number)] = anyio.Event(), []
         message: Json = {"jsonrpc": "2.0", "id": number, "method": method}
-        if (params := _with_id(method, params)) is not None:
+        if params is not None:
             message["params"] = params
         try:
             if self._channel is None:
                 raise ClientGone
             await self._channel.send(message)
-            await arrived.wait()
+            with anyio.fail_after(self._options.parked_for):
+                await arrived.wait()
         except ClientGone:
             words = "The client is gone and cannot be asked."
             raise MCPError(code=INVALID_REQUEST, message=words) from None
-        except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(_WITHDRAWN, shield=True):
-                await self._withdraw(number)
+        except (TimeoutError, anyio.get_cancelled_exc_class()) as error:
+            with anyio.move_on_after(_WITHDRAWN, shield=True), suppress(ClientGone):
+                await self.notify("notifications/cancelled", {"requestId": number})
+            if isinstance(error, TimeoutError):
+                words = f"Nobody answered within {self._options.parked_for:g} s."
+                raise MCPError(code=REQUEST_TIMEOUT, message=words) from None
             raise
         finally:
             del self._questions[str(number)]
@@ -340,10 +336,6 @@ class Exchange:
         if isinstance(answer, MCPError):
             raise answer
         return answer
-
-    async def _withdraw(self, number: int) -> None:
-        with suppress(ClientGone):
-            await self.notify("notifications/cancelled", {"requestId": number})
 
     def take_answer(self, message: Json) -> bool:
         """Take the client's answer to a question, if it is one of this request's."""
@@ -373,11 +365,11 @@ class Exchange:
         answers: Json = {}
         while questions.keys() - answers:
             channel, waiting = self._channel, sum(one.waits for one in self.siblings)
-            if waiting >= self._max_waiting or channel is None:
+            if waiting >= self._options.max_parked or channel is None:
                 words = f"{waiting} calls already wait for their user. Answer one of them first."
                 raise MCPError(code=INTERNAL_ERROR, message=words)
             self._channel, self._resumed = None, anyio.Event()
-            self._scope.deadline = anyio.current_time() + self._wait_for
+            self._scope.deadline = anyio.current_time() + self._options.parked_for
             interim = {
                 "resultType": "input_required",
                 "inputRequests": {k: one for k, one in questions.items() if k not in answers},
@@ -450,11 +442,3 @@ def _error_of(error: Any) -> MCPError:
         message=words if isinstance(words, str) else "The client's answer cannot be read.",
         data=members.get("data"),
     )
-
-
-def _with_id(method: str, params: Any) -> Any:
-    """Return the params of a question with the id that 2025-11-25 requires for a URL."""
-    is_url = isinstance(params, Mapping) and params.get("mode") == "url"
-    if method != "elicitation/create" or not is_url or "elicitationId" in params:
-        return params
-    return {**params, "elicitationId": secrets.token_urlsafe(16)}

@@ -61,11 +61,12 @@ class Session:
         """The server's tools that were read so far."""
         self.accepted = False
         """Whether the server has accepted this user once."""
-        self._standing = Exchange({}, standing, declared) if standing else None
+        self._standing = Exchange({}, standing, declared, options) if standing else None
         self._upstream: Upstream | None = None
         self._closed = False
         self._connecting = anyio.Lock(fast_acquire=True)
-        self._exchanges: list[Exchange] = []
+        self.exchanges: list[Exchange] = []
+        """The requests of the client that run, or wait for their user."""
         self._ended: deque[Exchange] = deque(maxlen=MAX_RECALLED)
         """The latest exchanges whose client may still say that it had cancelled them."""
         self._settings: dict[tuple[str, str], Json] = {}
@@ -77,7 +78,7 @@ class Session:
     @property
     def in_use(self) -> bool:
         """Whether the client waits for the server, or the server for the client."""
-        return bool(self._exchanges) or self._connecting.locked()
+        return bool(self.exchanges) or self._connecting.locked()
 
     @property
     def follows(self) -> bool:
@@ -118,7 +119,7 @@ class Session:
     async def close(self) -> None:
         """End the running requests and the connection. It is not opened again."""
         self._closed = True
-        for exchange in [*self._exchanges]:
+        for exchange in [*self.exchanges]:
             if exchange.waits:
                 exchange.cancel()
         self.give_up_asking("The client is gone and cannot be asked.")
@@ -127,7 +128,7 @@ class Session:
 
     def give_up_asking(self, words: str) -> None:
         """End every open question to the client."""
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             exchange.give_up_asking(words)
         if self._standing is not None:
             self._standing.give_up_asking(words)
@@ -137,12 +138,12 @@ class Session:
     @contextmanager
     def running(self, exchange: Exchange) -> Iterator[None]:
         """Keep a request of the client in the list while it runs."""
-        exchange.siblings = self._exchanges
-        self._exchanges.append(exchange)
+        exchange.siblings = self.exchanges
+        self.exchanges.append(exchange)
         try:
             yield
         finally:
-            self._exchanges.remove(exchange)
+            self.exchanges.remove(exchange)
             if exchange.on_loss is not None:
                 self._ended.append(exchange)
             if exchange.lost:
@@ -151,7 +152,7 @@ class Session:
     def resumed(self, message: Json, channel: Channel) -> Exchange:
         """Continue the request that waits for its user. Raises MCPError if there is none."""
         key = str(member(message.get("params"), "requestState")).partition(".")[0]
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             if exchange.key == key:
                 exchange.resume(message, channel)
                 return exchange
@@ -159,7 +160,7 @@ class Session:
 
     def cancel(self, number: Any) -> None:
         """Cancel the request with this id, or note that its result came too late (TC-C-55)."""
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             if same(exchange.id, number):
                 exchange.lost = exchange.answered
                 return None if exchange.lost else exchange.cancel()
@@ -170,7 +171,7 @@ class Session:
 
     def take_answer(self, message: Json) -> None:
         """Hand the client's answer to the request during which it was asked."""
-        asking = [*self._exchanges, *([self._standing] if self._standing else [])]
+        asking = [*self.exchanges, *([self._standing] if self._standing else [])]
         any(exchange.take_answer(message) for exchange in asking)
 
     async def notify(self, method: str, params: Json | None) -> None:
@@ -251,7 +252,7 @@ class Session:
         if not isinstance(token, str | int):
             yield
             return
-        taken = {other.upstream_token for other in self._exchanges}
+        taken = {other.upstream_token for other in self.exchanges}
         exchange.upstream_token = token if token not in taken else f"{token}-{id(exchange):x}"
         params["_meta"] = {**meta, "progressToken": exchange.upstream_token}
         try:
@@ -274,8 +275,8 @@ class Session:
                 code=INVALID_REQUEST, message="On 2026-07-28 a server asks only in a result."
             )
         exchange = self._standing
-        if self._exchanges:
-            quiet = [one for one in self._exchanges if not one.asking] or self._exchanges
+        if self.exchanges:
+            quiet = [one for one in self.exchanges if not one.asking] or self.exchanges
             exchange = ([one for one in quiet if one.method == "tools/call"] or quiet)[-1]
         return await exchange.ask(method, params)
 
@@ -290,7 +291,7 @@ class Session:
         members = params or {}
         if method == "notifications/progress":
             token = members.get("progressToken")
-            for exchange in self._exchanges:
+            for exchange in self.exchanges:
                 if token is not None and exchange.upstream_token == token:
                     return await exchange.progress(members)
             return
@@ -300,7 +301,7 @@ class Session:
             return await stream.notify(method, _renamed(members, stream.id))
         # With a running request, if one may carry it.
         of_changes = method.endswith(("/list_changed", "/updated"))
-        for exchange in reversed([] if of_changes else self._exchanges):
+        for exchange in reversed([] if of_changes else self.exchanges):
             if exchange.carries(method, members):
                 return await exchange.notify(method, params)
         if self._standing and not (self.declared.modern and method in OF_A_REQUEST):

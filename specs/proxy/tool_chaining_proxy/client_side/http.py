@@ -12,14 +12,14 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import FrameType
 from typing import Any, Final
 
 import anyio
 import uvicorn
 from mcp import MCPError
-from mcp.types import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
+from mcp.types import HEADER_MISMATCH, INVALID_REQUEST
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -30,19 +30,17 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tool_chaining.errors import ForPeople
-from tool_chaining_proxy.chain import answer
+from tool_chaining_proxy.chain import begin
 from tool_chaining_proxy.client_side.callers import Caller, Callers
 from tool_chaining_proxy.client_side.messages import (
-    Refusal,
+    Unreadable,
     answer_to,
-    exchange_of,
-    handshake,
-    modern_request,
+    declared_in,
     read,
     written,
 )
 from tool_chaining_proxy.eras import Json
-from tool_chaining_proxy.exchange import Channel, ClientGone, Exchange
+from tool_chaining_proxy.exchange import Channel, ClientGone
 from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE, is_loopback, may_be_a_header
 from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions, Server
 from tool_chaining_proxy.sdk import (
@@ -50,7 +48,6 @@ from tool_chaining_proxy.sdk import (
     MCP_PROTOCOL_VERSION_HEADER,
     find_duplicated_routing_header,
 )
-from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import NotAuthorized, Refused
 
 PATH: Final = "/mcp"
@@ -115,7 +112,7 @@ class HttpServer(uvicorn.Server):
         self._callers = Callers(options, chosen)
         super().__init__(
             uvicorn.Config(
-                http_app(options, chosen, self._callers),
+                http_app(chosen, self._callers),
                 log_config=None,
                 log_level=logging.ERROR,
                 server_header=False,
@@ -136,7 +133,7 @@ class HttpServer(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> Starlette:
+def http_app(chosen: HttpOptions, callers: Callers) -> Starlette:
     """Return the ASGI application for `callers`: both revisions at `/mcp` and `/mcp/`."""
 
     @asynccontextmanager
@@ -144,7 +141,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
         async with callers.running():
             yield
 
-    service = _Service(options, chosen, callers)
+    service = _Service(chosen, callers)
     # A browser asks first, without a token, whether a page may send a request.
     endpoint = CORSMiddleware(
         service,
@@ -335,8 +332,8 @@ class _Service:
     behind it does, if it gets the header.
     """
 
-    def __init__(self, options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> None:
-        self._options, self._chosen, self._callers = options, chosen, callers
+    def __init__(self, chosen: HttpOptions, callers: Callers) -> None:
+        self._chosen, self._callers = chosen, callers
         own = [*LOOPBACK, chosen.host] if is_loopback(chosen.host) else []
         self._hosts = _names([*chosen.allow_hosts, *own])
         self.origins = _names(own, "http://")
@@ -345,16 +342,10 @@ class _Service:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         request = Request(scope, receive)
-        try:
+        with suppress(ClientDisconnect):
             response = await self._served(request, send)
-        except Refusal as refusal:
-            # An error of the protocol has the status 400, or 404 for an unknown method.
-            status = ERROR_CODE_HTTP_STATUS.get(refusal.code, 400)
-            response = JSONResponse(answer_to(refusal.id, refusal), status)
-        except ClientDisconnect:
-            return
-        if response is not None:
-            await response(scope, receive, send)
+            if response is not None:
+                await response(scope, receive, send)
 
     async def _served(self, request: Request, send: Send) -> Response | None:
         """Serve a request, or return the response to it."""
@@ -424,94 +415,77 @@ class _Service:
             body += part
             if len(body) > MAX_REQUEST_BYTES:
                 return _error(413, f"A message has at most {MAX_REQUEST_BYTES:,} bytes.")
-        message = read(bytes(body))
-        if "id" in message and "method" in message and type(message["id"]) not in (int, str):
-            words = "The id of a request is a string or an integer."
-            raise Refusal(message["id"], INVALID_REQUEST, words)
-        serve = self._modern if modern else self._legacy
-        return await serve(request, send, message, authorization)
-
-    async def _modern(
-        self, request: Request, send: Send, message: Json, authorization: str | None
-    ) -> Response | None:
-        """Serve a message of 2026-07-28, which has no notifications of the client over HTTP."""
-        if "id" not in message:
-            return Response(status_code=202)
-        if "method" not in message:
-            raise Refusal(None, INVALID_REQUEST, "Only a server's question has an answer.")
-        if twice := find_duplicated_routing_header(request.headers.items()):
-            words = f"{twice} header appears more than once"
-            raise Refusal(message["id"], HEADER_MISMATCH, words)
-        declared = modern_request(message, dict(request.headers))
-        channel = self._response(send, message["id"], modern=True)
         try:
-            caller = self._callers.of_authorization(declared, authorization)
-            session = caller.session
-            if "requestState" in message["params"]:
-                exchange = session.resumed(message, channel)
+            message = read(bytes(body))
+        except Unreadable as error:
+            return JSONResponse(answer_to(error.id, error), 400)
+        if "method" not in message or "id" not in message:
+            return await self._noted(request, message, authorization, modern=modern)
+        if type(number := message["id"]) not in (int, str):
+            return _error(400, "The id of a request is a string or an integer.", number)
+        channel = self._response(send, number, modern=modern)
+        try:
+            if modern:
+                await self._modern(request, message, channel, authorization)
+            elif message["method"] == "initialize" and SESSION not in headers:
+                await self._initialize(request, message, channel, authorization)
+            elif (caller := self._caller(request, authorization)) is None:
+                return _no_session(headers)
+            elif message["method"] == "initialize":
+                raise MCPError(code=INVALID_REQUEST, message="This session has already begun.")
             else:
-                exchange = exchange_of(message, channel, declared, self._options)
-                self._callers.tasks.start_soon(self._run, session, exchange)
-        except Refusal:
-            raise
+                begin(caller.session, message, channel)
+                # If the client closes the response, the request goes on.
+                await channel.wait(request.receive)
         except MCPError as error:
             await channel.answer(error)
-            return None
+        return None
+
+    async def _noted(
+        self, request: Request, message: Json, authorization: str | None, *, modern: bool
+    ) -> Response:
+        """Take a notification or an answer. On 2026-07-28 neither has a meaning over HTTP."""
+        method = message.get("method")
+        if modern:
+            is_known = method is not None
+            return Response(None, 202) if is_known else _error(400, "This answers no question.")
+        if (caller := self._caller(request, authorization)) is None:
+            return _no_session(request.headers)
+        if method is None:
+            caller.session.take_answer(message)
+        elif method == "notifications/cancelled":
+            caller.session.cancel((message.get("params") or {}).get("requestId"))
+        elif method != "notifications/initialized":
+            await caller.session.notify(method, message.get("params"))
+        return Response(None, 202)
+
+    async def _modern(
+        self, request: Request, message: Json, channel: _Response, authorization: str | None
+    ) -> None:
+        """Serve a request of 2026-07-28. Raises MCPError."""
+        if twice := find_duplicated_routing_header(request.headers.items()):
+            words = f"{twice} header appears more than once"
+            raise MCPError(code=HEADER_MISMATCH, message=words)
+        declared = declared_in(message, dict(request.headers))
+        caller = self._callers.of_authorization(declared, authorization)
+        exchange = begin(caller.session, message, channel)
         if await channel.wait(request.receive):
             exchange.cancel_for(channel)
         self._callers.note(caller)
-        return None
-
-    async def _legacy(
-        self, request: Request, send: Send, message: Json, authorization: str | None
-    ) -> Response | None:
-        """Serve a message of 2025-11-25, in a session that `initialize` begins."""
-        if message.get("method") == "initialize" and SESSION not in request.headers:
-            await self._initialize(request, send, message, authorization)
-            return None
-        if (caller := self._caller(request, authorization)) is None:
-            return _no_session(request.headers)
-        session, method = caller.session, message.get("method")
-        if method == "initialize":
-            raise Refusal(message.get("id"), INVALID_REQUEST, "This session has already begun.")
-        if method is not None and "id" in message:
-            channel = self._response(send, message["id"], modern=False)
-            exchange = exchange_of(message, channel, session.declared, self._options)
-            self._callers.tasks.start_soon(self._run, session, exchange)
-            # If the client closes the response, the request goes on.
-            await channel.wait(request.receive)
-            return None
-        params = message.get("params") or {}
-        if method is None:
-            session.take_answer(message)
-        elif method == "notifications/cancelled":
-            session.cancel(params.get("requestId"))
-        elif method != "notifications/initialized":
-            await session.notify(method, message.get("params"))
-        return Response(status_code=202)
 
     async def _initialize(
-        self, request: Request, send: Send, message: Json, authorization: str | None
+        self, request: Request, message: Json, channel: _Response, authorization: str | None
     ) -> None:
-        """Begin a session. It ends at once if the server or the client does not accept it."""
-        if "id" not in message:
-            raise Refusal(None, INVALID_REQUEST, "initialize is a request.")
-        channel = self._response(send, message["id"], modern=False)
-        declared = handshake(message)
-        try:
-            name, caller = self._callers.begin_session(declared, authorization, _Standing())
-        except Refused as refused:
-            await channel.answer(refused)
-            return
+        """Begin a session. It ends at once if the server or the client does not accept it.
+
+        Raises MCPError.
+        """
+        declared = declared_in(message)
+        name, caller = self._callers.begin_session(declared, authorization, _Standing())
         channel.session = name
-        exchange = exchange_of(message, channel, declared, self._options)
-        self._callers.tasks.start_soon(self._run, caller.session, exchange)
+        begin(caller.session, message, channel)
         if await channel.wait(request.receive) or not caller.session.accepted:
             self._callers.end_session(name)
-
-    async def _run(self, session: Session, exchange: Exchange) -> None:
-        with session.running(exchange):
-            await exchange.run(lambda: answer(session, exchange))
 
 
 def _names(names: list[str], scheme: str = "") -> re.Pattern[str]:
@@ -533,6 +507,6 @@ def _no_session(headers: Headers) -> Response:
     return _error(404, "Session not found")
 
 
-def _error(status: int, words: str) -> Response:
-    error = MCPError(code=PARSE_ERROR if status == 413 else INVALID_REQUEST, message=words)
-    return JSONResponse(answer_to(None, error), status)
+def _error(status: int, words: str, number: Any = None) -> Response:
+    error = MCPError(code=INVALID_REQUEST, message=words)
+    return JSONResponse(answer_to(number, error), status)
