@@ -1,176 +1,129 @@
 """Dependencies point one way: the table of rooms in `banking_server/README.md`, for every module.
 
 That table is the only list of the rooms, of what each may import, and of the libraries it uses.
+Internals of the MCP SDK are imported in one module of each part.
 """
 
 import ast
+import importlib
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[1]
-
-PARTS: dict[str, tuple[Path, int]] = {
-    "tool_chaining": (ROOT / "specs" / "python", 3_529),
-    "tool_chaining_proxy": (ROOT / "specs" / "proxy", 4_384),
-    "tool_chaining_conformance": (ROOT / "specs" / "conformance", 9_028),
-    "banking_server": (ROOT, 16_549),
-    "tests": (ROOT, 31_220),
+FOLDERS = {
+    "tool_chaining": ROOT / "specs" / "python",
+    "tool_chaining_proxy": ROOT / "specs" / "proxy",
+    "tool_chaining_conformance": ROOT / "specs" / "conformance",
+    "banking_server": ROOT,
 }
-"""For each part: the folder around it, and the lines of Python that it may have, stubs included.
+"""Where each part is."""
 
-A part may shrink. A change that needs more lines raises the number here, and its commit message
-says which user needs them and what went for them.
-"""
+DOCUMENTED: dict[str, set[str]] = {
+    "mcp.client.stdio": {"StdioServerParameters", "stdio_client"},
+    "mcp.client.streamable_http": {"streamable_http_client"},
+    "mcp.server.stdio": {"stdio_server"},
+    "mcp.server.apps": {
+        *("APP_MIME_TYPE", "Apps", "EXTENSION_ID", "ResourceCsp", "client_supports_apps"),
+    },
+    "mcp.server.auth.middleware.auth_context": {"get_access_token"},
+    "mcp.server.auth.provider": {"AccessToken", "TokenVerifier"},
+    "mcp.server.auth.settings": {"AuthSettings"},
+    "mcp.server.transport_security": {"TransportSecuritySettings"},
+}
+"""Modules of the SDK without an `__all__`, and the names that its documentation imports of them.
+Its versioning policy covers these and what its packages export, and nothing else."""
+EXPORTING = ("mcp", "mcp.types", "mcp.types.version", "mcp.server", "mcp.server.mcpserver")
 
-WITHOUT_SDK = "wire"
-"""The room that a port to another language is read from."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """One row of the table."""
-
-    modules: tuple[str, ...]
-    rooms: frozenset[str]
-    libraries: frozenset[str]
+Room = tuple[list[str], set[str], set[str]]
+"""The modules of a room, the rooms that they may import, and the libraries."""
 
 
 @cache
-def table() -> dict[str, Room]:
+def rooms() -> dict[str, Room]:
     page = (ROOT / "banking_server" / "README.md").read_text(encoding="utf-8")
-    rows = re.search(r"<!-- rooms -->\n\|.*\n\|.*\n((?:\|.*\n)+)", page)
-    assert rows is not None
-    rooms = {}
-    for row in rows[1].splitlines():
-        name, modules, _, may, libraries = (
-            tuple(re.findall(r"`([^`]+)`", cell)) for cell in row.strip("|").split("|")
-        )
-        first, *others = modules
-        within = tuple(f"{first}.{each}" for each in others) or (first,)
-        rooms[name[0]] = Room(within, frozenset(may), frozenset(libraries))
-    return rooms
+    found = {}
+    for row in page.split("<!-- rooms -->\n")[1].split("\n\n")[0].splitlines()[2:]:
+        cells = [re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split("|")]
+        [name], (part, *inner), _, may, libraries = cells
+        found[name] = ([f"{part}.{module}" for module in inner] or [part], {*may}, {*libraries})
+    return found
 
 
-def name_of(module: Path, part: str) -> str:
-    parts = module.relative_to(PARTS[part][0]).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
+def room_of(module: str) -> str:
+    """Return the room that names the longest part of a module's name."""
+    prefixes = {prefix: room for room, (within, *_) in rooms().items() for prefix in within}
+    return prefixes[max((p for p in prefixes if f"{module}.".startswith(f"{p}.")), key=len)]
 
 
 @cache
-def modules() -> dict[str, Path]:
-    """All modules of the four parts by their names."""
+def imports() -> dict[str, set[tuple[str, str]]]:
+    """Return by module what it imports, wherever in it: the module, and the name in that."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for part, folder in FOLDERS.items():
+        for path in (folder / part).rglob("*.py"):
+            name = ".".join(path.relative_to(folder).with_suffix("").parts)
+            taken = found.setdefault(name.removesuffix(".__init__"), set())
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    taken |= {(alias.name, "") for alias in node.names}
+                elif isinstance(node, ast.ImportFrom):
+                    assert node.level == 0, f"{path} imports relatively"
+                    taken |= {(str(node.module), alias.name) for alias in node.names}
+    return found
+
+
+def ours(name: str) -> set[str]:
+    """Return the modules of this project that a module imports."""
     return {
-        name_of(module, part): module
-        for part, (folder, _) in PARTS.items()
-        if part != "tests"
-        for module in sorted((folder / part).rglob("*.py"))
-    }
+        inner if (inner := f"{module}.{taken}") in imports() else module
+        for module, taken in imports()[name]
+        if module.partition(".")[0] in FOLDERS
+    } - {name}
 
 
-def room_of(name: str) -> str:
-    """Return the room of a module: the row that names the longest part of its name."""
-    found = [
-        (len(prefix), room)
-        for room, row in table().items()
-        for prefix in row.modules
-        if f"{name}.".startswith(f"{prefix}.")
-    ]
-    assert found, f"{name} is in no room of the table"
-    return max(found)[1]
+def test_a_module_imports_only_what_its_room_may() -> None:
+    for name, imported in imports().items():
+        _, may, libraries = rooms()[room_of(name)]
+        assert {room_of(module) for module in ours(name)} <= may | {room_of(name)}, name
+        tops = {module.partition(".")[0] for module, _ in imported}
+        assert tops <= libraries | sys.stdlib_module_names | {*FOLDERS}, name
 
 
-def module_of(name: str) -> str:
-    """Return the module that an imported name belongs to."""
-    while name not in modules():
-        name, _, last = name.rpartition(".")
-        assert last, name
-    return name
-
-
-@cache
-def imported(module: Path) -> frozenset[str]:
-    """The absolute name of everything that a module imports, wherever in it."""
-    return frozenset(_imported(module))
-
-
-def _imported(module: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module} imports relatively"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_part_has_no_more_lines_than_it_may(part: str) -> None:
-    folder, may = PARTS[part]
-    sources = [path for path in (folder / part).rglob("*.py*") if path.suffix in (".py", ".pyi")]
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources)
-    assert lines <= may, f"{part} has grown: CONTRIBUTING.md, `A change`"
-
-
-def test_imports_are_those_of_the_table() -> None:
-    for name, path in modules().items():
-        room = room_of(name)
-        for other in imported(path):
-            top = other.partition(".")[0]
-            where = f"{name} (room {room}) imports {other}"
-            if top in PARTS:
-                # The public names of a package belong to modules in its rooms.
-                assert room_of(module_of(other)) in {*table()[room].rooms, room}, where
-            else:
-                assert top in table()[room].libraries | sys.stdlib_module_names, where
-
-
-def test_rooms_stand_on_floors() -> None:
-    """No room can be reached from a room that it imports, however far the way."""
-
-    def below(start: str) -> set[str]:
-        seen: set[str] = set()
-        left = [start]
-        while left:
-            for other in table()[left.pop()].rooms - seen:
-                seen.add(other)
-                left.append(other)
-        return seen
-
-    for room in table():
-        assert room not in below(room)
+def test_neither_rooms_nor_modules_import_each_other_in_a_circle() -> None:
+    TopologicalSorter({name: may for name, (_, may, _) in rooms().items()}).prepare()
+    TopologicalSorter({name: ours(name) for name in imports()}).prepare()
 
 
 def test_the_parts_stand_alone() -> None:
-    """The library knows no other part, and the suite shares no judgement with what it judges."""
-    may = {"tool_chaining_proxy": {"tool_chaining"}}
-    for name, path in modules().items():
-        part = name.partition(".")[0]
-        others = {other.partition(".")[0] for other in imported(path)} & set(PARTS)
-        assert part == "banking_server" or others <= {part, *may.get(part, ())}, name
-        assert "tool_chaining_conformance" not in others - {part}, name
+    """The suite shares no judgement with what it judges, and a port is read from `wire`."""
+    library, proxy = {"text", "wire", "extension", "adapters"}, {"hosting", "proxy"}
+    for name, (_, may, _) in rooms().items():
+        assert name not in library or may <= library
+        assert name not in proxy or may <= library | proxy
+        assert "suite" not in may
+    assert rooms()["suite"][1] == rooms()["wire"][1] == set()
+    assert rooms()["wire"][2].isdisjoint({"mcp", "mcp_types"})
 
 
-def test_what_a_port_is_read_from_knows_no_sdk() -> None:
-    assert table()[WITHOUT_SDK].rooms == frozenset()
-    assert table()[WITHOUT_SDK].libraries.isdisjoint({"mcp", "mcp_types"})
+def is_internal(module: str, name: str) -> bool:
+    """Whether an import takes something of the SDK that is not public."""
+    if module.partition(".")[0] not in ("mcp", "mcp_types") or name in DOCUMENTED.get(module, ()):
+        return False
+    return module not in EXPORTING or name not in importlib.import_module(module).__all__
 
 
-def test_no_module_imports_itself_in_the_end() -> None:
-    """No circles, not even inside a room."""
-    done: set[str] = set()
-
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        assert name not in path, " -> ".join([*path, name])
-        if name not in done:
-            ours = {other for other in imported(modules()[name]) if other.split(".")[0] in PARTS}
-            for target in sorted({module_of(other) for other in ours} - {name}):
-                visit(target, (*path, name))
-            done.add(name)
-
-    for name in modules():
-        visit(name, ())
+@pytest.mark.parametrize(
+    "part", ["banking_server.tools", "banking_server.server", "tool_chaining_proxy"]
+)
+def test_only_the_module_sdk_imports_internals_of_the_sdk(part: str) -> None:
+    """If the SDK moves one, the import of that module fails, and names it."""
+    modules = [name for name in imports() if name.startswith(part) and room_of(name) != "hosting"]
+    internal = {name for name in modules if any(is_internal(*each) for each in imports()[name])}
+    assert internal == {f"{part}.sdk"}, "borrow it there, or do without"

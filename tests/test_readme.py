@@ -25,7 +25,7 @@ CODE = "banking_server/README.md"
 EXAMPLES = ROOT / "specs" / "examples"
 
 
-def test_the_front_page_is_read_in_a_few_minutes() -> None:
+def test_the_front_page_has_at_most_900_words() -> None:
     assert len(PAGES[README].text.split()) <= 900
 
 
@@ -55,7 +55,7 @@ def test_code_on_a_page_is_the_code_in_the_file(page: str, marker: str, file: Pa
     assert block(page, marker, language) in file.read_text(encoding="utf-8")
 
 
-def test_the_demo_prints_what_is_shown_and_leaves_nothing(
+def test_the_demo_prints_the_page_s_output_and_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     def lasting(text: str) -> str:
@@ -81,7 +81,7 @@ def test_the_demo_prints_what_is_shown_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_result_on_the_first_screen_is_the_one_of_the_demo() -> None:
+def test_the_first_screen_shows_the_result_of_the_demo() -> None:
     """What is left out is an ellipsis."""
     shown = block(README, "result", "json")
     named = json.loads(shown)["_meta"]["nextTool"]
@@ -94,7 +94,7 @@ def test_the_result_on_the_first_screen_is_the_one_of_the_demo() -> None:
         assert line in lines
 
 
-def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
+def test_the_table_lists_every_setting_with_its_description() -> None:
     rows = ["| variable | default | |", "| --- | --- | --- |"]
     for prefix, settings in (("BANKING_", Settings), (PREFIX, ModelSettings)):
         for name, field in settings.model_fields.items():
@@ -108,7 +108,7 @@ def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "banking_server/README.md"])
-def test_files_that_are_named_are_there(page: str) -> None:
+def test_named_files_exist(page: str) -> None:
     """A path in backticks is one of the repository, of the package, or of its tests."""
     named = set(re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|json))`", PAGES[page].text))
     bank, specs = ROOT / "banking_server", ROOT / "specs"
@@ -117,7 +117,7 @@ def test_files_that_are_named_are_there(page: str) -> None:
     assert missing == []
 
 
-def test_the_number_of_sentences_is_the_specifications() -> None:
+def test_the_front_page_counts_the_requirements_correctly() -> None:
     counted = re.search(r"(\d+) numbered\s+requirements", PAGES[README].text)
     assert counted is not None
     text = (ROOT / "specs" / "requirements.yaml").read_text(encoding="utf-8")

@@ -148,7 +148,7 @@ def test_the_commands_of_a_page_can_be_run_one_after_another(
             _run_already.add(command)
 
 
-def test_what_is_run_elsewhere_is_shown_and_the_test_is_there() -> None:
+def test_commands_run_by_another_test_are_on_a_page() -> None:
     shown = {each for blocks in SHOWN.values() for one in blocks for each in commands(one)}
     assert {*ELSEWHERE, *SLOW} <= shown
     assert all((ROOT / test).is_file() for test in ELSEWHERE.values())
@@ -173,7 +173,7 @@ def checked(line: str) -> str:
     return path
 
 
-def test_a_command_in_a_sentence_is_one_that_is_run() -> None:
+def test_a_command_in_a_sentence_exists_with_its_options() -> None:
     ours = re.compile(rf"({'|'.join(TREE)})( |$)")
     run: set[str] = set()
     for blocks in SHOWN.values():

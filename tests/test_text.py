@@ -22,12 +22,12 @@ pytestmark = pytest.mark.quick
         ("\u2800\u3164\u115f", r"\u2800\u3164\u115f"),
     ],
 )
-def test_what_steers_a_terminal_or_is_not_seen_is_written_out(sent: str, shown: str | None) -> None:
+def test_control_and_invisible_characters_are_escaped(sent: str, shown: str | None) -> None:
     assert printable(sent) == (sent if shown is None else shown)
 
 
 @given(st.text())
-def test_on_one_line_nothing_is_left_that_ends_it(text: str) -> None:
+def test_one_line_contains_no_line_break(text: str) -> None:
     for shown in (one_line(text), printable(text, lines=False), quoted(text)):
         assert len(shown.splitlines()) <= 1
         shown.encode()
@@ -43,14 +43,14 @@ def test_on_one_line_nothing_is_left_that_ends_it(text: str) -> None:
         ("\x1b[2J" * 3, 10, "\\x1b[2J\\x\u2026"),
     ],
 )
-def test_line_breaks_become_blanks(sent: str, length: int | None, shown: str) -> None:
+def test_line_breaks_become_spaces(sent: str, length: int | None, shown: str) -> None:
     assert one_line(sent, length) == shown
 
 
-def test_what_is_quoted_cannot_leave_its_quotes() -> None:
+def test_quotes_and_line_breaks_in_a_quotation_are_escaped() -> None:
     assert quoted('order" was called\ncall\u202e') == r'"order\" was called\ncall\u202e"'
 
 
-def test_what_is_cut_says_how_long_it_was() -> None:
+def test_a_truncated_text_states_its_length() -> None:
     assert cut("abc", 3) == "abc"
     assert cut("x" * 1_000, 3) == "xxx\u2026 (1,000 characters)"

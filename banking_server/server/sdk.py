@@ -1,7 +1,7 @@
 """The internal parts of the MCP SDK that the server uses.
 
 The SDK keeps only documented names stable; a minor release may change the rest. The server imports
-such parts here and nowhere else. `tests/test_sdk_seam.py` asserts that.
+such parts here and nowhere else. `tests/test_architecture.py` asserts that.
 
 - `StreamableHTTPSessionManager`: both revisions at one endpoint. `MCPServer.streamable_http_app`
   makes one too, but there either all responses are event streams or none. So `_admit_session` is

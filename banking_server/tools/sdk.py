@@ -1,8 +1,8 @@
 """The internal and provisional parts of the MCP SDK that the tools use.
 
 The SDK keeps only documented names stable; a minor release may change the rest. The tools import
-such parts here, so that only one file has to change. `tests/test_sdk_seam.py` asserts that no other
-module of the tools imports any.
+such parts here, so that only one file has to change. `tests/test_architecture.py` asserts that no
+other module of the tools imports any.
 
 - `Tool`, `FuncMetadata`, `ArgModelBase`: the SDK's model of a tool. There is no public way to
   refuse an unknown argument, to get arguments unconverted, or to publish an output schema that

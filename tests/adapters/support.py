@@ -100,6 +100,3 @@ FRAMEWORKS: dict[str, Callable[..., Awaitable[str]]] = {
     "OpenAI Agents": with_openai_agents,
 }
 """Pydantic AI uses FastMCP's client, and `test_usage.py` runs the program that shows it."""
-
-CAN_ASK = {"FastMCP"}
-"""The frameworks whose user can be asked what the server asks."""

@@ -1,13 +1,14 @@
-"""Each adapter with its framework, over sockets and processes, and a model from a script."""
+"""Each adapter with its framework, over sockets and processes, and a model from a script.
+
+`test_usage.py` has the story of the locked account.
+"""
 
 from typing import Any
 
 import pytest
 
 from ..chaining.support import Noting
-from ..kit.bank import World
-from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
-from .support import CAN_ASK, FRAMEWORKS, agents_server, fastmcp_client, missing
+from .support import FRAMEWORKS, agents_server, fastmcp_client, missing
 
 INSTALL = "pip install '.[dev]'"
 pytestmark = [
@@ -19,26 +20,7 @@ each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
 
 
 @each_framework
-async def test_the_locked_account_hands_itself_off(world: World, framework: str) -> None:
-    said = await FRAMEWORKS[framework](world.location, (PREPARE, FROM_LOCKED))
-
-    first, second = world.events()
-    assert [first["tool"], second["tool"]] == [PREPARE, HANDOFF]
-    assert first["chain_id"] == second["chain_id"]
-    assert [first["chain_level"], second["chain_level"]] == [1, 2]
-    assert second["chain_previous_tool"] == PREPARE
-    [(reason, chosen)] = world.sql("SELECT reason, choice FROM handoff")
-    assert reason == LOCKED_REASON
-    assert chosen == ("callback" if framework in CAN_ASK else None)
-    # The model hears it all in the result of its one call, and has nothing left to call.
-    assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
-    assert said.count("has already run. Do not call it again.") == 1
-    assert "Next step suggested" not in said
-    assert "nextStep" not in said
-
-
-@each_framework
-async def test_a_step_that_may_destroy_needs_consent(elsewhere: str, framework: str) -> None:
+async def test_a_destructive_step_needs_consent(elsewhere: str, framework: str) -> None:
     run = FRAMEWORKS[framework]
     said = await run(elsewhere, ("tidy_up", {}))
     assert "There is a lot to delete." in said
@@ -56,7 +38,7 @@ async def test_a_step_that_may_destroy_needs_consent(elsewhere: str, framework: 
     assert seen[-1].outcome == "completed"
 
 
-async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
+async def test_a_lost_call_is_not_repeated(elsewhere: str) -> None:
     async with fastmcp_client(elsewhere) as client, agents_server(elsewhere) as server:
         for call in (client.call_tool_mcp, server.call_tool):
             first, second = [(await call("begin", {})).content[-1].text for _ in range(2)]
@@ -75,7 +57,7 @@ async def test_a_call_that_was_lost_is_not_made_again(elsewhere: str) -> None:
     ],
     ids=["approval", "approval-asked-for", "filter", "filter-of-a-kept-list", "filter-asked"],
 )
-async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, policy: Any) -> None:
+async def test_a_step_needs_the_approvals_of_the_agent(elsewhere: str, policy: Any) -> None:
     """And that it may not is the reason that is told, whatever the server lists."""
     allowed = {"chaining": {"consent": Noting(True)}}
     said = await FRAMEWORKS["OpenAI Agents"](elsewhere, ("order", {}), **allowed, **policy)
@@ -87,7 +69,7 @@ async def test_what_the_agent_may_not_call_alone_is_not_called(elsewhere: str, p
     assert ("Next step suggested" in said) is ("require_approval" in policy)
 
 
-def test_what_cannot_consent_is_refused_at_once() -> None:
+def test_an_invalid_consent_policy_is_refused_at_once() -> None:
     from tool_chaining.adapters.fastmcp import ChainingClient
     from tool_chaining.adapters.openai_agents import ChainingStdio
 
@@ -100,7 +82,7 @@ def test_what_cannot_consent_is_refused_at_once() -> None:
             make(server, chaining=wrong)
 
 
-async def test_no_follow_up_call_is_sent_twice(elsewhere: str) -> None:
+async def test_a_server_with_retries_is_refused(elsewhere: str) -> None:
     with pytest.raises(ValueError, match="max_retry_attempts must be 0"):
         async with agents_server(elsewhere, max_retry_attempts=2):
             pass

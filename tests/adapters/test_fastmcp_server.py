@@ -63,7 +63,7 @@ def client() -> Any:
     ],
     ids=str,
 )
-async def test_what_is_not_fit_is_logged_and_dropped(
+async def test_an_invalid_directive_is_logged_and_dropped(
     directive: Any, problem: str, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with client:

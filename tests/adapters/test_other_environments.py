@@ -101,24 +101,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Other]:
         assert process.wait(PATIENCE) == 0
 
 
-@pytest.mark.parametrize("way", ["session", "client"])
-def test_the_locked_account_hands_itself_off(world: World, other: Other, way: str) -> None:
-    answer, model = other.agent(world.location, (PREPARE, FROM_LOCKED), way)
-
-    first, second = world.events()
-    assert [first["tool"], second["tool"]] == [PREPARE, HANDOFF]
-    assert first["chain_id"] == second["chain_id"]
-    assert [first["chain_level"], second["chain_level"]] == [1, 2]
-    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
-    said = answer["told"]
-    assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
-    assert said.count("has already run. Do not call it again.") == 1
-    assert "Next step suggested" not in said
-    assert answer["artifact"]["structured_content"]["status"] == "account_locked"
-    assert len(model.requests) == 2
-
-
-def test_a_step_that_may_destroy_needs_consent(elsewhere: str, other: Other) -> None:
+def test_a_destructive_step_needs_consent(elsewhere: str, other: Other) -> None:
     said = other.agent(elsewhere, ("tidy_up", {}))[0]["told"]
     assert "was not made: nobody could be asked to allow it" in said
     assert "Everything is gone." not in said
@@ -127,7 +110,7 @@ def test_a_step_that_may_destroy_needs_consent(elsewhere: str, other: Other) -> 
     assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
 
 
-def test_a_lost_step_is_not_made_again_and_progress_is_told(other: Other) -> None:
+def test_a_lost_step_is_not_repeated_and_progress_is_reported(other: Other) -> None:
     answer, _ = other.agent((sys.executable, str(ANY_SERVER)), ("begin", {}), "client", times=2)
     said = answer["told"]
     assert said.index("It has begun.") < said.index("an earlier call may have taken effect")
@@ -135,9 +118,7 @@ def test_a_lost_step_is_not_made_again_and_progress_is_told(other: Other) -> Non
     assert answer["progress"] == [1, 2, 1]
 
 
-def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
-    world: World, other: Other
-) -> None:
+def test_headers_of_other_interceptors_apply_to_the_whole_chain(world: World, other: Other) -> None:
     assert isinstance(world.location, Path)
     with http_server(world.location.parent, BANKING_SECRET=SECRET) as server:
         somebody = over_http(server.url, Authorization=f"Bearer {server.token('CUST002')}")
@@ -146,7 +127,7 @@ def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
     assert [event["customer_id"] for event in world.events()] == ["CUST001"]
 
 
-def test_what_was_done_is_told_when_the_session_breaks(other: Other) -> None:
+def test_completed_steps_are_reported_when_the_session_breaks(other: Other) -> None:
     """`mcp` 1.x then cancels whoever opened the session."""
     with cutting_server() as (url, called):
         said = other.agent(url, ("begin", {}), "client")[0]["told"]
@@ -174,4 +155,5 @@ def test_the_programs_of_the_page_run(world: World, tmp_path: Path, adapter: str
         assert ended.returncode == 0, ended.stderr
         said = ended.stdout if adapter == "mcp_1" else str(model.requests[-1]["messages"][-1])
     assert LOCKED_TEXT.partition("'")[2] in said
+    assert [event["chain_level"] for event in world.events()] == [1, 2]
     assert world.sql("SELECT handoff_id FROM handoff")[0][0] in said

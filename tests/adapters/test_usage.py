@@ -57,7 +57,7 @@ async def test_fastmcp_as_a_server() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_policy_of_ones_own(elsewhere: str, world: World) -> None:
+async def test_the_consent_policy_on_the_page(elsewhere: str, world: World) -> None:
     left: dict[str, object] = {}
     exec(block(PAGE, "consent", "python"), left)
     chaining = left["chaining"]

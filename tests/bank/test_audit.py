@@ -23,7 +23,7 @@ from .support import NOW, call
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
-async def test_they_are_listed_by_the_page(bank: Bank) -> None:
+async def test_events_are_listed_in_pages(bank: Bank) -> None:
     def many(tx: Transaction) -> None:
         for _ in range(audit.EVENTS_A_PAGE + 1):
             for customer in ("CUST001", "CUST002"):
@@ -37,7 +37,7 @@ async def test_they_are_listed_by_the_page(bank: Bank) -> None:
     assert len(set(seen)) == len(seen) == audit.EVENTS_A_PAGE + 1
 
 
-async def test_what_callers_say_is_made_safe_to_keep(bank: Bank) -> None:
+async def test_callers_text_is_sanitized_before_it_is_stored(bank: Bank) -> None:
     for text in ("\ud800", "\x00", "x" * 1_000_000, "\u202e", ""):
         the_call = Call(text, text, NOW, chain_id=text, chain_level=3, chain_previous_tool=text)
         await record(bank, the_call, "x")
@@ -51,7 +51,7 @@ async def test_what_callers_say_is_made_safe_to_keep(bank: Bank) -> None:
         assert (await list_events(bank))[-1].chain_level is None
 
 
-def test_every_outcome_has_a_word_of_its_own() -> None:
+def test_outcomes_have_unique_audit_names() -> None:
     kinds = {
         kind
         for module in (rules, accounts, statement, outcomes, handoffs, approvals, compliance)

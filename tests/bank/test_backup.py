@@ -47,9 +47,7 @@ FAULT = "UPDATE account SET debits_pending_minor = 1 WHERE currency = 'EUR'"
 # --- backup
 
 
-async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
-    bank: Bank, path: Path, tmp_path: Path
-) -> None:
+async def test_a_backup_under_load_is_consistent(bank: Bank, path: Path, tmp_path: Path) -> None:
     copies = tmp_path / "copies"
     copies.mkdir()
     stop = asyncio.Event()
@@ -76,7 +74,7 @@ async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
     assert names(copies) == {"0", "1", "2"}  # Nothing lies beside a copy, even when it is read.
 
 
-def test_a_copy_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
+def test_a_backup_to_a_missing_folder_is_refused(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "no folder" / "copy"
     assert refusal(back_up, path, copy).startswith(f"{copy} cannot be written: ")
     log = path.with_name(f"{path.name}-wal")
@@ -96,7 +94,7 @@ def copy(path: Path, tmp_path: Path) -> Path:
     return tmp_path / "copies" / "copy"
 
 
-async def test_a_copy_is_put_back_and_what_was_there_is_kept(path: Path, copy: Path) -> None:
+async def test_restore_keeps_the_database_it_replaces(path: Path, copy: Path) -> None:
     await post_in(path)
     before = copy.read_bytes()
     kept = restore(path, copy, now=NOW)
@@ -112,7 +110,7 @@ async def test_a_copy_is_put_back_and_what_was_there_is_kept(path: Path, copy: P
     assert said(path) == ["prepared", "posted"]
 
 
-async def test_the_log_of_a_bank_that_was_killed_goes_with_it(
+async def test_restore_keeps_the_write_ahead_log_of_a_killed_bank(
     bank: Bank, path: Path, tmp_path: Path, copy: Path
 ) -> None:
     await posted(bank)
@@ -131,14 +129,14 @@ async def test_the_log_of_a_bank_that_was_killed_goes_with_it(
     assert not beside(killed, "-wal").exists()
 
 
-async def test_where_there_is_no_database_nothing_is_kept(tmp_path: Path, copy: Path) -> None:
+async def test_restore_works_without_an_earlier_database(tmp_path: Path, copy: Path) -> None:
     path = tmp_path / "new" / "bank.db"
     assert restore(path, copy, now=NOW) is None
     assert names(path.parent) == {"bank.db"}
     await post_in(path)
 
 
-async def test_it_is_refused_while_somebody_has_the_database(
+async def test_restore_is_refused_while_the_database_is_in_use(
     bank: Bank, path: Path, copy: Path
 ) -> None:
     await record(bank, call(), "x")
@@ -159,7 +157,7 @@ async def test_it_is_refused_while_somebody_has_the_database(
         ("PRAGMA application_id = 1", "of another program"),
     ],
 )
-async def test_only_a_sound_copy_of_ours_is_put_back(
+async def test_a_damaged_or_foreign_backup_is_refused(
     path: Path, copy: Path, damage: str, why: str
 ) -> None:
     await post_in(path)
@@ -172,7 +170,7 @@ async def test_only_a_sound_copy_of_ours_is_put_back(
     assert said(path) == ["prepared", "posted"]
 
 
-def test_what_is_no_copy_at_all_is_refused(path: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_backup_is_refused(path: Path, tmp_path: Path) -> None:
     assert "is the database itself" in refusal(restore, path, path, now=NOW)
     other = tmp_path / "other"
     assert "There is no file" in refusal(restore, path, other, now=NOW)
@@ -182,7 +180,7 @@ def test_what_is_no_copy_at_all_is_refused(path: Path, tmp_path: Path) -> None:
     assert refusal(restore, path, other, now=NOW).endswith("database disk image is malformed.")
 
 
-async def test_cut_short_at_any_step_there_is_a_whole_database(
+async def test_a_restore_interrupted_at_any_step_leaves_a_whole_database(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await post_in(path)

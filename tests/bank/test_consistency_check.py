@@ -90,7 +90,7 @@ async def test_a_fault_is_found(path: Path, line: str, statement: str) -> None:
     assert all("\n" not in each for each in found)
 
 
-async def test_damage_is_found_and_nothing_else_is_said(path: Path) -> None:
+async def test_damage_is_reported_as_sqlite_s_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT rootpage FROM sqlite_master WHERE name = 'entry_of_account'"
         ((page,),) = connection.execute(query).fetchall()
@@ -102,7 +102,7 @@ async def test_damage_is_found_and_nothing_else_is_said(path: Path) -> None:
     assert all(each.startswith("SQLite: ") or each == "and more of this kind" for each in found)
 
 
-async def test_of_each_kind_only_some_are_named(path: Path) -> None:
+async def test_faults_of_one_kind_are_limited(path: Path) -> None:
     change_behind_its_back(path, "UPDATE entry SET debits_after_minor = debits_after_minor + 7")
     found = await faults_of(path)
     assert sum("running totals" in each for each in found) == FAULTS_OF_A_KIND
@@ -137,7 +137,7 @@ async def test_of_each_kind_only_some_are_named(path: Path) -> None:
         ),
     ],
 )
-async def test_what_is_missing_too_much_or_another_is_named(
+async def test_a_missing_extra_or_changed_database_object_is_named(
     path: Path, line: str, statements: str
 ) -> None:
     with closing(sqlite3.connect(path)) as connection:
@@ -152,7 +152,7 @@ async def test_entries_of_the_future_are_named(path: Path) -> None:
 
 
 @pytest.mark.only_on("postgresql")
-async def test_what_was_changed_on_postgresql_is_named(empty: URL, engine: str) -> None:
+async def test_a_changed_postgresql_schema_is_named(empty: URL, engine: str) -> None:
     await (await open_bank(empty)).close()
     assert await faults_of(empty) == []
     for statement in (

@@ -42,7 +42,9 @@ async def test_balances_are_as_written_and_history_is_past(tmp_path: Path) -> No
         ("customers", "- c", "- [", "customers.yaml is not YAML near line"),
     ],
 )
-def test_a_mistake_is_named(tmp_path: Path, file: str, part: str, instead: str, says: str) -> None:
+def test_a_mistake_in_the_data_set_is_named(
+    tmp_path: Path, file: str, part: str, instead: str, says: str
+) -> None:
     for path in DEMO_DATA.glob("*.yaml"):
         shutil.copy(path, tmp_path)
     wrong = tmp_path / f"{file}.yaml"

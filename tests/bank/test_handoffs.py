@@ -38,14 +38,14 @@ async def opened(
 
 
 @pytest.mark.on_each
-async def test_many_at_once_are_one(bank: Bank, path: Location) -> None:
+async def test_concurrent_requests_open_one_handoff(bank: Bank, path: Location) -> None:
     all_of_them = await asyncio.gather(*(opened(bank) for _ in range(10)))
     assert len({each.handoff.handoff_id for each in all_of_them}) == 1
     assert sql(path, "SELECT count(*) FROM handoff") == [(1,)]
 
 
 @pytest.mark.on_each
-async def test_the_same_reason_again_is_the_open_one(bank: Bank, path: Location) -> None:
+async def test_an_equal_reason_returns_the_open_handoff(bank: Bank, path: Location) -> None:
     first = await opened(bank)
     again = await opened(bank, choice="callback")
     assert again.handoff.handoff_id == first.handoff.handoff_id
@@ -64,7 +64,7 @@ async def test_the_same_reason_again_is_the_open_one(bank: Bank, path: Location)
     assert sql(path, "SELECT count(*) FROM handoff") == [(4,)]
 
 
-async def test_reasons_that_name_the_same_account_or_transfer_of_the_customer_are_one(
+async def test_reasons_about_the_same_account_or_transfer_share_a_handoff(
     bank: Bank,
 ) -> None:
     first = (await opened(bank)).handoff
@@ -89,7 +89,7 @@ async def test_reasons_that_name_the_same_account_or_transfer_of_the_customer_ar
     assert stranger.handoff.handoff_id != first.handoff_id
 
 
-async def test_a_handoff_that_an_agent_has_keeps_its_choice(bank: Bank) -> None:
+async def test_a_claimed_handoff_keeps_its_choice(bank: Bank) -> None:
     handoff_id = (await opened(bank, choice="callback")).handoff.handoff_id
     await claim_handoff(bank, handoff_id, agent="Ada", now=NOW)
     refused = await choose(bank, call(), handoff_id, "realtime")

@@ -33,7 +33,7 @@ async def bank(bank: Bank) -> Bank:
 THEIRS = {"source": "acc_savings_002", "target": "acc_checking_002", "customer": "CUST002"}
 
 
-async def test_only_so_many_transfers_wait_at_once(bank: Bank, path: Path) -> None:
+async def test_pending_transfers_are_limited(bank: Bank, path: Path) -> None:
     first = await prepared(bank, "1.00")
     await prepared(bank, "20000.00", source=SAVINGS, target=EVERYDAY)
     outcome = await prepare(bank, "2.00")
@@ -52,7 +52,7 @@ async def test_only_so_many_transfers_wait_at_once(bank: Bank, path: Path) -> No
     check_books(path, NOW)
 
 
-async def test_only_so_many_handoffs_wait_at_once(bank: Bank, path: Path) -> None:
+async def test_open_handoffs_are_limited(bank: Bank, path: Path) -> None:
     async def ask(reason: str, customer: str = "CUST001") -> object:
         return await open_handoff(
             bank, call("request", customer=customer), reason=reason, choice=None
@@ -71,7 +71,7 @@ async def test_only_so_many_handoffs_wait_at_once(bank: Bank, path: Path) -> Non
     assert isinstance(await ask("three"), HandoffOpened)
 
 
-async def test_only_so_many_codes_are_taken_in_an_hour(bank: Bank, path: Path) -> None:
+async def test_wrong_codes_per_hour_are_limited(bank: Bank, path: Path) -> None:
     bank.rules = replace(bank.rules, max_pending_transfers=10)
     late = NOW + 5 * MINUTE
 
@@ -98,7 +98,7 @@ async def test_only_so_many_codes_are_taken_in_an_hour(bank: Bank, path: Path) -
     check_books(path, NOW)
 
 
-async def test_wrong_codes_are_forgotten_after_an_hour(bank: Bank) -> None:
+async def test_wrong_codes_expire_after_an_hour(bank: Bank) -> None:
     bank.rules = replace(bank.rules, max_wrong_codes_an_hour=1)
     one = await prepared(bank, "1.00")
     transfer_id = one.transfer.transfer_id

@@ -32,7 +32,7 @@ from .support import (
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
-async def test_accounts_to_pay_from_and_to_are_those_that_prepare_accepts(
+async def test_the_account_choices_are_those_that_prepare_accepts(
     bank: Bank, path: Location
 ) -> None:
     async def choices(source: str | None) -> list[str] | None:
@@ -51,7 +51,9 @@ async def test_accounts_to_pay_from_and_to_are_those_that_prepare_accepts(
         assert isinstance(outcome, Prepared) == (account.account_id in targets)
 
 
-async def test_approvals_that_can_still_be_decided(bank: Bank, path: Location) -> None:
+async def test_only_undecided_approvals_of_pending_transfers_are_listed(
+    bank: Bank, path: Location
+) -> None:
     asked = {}
     for amount in ("10001.00", "10002.00", "10003.00"):
         over = await prepared(bank, amount, source=SAVINGS, target=EVERYDAY)
@@ -79,7 +81,7 @@ async def test_approvals_that_can_still_be_decided(bank: Bank, path: Location) -
     ]
 
 
-async def test_codes_that_are_good(bank: Bank) -> None:
+async def test_valid_codes_are_listed(bank: Bank) -> None:
     one, used = await prepared(bank, "1.00"), await prepared(bank, "2.00")
     await confirm(bank, used.transfer.transfer_id)
     large = await prepared(bank, "12000", source=SAVINGS, target=EVERYDAY)

@@ -20,7 +20,7 @@ def test_a_path_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert read_location("~/bank.db") == tmp_path / "home" / "bank.db"
 
 
-def test_a_url_keeps_its_password_to_itself() -> None:
+def test_a_url_hides_its_password() -> None:
     text = f"postgresql://me:{PASSWORD}@db.example:5433/bank?sslmode=require"
     url = read_location(text)
     assert isinstance(url, URL)
@@ -43,7 +43,7 @@ def test_a_url_keeps_its_password_to_itself() -> None:
         ("postgresql://me@db/bank?host=a@secret", "%40"),
     ],
 )
-def test_what_is_no_location_is_not_repeated(text: str, problem: str) -> None:
+def test_an_invalid_location_is_not_quoted_in_the_error(text: str, problem: str) -> None:
     with pytest.raises(ValueError) as refused:
         read_location(text)
     assert problem in str(refused.value)

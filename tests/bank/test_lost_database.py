@@ -45,7 +45,7 @@ async def bank(path: Path, anyio_backend: str) -> Bank:
     ("suffix", "way"),
     [("", delete), ("", replace), ("-wal", replace), ("-shm", move_away), (".lock", delete)],
 )
-async def test_a_write_notices(
+async def test_a_write_to_a_deleted_or_replaced_file_is_refused(
     bank: Bank, path: Path, suffix: str, way: Callable[[Path], None]
 ) -> None:
     lost = beside(path, suffix)
@@ -70,7 +70,7 @@ async def test_a_write_notices(
         check_books(path, NOW)
 
 
-async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, path: Path) -> None:
+async def test_a_commit_to_a_deleted_file_is_not_acknowledged(bank: Bank, path: Path) -> None:
     told: list[str] = []
 
     def deleted_meanwhile(_: object) -> None:
@@ -86,7 +86,7 @@ async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, 
     await bank.close()
 
 
-async def test_work_that_comes_as_a_group_begins_is_told_how_that_group_ended(
+async def test_a_write_queued_as_a_group_begins_gets_that_group_s_outcome(
     bank: Bank, path: Path
 ) -> None:
     """It may still be taken into that group, and then waits for the next one."""
@@ -111,7 +111,7 @@ async def test_work_that_comes_as_a_group_begins_is_told_how_that_group_ended(
     await bank.close()
 
 
-async def test_checkpoints_of_another_process_are_nobodys_loss(
+async def test_checkpoints_of_another_process_lose_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 1)

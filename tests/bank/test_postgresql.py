@@ -73,9 +73,7 @@ async def until_it_waits(url: URL) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_read_after_the_lock_is_as_the_last_writer_left_it(
-    bank: Bank, path: URL
-) -> None:
+async def test_reads_after_the_lock_see_the_last_commit(bank: Bank, path: URL) -> None:
     transfer_id = (await prepared(bank)).transfer.transfer_id
     elsewhere = Elsewhere(path)
     confirming = asyncio.ensure_future(confirm(bank, transfer_id))
@@ -88,7 +86,7 @@ async def test_what_is_read_after_the_lock_is_as_the_last_writer_left_it(
     assert isinstance(await confirming, Refused)
 
 
-async def test_a_lock_that_is_not_to_be_had_is_busy(
+async def test_a_lock_timeout_is_reported_as_busy(
     path: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(postgresql._SESSION, "lock_timeout", "50")  # type: ignore[index]
@@ -100,7 +98,7 @@ async def test_a_lock_that_is_not_to_be_had_is_busy(
     await prepared(bank)
 
 
-async def test_more_than_there_are_connections_wait_and_not_for_ever(
+async def test_waiting_for_a_connection_times_out(
     bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
@@ -143,7 +141,7 @@ def look_again(tx: Transaction) -> None:
     tx.first(PID)
 
 
-async def test_work_that_a_broken_connection_cut_off_is_done_again_once(
+async def test_a_transaction_cut_off_by_a_broken_connection_is_retried_once(
     bank: Bank, path: URL
 ) -> None:
     tried, work = broken_at(path, 1, look_again)
@@ -152,7 +150,7 @@ async def test_work_that_a_broken_connection_cut_off_is_done_again_once(
     assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(1,)]
 
 
-async def test_what_breaks_during_the_commit_is_not_done_again(bank: Bank, path: URL) -> None:
+async def test_a_connection_broken_during_the_commit_is_not_retried(bank: Bank, path: URL) -> None:
     committed: list[int] = []
     tried, work = broken_at(path, 1, lambda tx: None)
     with pytest.raises(MaybeDone):
@@ -160,7 +158,7 @@ async def test_what_breaks_during_the_commit_is_not_done_again(bank: Bank, path:
     assert (tried, committed) == ([1], [])
 
 
-async def test_a_server_that_is_away_is_waited_for_and_not_for_ever(
+async def test_waiting_for_an_unreachable_server_times_out(
     bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await bank.read(lambda tx: None)
@@ -184,7 +182,7 @@ async def test_a_server_that_is_away_is_waited_for_and_not_for_ever(
     assert "bob" not in caplog.text
 
 
-async def test_what_failed_and_was_swallowed_is_not_acknowledged(bank: Bank, path: URL) -> None:
+async def test_a_swallowed_database_error_is_not_acknowledged(bank: Bank, path: URL) -> None:
     def swallow(tx: Transaction) -> None:
         tx.add(Customer(customer_id="CUST009", name="Nobody"))
         with suppress(psycopg.Error):
@@ -234,14 +232,14 @@ async def test_another_programs_database_is_refused_and_left_alone(empty: URL) -
     assert postgres.run(empty, "SELECT * FROM recipe") == []
 
 
-async def test_what_another_version_made_is_refused(empty: URL) -> None:
+async def test_a_database_of_another_version_is_refused(empty: URL) -> None:
     await (await open_bank(empty)).close()
     postgres.run(empty, "COMMENT ON TABLE customer IS 'banking-server, schema 99'")
     postgres.run(empty, "ALTER TABLE handoff RENAME TO waiting")
     assert "The database was made by another version of this program" in await refusal(empty)
 
 
-async def test_nothing_append_only_is_emptied_at_once(path: URL) -> None:
+async def test_append_only_tables_cannot_be_truncated(path: URL) -> None:
     for table in ("posting", "entry", "audit_event"):
         with pytest.raises(psycopg.IntegrityError, match="append-only"):
             sql(path, f"TRUNCATE {table} CASCADE")

@@ -1,4 +1,4 @@
-"""Several processes on one file, and processes that are killed in the middle."""
+"""Several processes that make one database and share it. `tests/faults` kills them."""
 
 import asyncio
 import multiprocessing
@@ -14,8 +14,7 @@ from banking_server.bank.storage import Bank
 
 from ..kit.command import PATIENCE, end_with_the_tests
 from ..kit.words import EVERYDAY, SAVINGS
-from .crasher import play
-from .support import NOW, check_books, confirm, open_bank, outcomes, prepared, sql
+from .support import check_books, confirm, open_bank, prepared, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -95,37 +94,3 @@ async def test_processes_make_and_share_one_database(
     # Every call has its event: a prepare, two confirms; the shared one, and that of each worker.
     assert sql(unmade, "SELECT count(*) FROM audit_event") == [(30 * 3 + 4,)]
     check_books(unmade, now)
-
-
-def test_killed_at_one_statement_after_another(
-    path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "killed"
-    folder.mkdir()
-    crashing = FORK.Process(target=play, args=(path, folder), daemon=True)
-    crashing.start()
-    crashing.join(2 * PATIENCE)
-    assert (crashing.exitcode, capfd.readouterr().err) == (0, "")
-    runs = sorted(folder.glob("*.db"), key=lambda file: int(file.stem))
-    assert len(runs) > 40
-    rank = {"pending": 0, "scheduled": 1, "posted": 2}
-    for run in runs:
-        check_books(run, NOW)
-        status = dict(sql(run, "SELECT transfer_id, status FROM transfer"))
-        for line in run.with_suffix(".acknowledged").read_text().splitlines():
-            said, transfer_id = line.split()
-            assert rank[status[transfer_id]] >= rank[said], (run, line)
-        # What happened and the event that says so are there together, or neither is.
-        events: dict[str, set[str]] = {"prepared": set(), "scheduled": set(), "posted": set()}
-        for _, outcome, subject in outcomes(run):
-            events[outcome].add(subject)
-        assert events["prepared"] == set(status)
-        assert events["posted"] == {i for i, state in status.items() if state == "posted"}
-        assert events["scheduled"] >= {i for i, state in status.items() if state == "scheduled"}
-        # A posting that has to be reported has its report from the first.
-        reported = {i for (i,) in sql(run, "SELECT transfer_id FROM compliance_report")}
-        assert reported == {i for i, state in status.items() if state == "posted"}
-    # The last run was not killed, and what was done side by side was one commit.
-    assert set(status.values()) == {"posted"}
-    groups = (folder / "statements").read_text().split("BEGIN IMMEDIATE")[1:]
-    assert [group.count("SAVEPOINT one") for group in groups] == [2, 2, 1]

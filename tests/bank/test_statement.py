@@ -60,7 +60,7 @@ async def test_a_statement_is_newest_first_and_adds_up(bank: Bank, path: Locatio
 
 
 @pytest.mark.on_each
-async def test_lines_of_one_moment_keep_their_order(bank: Bank) -> None:
+async def test_entries_with_equal_times_keep_their_order(bank: Bank) -> None:
     for cents in range(1, 56):
         await posted(bank, f"0.{cents:02d}")
     first = await statement(bank, days=1)
@@ -92,7 +92,7 @@ async def test_a_month_is_its_own_entries_and_totals(bank: Bank, path: Location)
     assert (await statement(bank, month="this")).lines[0].amount_minor == -10_000
 
 
-async def test_what_was_spent_is_not_said_of_too_many_entries(bank: Bank) -> None:
+async def test_spending_is_not_summed_over_too_many_entries(bank: Bank) -> None:
     bank.rules = Rules(max_entries_for_spending_total=50)
     totals = (await statement(bank, month="last")).totals
     assert totals is not None
@@ -136,7 +136,7 @@ def forged(*place: object) -> str:
 
 
 @pytest.mark.on_each
-async def test_what_is_no_cursor_is_refused(bank: Bank) -> None:
+async def test_an_invalid_cursor_is_refused(bank: Bank) -> None:
     for cursor in (
         *("", "\ud800", "A" * 1_000_000, forged(), base64.b64encode(b"\xff").decode()),
         forged(EVERYDAY, "30", "2026-02-02", f"{NOW}", 10**20),

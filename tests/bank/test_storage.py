@@ -27,7 +27,7 @@ from .support import NOW, call, check_books, open_bank, prepare, sql
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_new_file_is_made_with_its_folders_and_is_the_owners_only(tmp_path: Path) -> None:
+async def test_a_new_database_is_private_to_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "some" / "where" / "odd name?#%20.db"
     before = os.umask(0)
     try:
@@ -65,7 +65,7 @@ async def test_a_reader_cannot_write(bank: Bank) -> None:
 
 
 @pytest.mark.on_each
-async def test_what_raises_is_rolled_back(bank: Bank, path: Location) -> None:
+async def test_an_exception_rolls_back(bank: Bank, path: Location) -> None:
     def add_and_fail(tx: Transaction) -> None:
         add_somebody(tx)
         raise RuntimeError("no")
@@ -77,7 +77,7 @@ async def test_what_raises_is_rolled_back(bank: Bank, path: Location) -> None:
 
 
 @pytest.mark.on_each
-async def test_an_error_does_not_tell_what_was_in_the_statement(bank: Bank) -> None:
+async def test_an_error_does_not_leak_stored_data(bank: Bank) -> None:
     def twice(tx: Transaction) -> None:
         tx.add(Customer(customer_id="CUST001", name="A very private name"))
 
@@ -127,7 +127,7 @@ def state(path: Path) -> tuple[int, bytes | None]:
         (another_programs, "another program", "is not a database of this program"),
     ],
 )
-async def test_what_is_not_ours_is_refused_and_left_alone(
+async def test_a_foreign_file_is_refused_and_unchanged(
     tmp_path: Path, make: Callable[[Path], None], opened: str, deleted: str
 ) -> None:
     path = tmp_path / "bank.db"
@@ -140,7 +140,7 @@ async def test_what_is_not_ours_is_refused_and_left_alone(
 
 
 @pytest.mark.parametrize("version", [0, 1, 2**31 - 1])
-async def test_what_another_version_made_is_refused(path: Path, version: int) -> None:
+async def test_a_database_of_another_version_is_refused(path: Path, version: int) -> None:
     sql(path, f"PRAGMA user_version = {version}")
     assert await refusal(path) == (
         f"{path} was made by another version of this program. Use that version, or choose another "
@@ -163,7 +163,7 @@ async def test_a_file_that_stays_locked_is_refused(
 # --- deleting it
 
 
-async def test_a_closed_database_is_deleted_with_what_lies_beside_it(path: Path) -> None:
+async def test_deleting_a_database_deletes_its_side_files(path: Path) -> None:
     await (await open_bank(path)).close()
     for suffix in ("-wal", "-shm", "-journal"):
         path.with_name(f"bank.db{suffix}").write_bytes(b"")
@@ -176,7 +176,7 @@ async def test_a_closed_database_is_deleted_with_what_lies_beside_it(path: Path)
 
 
 @pytest.mark.on_each
-async def test_cancelled_calls_leave_no_lock_and_know_whether_they_were_recorded(
+async def test_cancelled_calls_release_the_lock_and_know_if_they_were_recorded(
     bank: Bank, path: Location
 ) -> None:
     calls: list[Call] = []
@@ -215,7 +215,7 @@ REFUSED = (sqlite3.IntegrityError, psycopg.IntegrityError)
 
 
 @pytest.mark.on_each
-async def test_what_is_append_only_cannot_be_changed(bank: Bank, path: Location) -> None:
+async def test_append_only_tables_cannot_be_changed(bank: Bank, path: Location) -> None:
     await record(bank, call(), "x")
     for statement in (
         "DELETE FROM posting",
@@ -235,7 +235,7 @@ TRANSFER = """INSERT INTO transfer VALUES
 
 
 @pytest.mark.on_each
-def test_a_transfer_that_cannot_be(path: Location) -> None:
+def test_the_schema_refuses_an_invalid_transfer(path: Location) -> None:
     for part, instead in (
         ("'pending'", "'lost'"),
         ("'pending'", "'posted'"),
@@ -258,7 +258,7 @@ POSTING = "INSERT INTO posting VALUES ({}, 'transfer', 'x', '2026-03-04T10:00:00
 
 
 @pytest.mark.on_each
-def test_entries_that_cannot_be(path: Location) -> None:
+def test_the_schema_refuses_invalid_entries(path: Location) -> None:
     sql(path, TRANSFER)
     sql(path, POSTING.format(9001))
     for values in (

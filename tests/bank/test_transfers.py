@@ -58,7 +58,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
         ({"source": DEPOSIT, "target": None}, Argument.FROM_ACCOUNT_ID),
     ],
 )
-async def test_what_is_refused_names_its_field_and_stores_nothing(
+async def test_a_refusal_names_its_field_and_stores_nothing(
     bank: Bank, path: Location, bad: dict[str, str], field: Argument
 ) -> None:
     outcome = await prepare(bank, **bad)
@@ -94,9 +94,7 @@ async def test_a_code_depends_on_the_key_and_the_transfer_only() -> None:
     assert confirmation_code(b"other", "tr_1") != confirmation_code(b"key", "tr_1")
 
 
-async def test_a_no_that_comes_late_says_what_became_of_the_transfer(
-    bank: Bank, path: Location
-) -> None:
+async def test_a_late_no_returns_the_status_of_the_transfer(bank: Bank, path: Location) -> None:
     made, cancelled, forgotten = [
         (await prepared(bank, amount)).transfer.transfer_id for amount in ("1", "2", "3")
     ]
@@ -139,7 +137,7 @@ async def test_the_oldest_date_is_paid_first(bank: Bank, path: Location) -> None
 
 
 @pytest.mark.on_each
-async def test_several_settling_at_once_post_each_once(bank: Bank, path: Location) -> None:
+async def test_concurrent_settling_posts_each_transfer_once(bank: Bank, path: Location) -> None:
     due = {await scheduled(bank, f"{n}.00") for n in range(1, 9)}
     other = await open_bank(path)
     runs = await asyncio.gather(
@@ -151,7 +149,7 @@ async def test_several_settling_at_once_post_each_once(bank: Bank, path: Locatio
     check_books(path, TOMORROW)
 
 
-async def test_a_clock_behind_the_newest_entry_is_told_in_the_log(
+async def test_a_clock_behind_the_newest_entry_is_logged(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

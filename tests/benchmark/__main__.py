@@ -1,17 +1,16 @@
 """How fast the bank is, against a bare server of the SDK in the same run; databases are in TMPDIR.
 
-First come instructions (`calls`, `client`, `starts`), which no neighbour on the machine changes.
-Then come rates and waits: both servers are measured in turn within each round, so that whatever
-else the machine does falls on both; figures are medians over the rounds. Every answer is checked,
-and a wrong one ends the run. The last column is the ratio that the row had when it was last
-written down. If a counted ratio is now 5 % worse, or a measured one a fifth, the exit code is 1.
+First come instructions (`calls`, `client`, `passing`, `starts`), which no neighbour on the machine
+changes. Then come rates and waits: both servers are measured in turn within each round, so that
+whatever else the machine does falls on both; figures are medians over the rounds. Every answer is
+checked, and a wrong one ends the run. The last column is the ratio on the page. If a counted ratio
+is now 5 % worse, or a measured one a fifth, the exit code is 1.
 """
 
 import argparse
 import asyncio
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,21 +21,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from mcp import Client, StdioServerParameters
+from mcp import Client
 
 from banking_server.server.open_bank import utc_now
 
 from ..kit import servers
 from ..kit.command import command, environment
-from ..kit.servers import HttpServer, http_client, http_server, stdio_client
-from . import bare, in_process, scale
-from .instructions import MISSING, Counter, find_counter
+from ..kit.servers import HttpServer, http_client, http_server
+from . import bare, in_process, instructions
 from .load import (
     CUSTOMER,
     LOCKED,
     MANY,
-    MONEY,
-    PAGES,
     PAID_TO,
     Caller,
     Connections,
@@ -46,9 +42,6 @@ from .load import (
     of_the_bank,
 )
 
-SUITE = [sys.executable, "-m", "tool_chaining_conformance"]
-
-CALLS, ENTRIES = 100_000, 10_000_000
 COUNTED, CHAINS, PASSED, WARM = 1_600, 60, 200, 60
 """Calls, chains, and calls over stdio, whose instructions are counted; calls before the last."""
 
@@ -60,90 +53,75 @@ PURE = {
 """Of each server's environment: compiled once, as what is installed is, without `kit/start`, which
 spares tests the garbage collector, and not under coverage."""
 
-Fell = AsyncIterator[bool]
-"""Whether each line of a row fell."""
+Worse = AsyncIterator[bool]
+"""Whether each line of a row is worse than on the page."""
 
 Measurement = Callable[[float], Awaitable[float]]
 """Takes so many seconds, and returns a figure."""
 
-Rounds = Sequence[tuple[float, float]]
-"""What was measured in each: the other, ours."""
-
 
 class Bench:
-    """What the rows have in common: servers, each started when the first row needs it."""
+    """What the rows have in common: servers, which run until the end."""
 
-    def __init__(
-        self,
-        folder: Path,
-        stack: ExitStack,
-        rounds: int = 1,
-        seconds: float = 0,
-        counter: Counter | None = None,
-    ) -> None:
-        self.counter = counter
+    def __init__(self, folder: Path, stack: ExitStack, rounds: int, seconds: float) -> None:
         self.folder, self._stack, self._rounds, self._seconds = folder, stack, rounds, seconds
-        self._banks: dict[str, HttpServer] = {}
+        self._bank: HttpServer | None = None
 
-    def bank(self, name: str = "demo", entries: int = 0) -> HttpServer:
-        """Return a server with the demo data, and so many entries of ten times fewer accounts."""
-        folder = self.folder / name
-        if name not in self._banks:
-            folder.mkdir()
-            if entries:
-                with http_server(folder, **PURE):
-                    pass  # It makes the bank.
-                scale.add(folder / "bank.db", entries // 10, entries)
-                os.sync()  # Now, and not beside what is measured.
-            self._banks[name] = self._stack.enter_context(http_server(folder, **PURE))
-        return self._banks[name]
+    def bank(self) -> HttpServer:
+        """Return a server with the demo data, which the first row that needs it starts."""
+        if self._bank is None:
+            self._bank = self._stack.enter_context(http_server(self.folder, **PURE))
+        return self._bank
 
     def start(self, module: str, *arguments: str, **variables: str) -> int:
-        """Start a module that serves HTTP, until the end, and return its port, the last word."""
+        """Start a module that serves HTTP at the port in its last argument, and return the port."""
         port = servers.free_port()
         words = [sys.executable, "-m", module, *arguments, str(port)]
         self._stack.enter_context(servers.serving_process(words, port, **PURE, **variables))
         return port
 
-    async def count(
-        self,
-        words: Sequence[str],
-        ask: bytes = b"",
-        says: str = "",
-        *,
-        times: int = 1,
-        alone: bool = False,
-        **variables: str,
-    ) -> float:
-        """Return the instructions of a command: see `Counter.count`."""
-        if self.counter is None:
-            raise RuntimeError(MISSING)
-        env = environment(**PURE, **variables)
-        counting = partial(self.counter.count, words, env, ask, says, times=times, alone=alone)
-        return await asyncio.to_thread(counting)
-
-    async def rounds(self, other: Measurement, ours: Measurement) -> Rounds:
+    async def rounds(self, other: Measurement, ours: Measurement) -> Sequence[tuple[float, float]]:
         """Make both measurements in turn, in each round, and once before, to warm up."""
         lengths = [1, *[self._seconds] * self._rounds]
         return [(await other(each), await ours(each)) for each in lengths][1:]
 
 
+async def count(
+    words: Sequence[str],
+    request: bytes = b"",
+    expected: str = "",
+    *,
+    times: int = 1,
+    alone: bool = False,
+    **variables: str,
+) -> float:
+    """Return the instructions of a command: see `instructions.count`."""
+    env = environment(**PURE, **variables)
+    counting = partial(instructions.count, words, env, request, expected, times=times, alone=alone)
+    return await asyncio.to_thread(counting)
+
+
 def line(
     what: str,
     against: str,
-    rounds: Rounds,
+    rounds: Sequence[tuple[float, float]],
     better: Literal["more", "less"],
     was: float,
     margin: float = 0.2,
 ) -> bool:
     """Print a line of the table; return whether the ratio is worse than it `was` by more than the
-    margin. `better` says which ratio is the better one."""
+    margin. `better` says which ratio is the better one, `rounds` what was measured: other, ours."""
     ratios = [ours / other for other, ours in rounds]
     other, ours = (f"{statistics.median(each):,.2f}" for each in zip(*rounds, strict=True))
     ratio = statistics.median(ratios)
     spread = f"{ratio:.2f} | {min(ratios):.2f} to {max(ratios):.2f}"
     print(f"| {what} | {against}: {other} | {ours} | {spread} | {was:.2f} |", flush=True)
     return ratio < was * (1 - margin) if better == "more" else ratio > was / (1 - margin)
+
+
+def counted(what: str, against: str, other: float, ours: float, was: float) -> bool:
+    """Print a line about instructions; return whether the ratio is 5 % worse than it was."""
+    return line(what, against, [(other, ours)], "less", was, margin=0.05)
 
 
 def load(port: int, sent: Connections, label: str, percent: int = 0) -> Measurement:
@@ -173,21 +151,16 @@ def repeated(way: Callable[[], Awaitable[None]]) -> Measurement:
     return measured
 
 
-def caller(server: HttpServer, customer: str = CUSTOMER) -> Caller:
+def caller(server: HttpServer) -> Caller:
     """Return what makes a customer's requests, with a token that lasts as long as all of it."""
     scopes, day = ["bank:read", "bank:transfer"], timedelta(days=1)
-    return Caller(server.port, server.tokens.mint(customer, scopes, now=utc_now(), lifetime=day))
+    return Caller(server.port, server.tokens.mint(CUSTOMER, scopes, now=utc_now(), lifetime=day))
 
 
-def counted(what: str, against: str, other: float, ours: float, was: float) -> bool:
-    """Print a line about instructions; return whether the ratio is 5 % worse than it was."""
-    return line(what, against, [(other, ours)], "less", was, margin=0.05)
-
-
-async def calls(bench: Bench) -> Fell:
+async def calls(bench: Bench) -> Worse:
     async def process(row: str, number: int) -> float:
         """Return what a process costs that serves so many calls."""
-        return await bench.count([sys.executable, "-m", in_process.__name__, str(number), row])
+        return await count([sys.executable, "-m", in_process.__name__, str(number), row])
 
     def thousands(without: float, with_calls: float) -> float:
         return (with_calls - without) / COUNTED / 1e3
@@ -204,23 +177,23 @@ async def calls(bench: Bench) -> Fell:
         yield counted(f"{what}, 1,000 instructions", "bare", other, ours, was)
 
 
-async def client(bench: Bench) -> Fell:
+async def client(bench: Bench) -> Worse:
     server = bench.bank()
     words = [sys.executable, "-m", in_process.__name__]
     there = [server.url, caller(server).token]
-    costs = [await bench.count([*words, "0", "two", *there])]
-    costs += [await bench.count([*words, str(CHAINS), way, *there]) for way in ("two", "chain")]
+    costs = [await count([*words, "0", "two", *there])]
+    costs += [await count([*words, str(CHAINS), way, *there]) for way in ("two", "chain")]
     two, chained = ((each - costs[0]) / CHAINS / 1e3 for each in costs[1:])
     what = "chain followed, 1,000 instructions of the client"
     yield counted(what, "two calls", two, chained, 1.1)
 
 
-async def passing(bench: Bench) -> Fell:
+async def passing(bench: Bench) -> Worse:
     """What the proxy's own process needs for a call that no chain follows."""
 
     async def thousands(*words: str) -> float:
         few, many = [
-            await bench.count(words, call(bare.TOOL, {}), bare.SAYS, times=times, alone=True)
+            await count(words, call(bare.TOOL, {}), bare.SAYS, times=times, alone=True)
             for times in (WARM, WARM + PASSED)
         ]
         return (many - few) / PASSED / 1e3
@@ -232,31 +205,29 @@ async def passing(bench: Bench) -> Fell:
     yield counted(what, "bare, stdio", other, ours, 1.52)
 
 
-async def starts(bench: Bench) -> Fell:
-    async def millions(*words: str, ask: str = "", says: str = "") -> float:
-        asked = call(ask, {}) if ask else b""
-        return await bench.count(words, asked, says, BANKING_DATABASE=file) / 1e6
+async def starts(bench: Bench) -> Worse:
+    async def millions(*words: str, tool: str = "", says: str = "") -> float:
+        asked = call(tool, {}) if tool else b""
+        return await count(words, asked, says, BANKING_DATABASE=file) / 1e6
 
     python, file = sys.executable, f"{bench.folder}/counted.db"
     bank = command("--customer", CUSTOMER)
-    await millions(*bank, ask="list_accounts", says=LOCKED)  # It makes the database.
-    bare_start = await millions(python, "-m", bare.__name__, ask=bare.TOOL, says=bare.SAYS)
+    await millions(*bank, tool="list_accounts", says=LOCKED)  # It makes the database.
+    bare_start = await millions(python, "-m", bare.__name__, tool=bare.TOOL, says=bare.SAYS)
     through = [python, "-m", "tool_chaining_proxy", "--trust-hints", "--", *bank]
-    for what, was, words, ask in (
+    suite = [python, "-m", "tool_chaining_conformance", "--version"]
+    for what, was, words, tool in (
         ("the bank, stdio, to its first answer", 1.53, bank, "list_accounts"),
         ("proxy and bank, to the first answer", 2.57, through, "list_accounts"),
-        ("tool-chaining-conformance --version", 0.105, [*SUITE, "--version"], ""),
-        ("tool-chaining-conformance --help", 0.11, [*SUITE, "--help"], ""),
+        ("tool-chaining-conformance --version", 0.105, suite, ""),
         ("install cursor", 0.29, command("install", "cursor"), ""),
         ("handoffs", 0.77, command("handoffs"), ""),
-        ("audit", 0.77, command("audit"), ""),
     ):
-        ours = await millions(*words, ask=ask, says=LOCKED if ask else "")
-        what = f"{what}, million instructions"
-        yield counted(what, "bare start", bare_start, ours, was)
+        ours = await millions(*words, tool=tool, says=LOCKED if tool else "")
+        yield counted(f"{what}, million instructions", "bare start", bare_start, ours, was)
 
 
-async def http(bench: Bench) -> Fell:
+async def http(bench: Bench) -> Worse:
     bank, rows = bench.bank(), of_the_bank(caller(bench.bank()))
     port = bench.start(bare.__name__)
     constant = Step("bare", Caller(port).request(bare.TOOL), (bare.SAYS,))
@@ -285,84 +256,43 @@ async def http(bench: Bench) -> Fell:
         yield line("locked prepare, c = 1, p50 in ms", "bare + fsync + 1", rounds, "less", 0.83)
 
 
-async def memory(bench: Bench) -> Fell:
-    server = bench.bank("memory")
-    one = caller(server)
-    reads = [one.locked_prepare(**MONEY), one.balance(PAID_TO), one.statement(PAGES)]
-    sent = [reads + one.to_and_fro(PAID_TO, PAGES, f"c {number}") for number in range(MANY)]
-
-    async def after(calls: int) -> float:
-        while calls > 0:
-            calls -= sum(map(len, (await measure(server.port, sent, 1)).values()))
-        told = subprocess.check_output(["ps", "-o", "rss=", "-p", str(server.process.pid)])
-        return int(told) / 1024
-
-    grown = (await after(CALLS // 100), await after(CALLS))
-    yield line(f"memory after {CALLS:,} calls, MiB", "after a hundredth", [grown], "less", 1.03)
-
-
-async def at_scale(bench: Bench) -> Fell:
-    small, large = bench.bank("small", 10_000), bench.bank("large", ENTRIES)
-    for label in ("statement", "balance", "list", "prepare"):
-        ways = []
-        for server in (small, large):
-            one = caller(server, scale.SOMEBODY)
-            reads = [one.statement(scale.BUSY), one.balance(scale.BUSY), one.accounts(scale.BUSY)]
-            sent = [reads + one.to_and_fro(scale.BUSY, scale.OTHER, "memo")]
-            ways.append(load(server.port, sent, label, 50))
-        rounds = await bench.rounds(*ways)
-        what = f"{label}, p50 in ms, {ENTRIES:,} entries"
-        yield line(what, "10,000 entries", rounds, "less", 1.10)
-    alone = [caller(large, scale.NEIGHBOUR).balance(scale.THEIRS)]
-    reader = [caller(large, scale.SOMEBODY).statement(scale.BUSY)]
-    ways = [load(large.port, sent, "balance", 99) for sent in ([alone], [alone, *[reader] * 4])]
-    what = "another customer, p99 in ms, beside four readers of the busy account"
-    yield line(what, "alone", await bench.rounds(*ways), "less", 2.99)
-
-
-async def proxy(bench: Bench) -> Fell:
+async def proxy(bench: Bench) -> Worse:
     server = bench.bank()
     token, arguments = caller(server).token, ["--url", server.url, "--http", "--port"]
     port = bench.start("tool_chaining_proxy", *arguments, MCP_TOKEN=token)
-    database = bench.folder / "piped.db"
-    args = ["-m", "tool_chaining_proxy", "--", *command("--database", str(database))]
-    through = StdioServerParameters(command=sys.executable, args=args, env=environment())
 
     async def balance(client: Client) -> None:
         result = await client.call_tool("get_account_balance", {"accountId": PAID_TO})
         assert PAID_TO in str(result.structured_content), result
 
-    url = f"http://127.0.0.1:{port}/mcp"
-    for over, was, *both in (
-        ("HTTP", 2.16, http_client(server.url, token, "auto"), http_client(url, "any", "auto")),
-        ("stdio", 1.60, stdio_client(database, "auto"), Client(through)),
-    ):
-        async with both[0], both[1]:
-            rounds = await bench.rounds(*(repeated(partial(balance, each)) for each in both))
-        yield line(f"balance by proxy, {over}, p50 in ms", "direct", rounds, "less", was)
+    urls = (server.url, f"http://127.0.0.1:{port}/mcp")
+    direct, proxied = (http_client(url, token, "auto") for url in urls)
+    async with direct, proxied:
+        ways = [repeated(partial(balance, client)) for client in (direct, proxied)]
+        rounds = await bench.rounds(*ways)
+    yield line("balance through the proxy, HTTP, p50 in ms", "direct", rounds, "less", 2.16)
 
 
 COUNTS = (calls, client, passing, starts)
-ROWS = {each.__name__: each for each in (*COUNTS, http, memory, at_scale, proxy)}
+ROWS = {each.__name__: each for each in (*COUNTS, http, proxy)}
 
 
 async def main(*arguments: str) -> bool:
-    """Print the table; return whether a ratio fell by a fifth."""
+    """Print the table; return whether a ratio is worse than on the page."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmark", description=__doc__)
     parser.add_argument("--only", action="append", choices=ROWS, help="some lines; may be repeated")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     chosen = parser.parse_args(arguments)
+    rows = [ROWS[name] for name in chosen.only or ROWS]
+    if instructions.MISSING and any(row in COUNTS for row in rows):
+        print(instructions.MISSING, file=sys.stderr)
+        rows = [row for row in rows if row not in COUNTS]
     print("| measured | against | bank | ratio | rounds | was |")
     print("| --- | ---: | ---: | ---: | --- | ---: |")
     with TemporaryDirectory(prefix="benchmark-") as folder, ExitStack() as stack:
-        counter = find_counter()
-        bench = Bench(Path(folder), stack, chosen.rounds, chosen.seconds, counter)
-        rows = [ROWS[name] for name in chosen.only or ROWS]
-        if counter is None and any(row in COUNTS for row in rows):
-            print(MISSING, file=sys.stderr)
-            rows = [row for row in rows if row not in COUNTS]
-        return any([fell for row in rows async for fell in row(bench)])
+        bench = Bench(Path(folder), stack, chosen.rounds, chosen.seconds)
+        return any([worse for row in rows async for worse in row(bench)])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 from tool_chaining import CLIENT_EXTENSION
 
 CUSTOMER, LOCKED, PAID_TO = "CUST001", "acc_checking_001", "acc_savings_001"
-PAGES = "acc_everyday_001"  # Has more than a page of history.
+OTHER = "acc_everyday_001"
 MONEY = {"fromAccountId": LOCKED, "toAccountId": PAID_TO, "amount": 250}
 MANY = 16
 """Connections at once."""
@@ -90,14 +90,6 @@ class Caller:
         expect = (f'"accountId":"{account}","posted":',)
         return Step("balance", self.request("get_account_balance", accountId=account), expect)
 
-    def accounts(self, one: str) -> Step:
-        return Step("list", self.request("list_accounts"), (f'"accountId":"{one}"',))
-
-    def statement(self, account: str) -> Step:
-        """Ask for the last entries of an account that has more than a page of them."""
-        request = self.request("get_account_statement", accountId=account, days=365)
-        return Step("statement", request, ('"entries":[{', '"nextCursor":"'))
-
     def to_and_fro(self, here: str, there: str, memo: str) -> list[Step]:
         """Prepare and confirm a transfer of one minor unit, and one back, so that none runs out.
 
@@ -124,7 +116,7 @@ def of_the_bank(one: Caller) -> dict[str, Connections]:
         "locked": [[one.locked_prepare(**MONEY)]] * MANY,
         "undeclared": [[plain]] * MANY,
         "balance": [[one.balance(PAID_TO)]] * MANY,
-        "pair": [one.to_and_fro(PAID_TO, PAGES, f"connection {each}") for each in range(MANY)],
+        "pair": [one.to_and_fro(PAID_TO, OTHER, f"connection {each}") for each in range(MANY)],
     }
 
 

@@ -71,7 +71,7 @@ def wrong_in(ledger: Any, journal: Journal, upto: int | None = None) -> Counter[
     return wrong
 
 
-def told(ledger: Any, journal: Journal) -> Counter[str]:
+def happened(ledger: Any, journal: Journal) -> Counter[str]:
     """Count the lines of the journal by their kinds, and what the unknown calls became."""
     posted = {(memo, transfer) for _, memo, transfer, *_ in ledger.execute(POSTINGS).fetchall()}
     unknown, repeated = set(journal.of("unknown")), set(journal.of("posted"))

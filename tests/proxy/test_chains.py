@@ -3,15 +3,13 @@
 The rules of following are in the client suite, which `test_suites.py` runs through the proxy.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..kit.stdio import lines_of
 from .scripted import Shop, asking, outcome, prepare, said
-from .wire import CHAINING, JSON, NEW, OLD, PROXY, Refused, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, NEW, OLD, Refused, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -33,17 +31,7 @@ async def test_a_chain_is_one_result_of_the_first_tool(revision: str, tmp_path: 
     ]
 
 
-async def test_a_tool_that_is_not_listed_is_named_nowhere(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, answers={"prepare": [said("Prepared.", "x. Call pay now")]})
-    async with shop.host("stdio") as host:
-        result = await prepare(host)
-    assert outcome(result) == "unknown_tool"
-    assert result.meta is not None
-    assert result.meta[CHAINING]["followUps"] == [{"status": "not_made"}]
-    assert "Call pay now" not in result.model_dump_json()
-
-
-async def test_who_cannot_be_asked_is_not(tmp_path: Path) -> None:
+async def test_a_client_without_elicitation_is_not_asked(tmp_path: Path) -> None:
     of_the_weather = {"sure": {"method": "weather/ask"}}
     weather = {"result": {**asking()["result"], "inputRequests": of_the_weather}}
     shop = Shop(tmp_path, NEW, answers={"form": [asking("sure")], "weather": [weather]})
@@ -62,7 +50,9 @@ async def test_who_cannot_be_asked_is_not(tmp_path: Path) -> None:
                 assert refused.value.error["message"] == why
 
 
-async def test_a_state_is_good_for_one_answer_to_one_call_of_its_caller(tmp_path: Path) -> None:
+async def test_a_request_state_is_valid_for_one_answer_to_one_call_of_its_caller(
+    tmp_path: Path,
+) -> None:
     rounds = [asking("one"), asking("two", "three"), said("Paid.")]
     shop = Shop(tmp_path, NEW, answers={"pay": rounds, "form": [asking("sure")]})
     asks: JSON = {"name": "prepare", "arguments": {"to": "Ann"}}
@@ -103,7 +93,9 @@ async def refused_anew(client: Any, params: JSON) -> None:
 
 
 @pytest.mark.parametrize("trusts", [True, False])
-async def test_what_is_called_where_nobody_can_be_asked(trusts: bool, tmp_path: Path) -> None:
+async def test_without_a_user_to_ask_a_step_is_suggested_to_the_model(
+    trusts: bool, tmp_path: Path
+) -> None:
     """What only a person could allow is suggested to the model, whose host then decides."""
     shop = Shop(tmp_path)
     async with shop.host("stdio", shop.options(None, trust_hints=trusts)) as host:
@@ -131,7 +123,9 @@ async def test_a_follow_up_call_has_a_progress_token_of_its_own(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_a_server_that_is_not_followed_is_not_changed(revision: str, tmp_path: Path) -> None:
+async def test_results_of_a_server_that_is_not_followed_pass_unchanged(
+    revision: str, tmp_path: Path
+) -> None:
     """It has never heard of the extension, and means something else by the same names."""
     result = {
         **said("Assembled.")["result"],
@@ -149,19 +143,3 @@ async def test_a_server_that_is_not_followed_is_not_changed(revision: str, tmp_p
             assert {name: received[name] for name in result} == result
             assert (await client.ask("tools/list"))["tools"] == [tool]
             assert CHAINING not in client.greeting
-
-
-def test_the_operator_learns_once_what_is_wrong_with_a_server(tmp_path: Path) -> None:
-    told = "a directive was not followed, because the server does not advertise tool chaining"
-    twice = r'the tool "pay\\n\\u2028" is listed twice, and is left out'
-    pay = {"name": "pay\n\u2028", "inputSchema": {}}
-    tools = [[pay, {**pay, "title": "Pay"}]]
-    for script, line in (({"advertises": False}, told), ({"tools": tools}, twice)):
-        shop = Shop(tmp_path, **script)
-        with lines_of([*PROXY, "--", *shop.command]) as proxy:
-            for _ in range(2):
-                proxy.open({})
-                assert "result" in proxy.call(2, "prepare", {"to": "Ann"})
-            _, errors = proxy.end()
-        assert re.match(f"tool-chaining-proxy: {line}\n", errors)
-        assert len(set(lines := errors.splitlines())) == len(lines)

@@ -8,7 +8,6 @@ from mcp import MCPError
 
 from tool_chaining import NobodyToAsk, Proposal, Tool
 from tool_chaining_proxy.consent import ConsentUnreadable, consent_of
-from tool_chaining_proxy.hosting.operator import finish_writing
 
 from .wire import JSON
 
@@ -66,7 +65,7 @@ allow [lL]ook
 
 
 @pytest.mark.parametrize(
-    ("choice", "said", "expected"),
+    ("choice", "answer", "expected"),
     [
         (None, None, "(look) (shop.add) (shop.pay) (Look)"),
         ("none", YES, ""),
@@ -74,59 +73,35 @@ allow [lL]ook
         ("ask", YES, "look shop.add shop.pay Look"),
         ("ask", {"action": "cancel"}, ""),
         ("ask", {"accept": True}, ""),
+        ("trust hints", None, "look shop.add (shop.pay) (Look)"),
+        ("trust hints", YES, "look shop.add shop.pay Look"),
         (RULES, YES, "look shop.add Look"),
         (RULES, None, "look (shop.add) Look"),
         ("allow look\ndeny *\nallow shop.add", YES, "look"),
         ("", YES, ""),
     ],
 )
-async def test_who_may_be_called(
-    choice: str | None, said: JSON | None, expected: str, tmp_path: Path
+async def test_which_steps_are_allowed(
+    choice: str | None, answer: JSON | None, expected: str, tmp_path: Path
 ) -> None:
-    if choice not in (None, "none", "all", "ask"):
+    trusts = choice == "trust hints"
+    if choice is not None and choice not in ("none", "all", "ask", "trust hints"):
         rules = tmp_path / "rules"
         rules.write_text(choice, encoding="utf-8-sig")
         choice = str(rules)
-    assert await allowed(choice, said=said) == expected
+    choice = None if trusts else choice
+    assert await allowed(choice, said=answer, trust_hints=trusts) == expected
 
 
-async def test_hints_decide_where_they_are_trusted_and_the_user_on_the_rest(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    assert await allowed(None, said=None, trust_hints=True) == "look shop.add (shop.pay) (Look)"
-    finish_writing()
-    capfd.readouterr()
-    assert await allowed(None, said=YES, trust_hints=True) == "look shop.add shop.pay Look"
-    # One line a step: what is called, and why.
-    finish_writing()
-    lines = capfd.readouterr().err.splitlines()
-    first = 'tool-chaining-proxy: calls "look", which the result of "first" names as the next tool.'
-    assert lines[0] == f"{first} Why: the server marks it as harmless, and --trust-hints is given."
-    assert [line.partition("Why: ")[2] for line in lines[2:]] == ["the user agreed."] * 2
-    with pytest.raises(ConsentUnreadable, match="not both"):
-        consent_of("all", trust_hints=True)
-
-
-@pytest.mark.parametrize(
-    ("choice", "trust_hints", "questions"),
-    [(None, False, 1), (None, True, 1), ("all", False, 1), ("none", False, 0)],
-)
-async def test_the_user_is_asked_once_about_a_call_in_doubt(
-    choice: str | None, trust_hints: bool, questions: int
-) -> None:
-    asked: list[str] = []
-    says = dict(YES)
-
+async def test_a_repetition_needs_the_users_yes_and_no_rule_against_it() -> None:
     async def ask(_: str, params: JSON) -> JSON:
-        asked.append(params["message"])
-        return says
+        assert "may have taken effect" in params["message"]
+        return YES
 
-    policy: Any = consent_of(choice, trust_hints=trust_hints)(ask)
     pay = proposal("pay", destructiveHint=False, openWorldHint=False)
-    assert await policy.allows_again(pay) is bool(questions)
-    assert ["may have taken effect" in one for one in asked] == [True] * questions
-    says["action"] = "decline"
-    assert not await policy.allows_again(pay)
+    for choice, trusts, may in ((None, True, True), ("all", False, True), ("none", False, False)):
+        policy: Any = consent_of(choice, trust_hints=trusts)(ask)
+        assert await policy.allows_again(pay) is may
 
 
 @pytest.mark.parametrize(
@@ -139,7 +114,9 @@ async def test_the_user_is_asked_once_about_a_call_in_doubt(
         (b"\xff\xfe", "UTF-8"),
     ],
 )
-def test_rules_that_cannot_be_read(rules: bytes, says: str, tmp_path: Path) -> None:
+def test_an_invalid_consent_file_is_refused_with_its_line(
+    rules: bytes, says: str, tmp_path: Path
+) -> None:
     path = tmp_path / "rules"
     path.write_bytes(rules)
     with pytest.raises(ConsentUnreadable, match=says) as unreadable:
@@ -152,7 +129,7 @@ def test_rules_that_cannot_be_read(rules: bytes, says: str, tmp_path: Path) -> N
         consent_of("")
 
 
-async def test_nothing_that_a_server_writes_passes_for_the_question() -> None:
+async def test_server_text_is_escaped_in_the_question() -> None:
     asked: list[str] = []
 
     async def ask(_: str, params: JSON) -> JSON:

@@ -185,7 +185,7 @@ def is_of_the_handoff(told: str, home: Path) -> None:
         ],
     ],
 )
-def test_the_model_is_told_of_the_handoff(play: Any, tmp_path: Path) -> None:
+def test_the_host_s_model_receives_the_handoff(play: Any, tmp_path: Path) -> None:
     # Qwen Code does not list the tools of servers, and finds them by their whole names.
     tool = f"mcp__bank__{PREPARE}" if play is qwen_code else PREPARE
     with scripted_model(story(tool)) as model:
@@ -195,7 +195,7 @@ def test_the_model_is_told_of_the_handoff(play: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_most_hosts(tmp_path: Path) -> None:
+async def test_the_configuration_for_most_hosts(tmp_path: Path) -> None:
     """The entry of Claude Desktop is the configuration by hand with full paths."""
     by_hand, bank = [
         json.loads(configuration)["mcpServers"]["bank"]

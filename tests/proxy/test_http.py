@@ -10,8 +10,7 @@ import anyio
 import httpx2
 import pytest
 
-from tool_chaining_proxy.client_side.http import who_acts
-from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions
+from tool_chaining_proxy.options import Address, ProxyOptions
 
 from ..kit.command import PATIENCE
 from .scripted import WHO_AND_SLOW, Shop
@@ -46,7 +45,7 @@ async def who(client: Wire) -> JSON:
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_two_callers_never_share(proxy: str, revision: str) -> None:
+async def test_callers_have_connections_of_their_own(proxy: str, revision: str) -> None:
     async with (
         wire(proxy, revision) as first,
         wire(proxy, revision) as second,
@@ -60,7 +59,7 @@ async def test_two_callers_never_share(proxy: str, revision: str) -> None:
     assert len(set(processes)) == (4 if revision == OLD else 3)
 
 
-async def test_nobody_is_two_callers(proxy: str) -> None:
+async def test_a_request_with_two_authorization_headers_is_refused(proxy: str) -> None:
     async with httpx2.AsyncClient() as http:
         twice = [("Authorization", "Bearer 4"), ("Authorization", "Bearer 5")]
         response = await http.post(proxy, headers=twice, json={})
@@ -69,7 +68,7 @@ async def test_nobody_is_two_callers(proxy: str) -> None:
         assert (response.status_code, "not printable ASCII" in response.text) == (400, True)
 
 
-async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
+async def test_a_session_belongs_to_the_caller_that_began_it(proxy: str) -> None:
     async with (
         wire(proxy, OLD, authorization="Bearer 1") as owner,
         wire(proxy, OLD) as anonymous,
@@ -88,7 +87,7 @@ async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_a_call_that_nobody_waits_for_is_cancelled(
+async def test_an_abandoned_call_is_cancelled_at_the_server(
     proxy: str, shop: Shop, revision: str
 ) -> None:
     left, stays = ({"text": f"{revision} {name}"} for name in ("left", "stays"))
@@ -126,7 +125,7 @@ PAGE = {"Origin": "http://localhost:5173"}
 NAMED = {"Host": "bank.example"}
 
 
-async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> None:
+async def test_unknown_hosts_and_origins_are_refused(bounded: str, strange_url: str) -> None:
     """Off this computer, its own names are not among them."""
     chosen = {"host": "0.0.0.0", "allow_hosts": ("bank.example",), "anybody": True}
     with proxy_in_a_thread(ProxyOptions(server=Address(strange_url)), **chosen) as public:
@@ -148,7 +147,7 @@ async def test_only_known_names_are_let_in(bounded: str, strange_url: str) -> No
                 assert (came == refused) if refused else (came not in (403, 421)), sent
 
 
-async def test_a_page_may_ask_first_and_nothing_redirects(proxy: str) -> None:
+async def test_a_local_page_passes_cors_and_nothing_redirects(proxy: str) -> None:
     asked = {
         "Origin": "http://localhost:6274",
         "Access-Control-Request-Method": "POST",
@@ -173,7 +172,7 @@ async def test_a_page_may_ask_first_and_nothing_redirects(proxy: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["null", "1.5", "true", "[1]", '"\\ud83d"', '{"params":[]}'])
-async def test_a_request_gets_an_answer_with_its_id(proxy: str, number: str) -> None:
+async def test_an_invalid_request_is_answered_with_its_id(proxy: str, number: str) -> None:
     body = f'{{"jsonrpc":"2.0","id":{number},"method":"tools/list"}}'
     async with wire(proxy, OLD) as client:
         headers = {**client._headers({}), "content-type": "application/json"}
@@ -181,16 +180,6 @@ async def test_a_request_gets_an_answer_with_its_id(proxy: str, number: str) -> 
     assert answer.status_code == 400
     assert answer.json()["id"] == json.loads(number.replace("\\ud83d", "\ufffd"))
     assert answer.json()["error"]["code"] in (-32600, -32700)
-
-
-def test_who_may_act_as_whom_is_said() -> None:
-    own, public = Address("http://x", "Bearer a"), HttpOptions(host="::")
-    assert who_acts(Command(("true",), {}), public).startswith(
-        "Whoever reaches this address can use it as the"
-    )
-    assert who_acts(own, public).endswith("with the token in MCP_TOKEN.")
-    forwards = HttpOptions(forward_authorization=True)
-    assert who_acts(Address("http://x"), forwards).startswith("Each caller uses it with their own")
 
 
 async def test_callers_are_bounded_in_number(bounded: str) -> None:
@@ -216,7 +205,7 @@ async def test_callers_are_bounded_in_number(bounded: str) -> None:
 # --- the caller's own token -----------------------------------------------------------------------
 
 
-async def test_a_token_goes_where_it_is_sent_to(strange_url: str) -> None:
+async def test_the_configured_token_replaces_the_caller_s(strange_url: str) -> None:
     options = ProxyOptions(server=Address(strange_url, "Bearer own"))
     with proxy_in_a_thread(options) as proxy:
         for revision in (OLD, NEW):
@@ -224,7 +213,9 @@ async def test_a_token_goes_where_it_is_sent_to(strange_url: str) -> None:
                 assert (await who(client))["authorization"] == "Bearer own"
 
 
-async def test_a_caller_s_token_goes_upstream_where_that_was_chosen(strange_url: str) -> None:
+async def test_forward_authorization_sends_the_caller_s_token_to_the_server(
+    strange_url: str,
+) -> None:
     options = ProxyOptions(server=Address(strange_url))
     with proxy_in_a_thread(options, forward_authorization=True) as proxy:
         for revision in (OLD, NEW):
@@ -256,7 +247,7 @@ async def refused_like_upstream(url: str, revision: str) -> None:
 # --- the process ----------------------------------------------------------------------------------
 
 
-async def test_what_runs_is_given_up_when_the_proxy_ends(shop: Shop, folder: Path) -> None:
+async def test_sigterm_ends_running_calls_as_unknown(shop: Shop, folder: Path) -> None:
     with proxy_over_http(folder, "--", *shop.command) as proxy:
         async with wire(proxy.url, OLD) as session, wire(proxy.url, NEW) as caller:
 

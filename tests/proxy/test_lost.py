@@ -78,7 +78,7 @@ async def refusal(client: Client, tool: str) -> str:
     return str(refused.value.message)
 
 
-async def test_an_answer_that_is_lost_is_told_as_such_and_the_server_s_own_error_is_not(
+async def test_a_lost_answer_is_unknown_and_a_server_error_is_passed_on(
     over_http: Client,
 ) -> None:
     for tool in LOST:
@@ -92,7 +92,7 @@ async def test_an_answer_that_is_lost_is_told_as_such_and_the_server_s_own_error
     assert not (await over_http.call_tool("good")).is_error
 
 
-async def test_a_server_over_stdio_that_ends_or_says_too_much(tmp_path: Path) -> None:
+async def test_a_server_over_stdio_that_exits_or_sends_too_much(tmp_path: Path) -> None:
     answers = {"ends": ["ends"], "large": [{"large": LARGE}], "good": [said("Good.")]}
     async with Shop(tmp_path, answers=answers).host("stdio") as host:
         assert await refusal(host, "ends") == (

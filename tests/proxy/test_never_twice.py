@@ -1,6 +1,6 @@
-"""What goes wrong between a host, the proxy and a server, and what is called again afterwards.
+"""What only a proxy can repeat: the host does not get its result, and makes its call again.
 
-The host does not get its result, or gets a bad one, and makes its call again.
+The rest of the rules is in the client suite, which `test_suites.py` runs through the proxy.
 """
 
 from pathlib import Path
@@ -19,20 +19,11 @@ from .wire import CHAINING, JSON, NEW, OLD, PROXY, proxy_in_a_thread, wire
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_refusal_after_a_question_is_none(tmp_path: Path) -> None:
-    """By then the server has acted, as far as anybody knows."""
-    refusal = {"error": {"code": -32021, "message": "No."}}
-    shop = Shop(tmp_path, NEW, answers={"pay": [asking(), refusal, said("Paid.")]})
-    async with shop.host("stdio") as host:
-        await prepare(host)
-        assert outcome(await prepare(host)) == "declined"
-
-
 # --- a result that is not delivered ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("way", "revision"), WAYS)
-async def test_a_host_that_gives_up_does_not_pay_twice(
+async def test_a_call_repeated_after_a_cancellation_does_not_pay_twice(
     way: str, revision: str, tmp_path: Path
 ) -> None:
     """It has a time limit of its own, and its model begins again."""
@@ -88,7 +79,7 @@ async def test_a_host_that_does_not_come_back_with_its_answer(tmp_path: Path) ->
     assert len(shop.made()) == 1
 
 
-def test_a_process_over_stdio_keeps_the_record_of_its_host(tmp_path: Path) -> None:
+def test_the_record_over_stdio_outlives_request_server_and_session(tmp_path: Path) -> None:
     """Whatever ends meanwhile: the request, the server, or the host's session."""
     answers = {"pay": [said("Paid.", "notify")], "notify": ["waits", "ends"]}
     shop = Shop(tmp_path, answers=answers)
@@ -105,27 +96,6 @@ def test_a_process_over_stdio_keeps_the_record_of_its_host(tmp_path: Path) -> No
     assert len(shop.made()) == 1
 
 
-# --- side by side ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("way", "revision"), WAYS)
-async def test_chains_with_different_first_calls_run_side_by_side(
-    way: str, revision: str, tmp_path: Path
-) -> None:
-    """The server answers no payment before all five are asked for."""
-    shop = Shop(tmp_path, revision, answers={"pay": [{**said("Paid."), "together": 5}]})
-    outcomes = []
-    async with shop.host(way) as host:
-
-        async def one(name: str) -> None:
-            outcomes.append(outcome(await prepare(host, name)))
-
-        async with anyio.create_task_group() as group:
-            for number in range(5):
-                group.start_soon(one, f"Ann {number}")
-    assert outcomes == ["completed"] * 5
-
-
 # --- whose record it is, over HTTP ----------------------------------------------------------------
 
 
@@ -136,7 +106,7 @@ async def wishes(url: str, revision: str, header: str, *to: str, **members: Any)
     return [str(result["_meta"][CHAINING]["outcome"]) for result in results]
 
 
-async def test_people_behind_one_header_do_not_block_each_other(
+async def test_the_record_of_an_authorization_header_counts_equal_first_calls_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callers, "MAX_RECORDS", 2)
@@ -162,7 +132,7 @@ async def test_people_behind_one_header_do_not_block_each_other(
         assert await wishes(url, NEW, "1", "Ann", **mute) == ["declined"]
 
 
-async def test_a_session_is_a_conversation(tmp_path: Path) -> None:
+async def test_the_record_belongs_to_one_session(tmp_path: Path) -> None:
     shop = Shop(tmp_path, answers={"pay": ["ends", said("Paid.")]})
     with proxy_in_a_thread(shop.options()) as url:
         assert await wishes(url, OLD, "1", "Ann", "Bob", capabilities={}) == ["failed", "declined"]

@@ -14,13 +14,9 @@ import pytest
 from ..kit.command import PATIENCE, environment
 from ..kit.pages import block
 from ..kit.stdio import lines_of
-from .scripted import WHO_AND_SLOW, Shop, said
+from .scripted import Shop, said
 from .wire import CLIENT, JSON, OLD, PROXY
 
-IN_A_HURRY = (
-    "import tool_chaining_proxy.client_side.stdio as stdio; stdio.FINISHING_SECONDS = 1; "
-    "from tool_chaining_proxy.__main__ import main; main()"
-)
 INITIALIZE = {
     "id": "0",
     "method": "initialize",
@@ -57,7 +53,7 @@ def script(command: list[str], *messages: Any) -> tuple[list[JSON], str]:
     return [json.loads(line) for line in ended.stdout.splitlines()], ended.stderr
 
 
-def test_a_script_gets_all_that_it_asked_for(tmp_path: Path) -> None:
+def test_every_request_of_a_script_is_answered(tmp_path: Path) -> None:
     """Whatever the ids are, and though the input ends at once."""
     numbers: list[Any] = [1, "1", "", 1.0, 1.5, None, [2], {"a": 1}, True, -1]
     shop = Shop(tmp_path, answers={"pay": [{**said("Paid."), "after": 0.5}]})
@@ -66,20 +62,21 @@ def test_a_script_gets_all_that_it_asked_for(tmp_path: Path) -> None:
         '{"jsonrpc":"2.0","id":"half","method":"tools/call","params":{"name":"\\ud83d"}}',
         '{"jsonrpc":"2.0","id":"tab","method":"\t"}',
         '{"jsonrpc":"2.0","id":"what","method":5}',
+        '{"jsonrpc":"2.0","id":"meta","method":"tools/list","params":{"_meta":7}}',
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}',
         "junk",
     ]
     command = [*PROXY, "--consent", "all", "--", *shop.command]
     answers, errors = script(command, *(request("pay", n) for n in numbers), *unreadable)
     ids = [json.dumps(one["id"]) for one in answers if one["id"] != "0"]
-    expected = [*numbers, "bom", "half", "tab", "what", 1, None]
+    expected = [*numbers, "bom", "half", "tab", "what", "meta", 1, None]
     assert sorted(ids) == sorted(map(json.dumps, expected))
     refused = [one["id"] for one in answers if "error" in one]
-    assert sorted(map(str, refused)) == ["None", "half", "tab", "what"]
+    assert sorted(map(str, refused)) == ["None", "half", "meta", "tab", "what"]
     assert "Traceback" not in errors
 
 
-def test_the_shown_script(tmp_path: Path) -> None:
+def test_the_script_on_the_page(tmp_path: Path) -> None:
     shown = block("specs/proxy/README.md", "in a script", "sh").strip()
     command = shown.replace("tool-chaining-proxy", shlex.join(PROXY))
     command = command.replace(
@@ -93,15 +90,7 @@ def test_the_shown_script(tmp_path: Path) -> None:
     assert answers[1]["result"]["structuredContent"]["accounts"]
 
 
-def test_what_cannot_finish_is_not_known(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, answers=WHO_AND_SLOW)
-    hurried = [sys.executable, "-c", IN_A_HURRY]
-    answers, errors = script([*hurried, "--", *shop.command], request("slow"))
-    assert answers[-1]["error"]["message"].endswith("Whether it took effect is not known.")
-    assert "The server" not in answers[-1]["error"]["message"] + errors
-
-
-def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
+def test_a_question_after_the_end_of_input_is_refused() -> None:
     question = '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}'
     reads = ["read -r greeted", "read -r called"]
     asks = [f"echo '{question}'", "read -r answer", 'echo "$answer" >&2']
@@ -109,7 +98,7 @@ def test_a_question_that_nobody_can_answer_is_refused_at_once() -> None:
     assert "nobody can answer" in errors
 
 
-def test_nobody_needs_to_read_standard_error(tmp_path: Path) -> None:
+def test_an_unread_standard_error_does_not_block(tmp_path: Path) -> None:
     shop = Shop(tmp_path, errors=10_000)
     with lines_of([*PROXY, "--consent", "all", "--", *shop.command]) as proxy:
         proxy.open({})
@@ -121,7 +110,7 @@ def test_nobody_needs_to_read_standard_error(tmp_path: Path) -> None:
         assert "lines were dropped" in errors
 
 
-def test_a_server_s_text_is_one_escaped_line() -> None:
+def test_server_text_on_standard_error_is_escaped() -> None:
     error = (
         r'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x\u001b]0;y\u0007\nproxy: fine"}}'
     )
@@ -133,8 +122,8 @@ def test_a_server_s_text_is_one_escaped_line() -> None:
     assert "x\\x1b]0;y\\x07 proxy: fine\n" in errors
 
 
-@pytest.mark.parametrize("ends", ["alone", "by a signal"])
-def test_a_server_that_floods_the_proxy_is_ended(ends: str) -> None:
+@pytest.mark.parametrize("ends", ["alone", pytest.param("by a signal", marks=pytest.mark.ci)])
+def test_a_flooding_server_is_disconnected(ends: str) -> None:
     with lines_of(in_shell("""yes '{"jsonrpc":"2.0","id":7,"method":"ping"}'""")) as proxy:
         proxy.open({})
         if ends == "alone":

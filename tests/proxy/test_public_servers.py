@@ -131,7 +131,7 @@ def asking_for(calls: Calls) -> Script:
         for lacking, public in SERVERS
     ],
 )
-def test_a_public_server_has_chains_by_rules(public: Public, tmp_path: Path) -> None:
+def test_rules_chain_the_tools_of_a_public_server(public: Public, tmp_path: Path) -> None:
     def here(written: Any) -> Any:
         return json.loads(json.dumps(written).replace("FOLDER", str(tmp_path)))
 
@@ -155,7 +155,7 @@ def test_a_public_server_has_chains_by_rules(public: Public, tmp_path: Path) -> 
 
 
 @pytest.mark.quick
-def test_the_page_has_each_server_with_the_version_that_is_installed() -> None:
+def test_the_page_lists_the_installed_versions_of_the_public_servers() -> None:
     page = PAGES["specs/proxy/rules.md"].text
     shown = re.findall(r"^\| \[`([^`]+)`\]\(\S+\) (\S+) \|", page, re.MULTILINE)
     packages = json.loads((ROOT / "tests/node/hosts/package.json").read_text("utf-8"))

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.types import ElicitResult
 
 from tool_chaining.rules import Rules
+from tool_chaining_proxy.hosting.operator import finish_writing
 
-from ..kit.command import run
+from ..kit.command import Cli
 from ..kit.pages import ROOT, block
 from ..kit.stdio import lines_of
 from .scripted import FAILED, Shop, said
@@ -77,47 +79,56 @@ def written(folder: Path, text: str, name: str = "rules.toml") -> str:
     return str(path)
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("first", "options", "answers", "calls"),
+    ("first", "choice", "trusts", "answers", "calls"),
     [
         # A person is asked about each step, also where the server's hints are trusted.
-        ("search", [], ["accept", "accept"], [("hold", HOLD), ("notify", NOTIFY)]),
-        ("search", ["--trust-hints"], ["accept", "decline"], [("hold", HOLD)]),
-        ("search", ["--trust-hints"], None, []),
-        ("search", ["--consent", "all"], None, [("hold", HOLD), ("notify", NOTIFY)]),
+        ("search", None, False, ["accept", "accept"], [("hold", HOLD), ("notify", NOTIFY)]),
+        ("search", None, True, ["accept", "decline"], [("hold", HOLD)]),
+        ("search", None, True, None, []),
+        ("search", "all", False, None, [("hold", HOLD), ("notify", NOTIFY)]),
         # The file has agreed to these beforehand, and a `deny` wins.
-        ("drop", [], None, [("notify", {})]),
-        ("drop", ["--consent", "deny notify\nallow *"], None, []),
+        ("drop", None, False, None, [("notify", {})]),
+        ("drop", "deny notify\nallow *", False, None, []),
         # Hints of the server name a tool that the file allows, and one that it does not.
-        ("sense_search", [], None, [("sense_graph", {"symbol": "main"})]),
+        ("sense_search", None, False, None, [("sense_graph", {"symbol": "main"})]),
     ],
 )
-def test_a_server_that_never_heard_of_chains_has_them(
-    tmp_path: Path, first: str, options: list[str], answers: Any, calls: Any
+async def test_rules_add_steps_to_a_server_without_directives(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    first: str,
+    choice: str | None,
+    trusts: bool,
+    answers: Any,
+    calls: Any,
 ) -> None:
     server = shop(tmp_path, hints={"readOnlyHint": True})
-    options = [written(tmp_path, one, "consent") if "\n" in one else one for one in options]
-    command = [*PROXY, "--rules", written(tmp_path, RULES), *options, "--", *server.command]
-    questions = []
-    with lines_of(command) as proxy:
-        proxy.open({} if answers is None else {"elicitation": {}})
-        came = proxy.call(2, first, SEARCH)
-        while "method" in came:
-            questions.append(came["params"]["message"])
-            answer = {"action": answers[len(questions) - 1], "content": {}}
-            proxy.send({"id": came["id"], "result": answer})
-            came = proxy.said()
-        _, errors = proxy.end()
+    if choice and "\n" in choice:
+        choice = written(tmp_path, choice, "consent")
+    rules = Rules.load(Path(written(tmp_path, RULES)))
+    options = server.options(choice, trust_hints=trusts, rules=rules)
+    questions: list[str] = []
+
+    async def on_question(_: Any, question: Any) -> ElicitResult:
+        questions.append(question.message)
+        return ElicitResult(action=answers[len(questions) - 1])
+
+    asked = None if answers is None else on_question
+    async with server.host("stdio", options, asked) as host:
+        result = (await host.call_tool(first, SEARCH)).model_dump_json()
     made = [(one["tool"], one["arguments"]) for one in server.noted if "tool" in one]
     assert made == [(first, SEARCH), *calls]
     # Question, log and merged result say whose wish it is.
-    result = json.dumps(came["result"], ensure_ascii=False)
     assert len(questions) == len(answers or [])
     if questions:
         assert questions[0] == (
             'Your rule 1 wants to call "hold" after "search", with {"to": "H1"}. Its reason: '
             '"Hold the first hit". Do you agree?'
         )
+    finish_writing()
+    errors = capfd.readouterr().err
     steps = [first, *(tool for tool, _ in calls)]
     for before, tool in pairwise(steps):
         assert f'calls "{tool}" after "{before}", by rule ' in errors
@@ -126,19 +137,19 @@ def test_a_server_that_never_heard_of_chains_has_them(
     assert "suggested" not in result
     not_asked = first == "search" and answers is None and not calls
     assert ("nobody could be asked" in result) is not_asked
-    assert calls or " led to no call: " in errors
 
 
-def test_output_schemas_are_left_out_while_there_are_rules(tmp_path: Path) -> None:
-    schema = {"type": "object", "additionalProperties": False}
-    tools = [{"name": "search", "inputSchema": {"type": "object"}, "outputSchema": schema}]
+def test_the_command_follows_a_file_of_rules_and_lists_no_output_schemas(tmp_path: Path) -> None:
+    schema = {"type": "object"}
+    tools = [{"name": name, "inputSchema": schema, "outputSchema": schema} for name in ANSWERS]
     server = shop(tmp_path, tools=[tools])
-    for options, kept in (([], True), (["--rules", written(tmp_path, RULES)], False)):
-        with lines_of([*PROXY, *options, "--", *server.command]) as proxy:
-            proxy.open()
-            proxy.send({"id": 2, "method": "tools/list", "params": {}})
-            [tool] = proxy.said()["result"]["tools"]
-            assert ("outputSchema" in tool) is kept
+    command = [*PROXY, "--rules", written(tmp_path, RULES), "--consent", "all", "--"]
+    with lines_of([*command, *server.command]) as proxy:
+        proxy.open({})
+        assert len(proxy.call(2, "search", SEARCH)["result"]["content"]) == 4
+        proxy.send({"id": 3, "method": "tools/list", "params": {}})
+        assert not any("outputSchema" in tool for tool in proxy.said()["result"]["tools"])
+    assert server.made("notify") == [NOTIFY]
 
 
 @pytest.mark.parametrize(
@@ -148,11 +159,11 @@ def test_output_schemas_are_left_out_while_there_are_rules(tmp_path: Path) -> No
         *(path.read_text("utf-8") for path in sorted(RULES_SHOWN.glob("*.toml"))),
     ],
 )
-def test_the_rules_that_are_shown_can_be_read(tmp_path: Path, text: str) -> None:
+def test_the_rules_on_the_page_load(tmp_path: Path, text: str) -> None:
     assert Rules.load(Path(written(tmp_path, text))).rules
 
 
-def test_a_wrong_file_stops_the_start(tmp_path: Path) -> None:
+def test_an_invalid_rules_file_stops_the_start(tmp_path: Path) -> None:
     file = written(tmp_path, RULES.replace("then", "than", 1))
     said_of_it = f"{file}, line 1 (rule 1): 'than' is not known. Did you mean then?\n"
     assert refused("--rules", file, "--", "true") == said_of_it
@@ -246,13 +257,13 @@ def test_check_compares_the_rules_with_the_list_and_calls_no_tool(
     assert not any("tool" in one for one in server.noted)
 
 
-def test_check_says_in_a_line_that_the_server_cannot_be_asked(tmp_path: Path) -> None:
+def test_check_reports_an_unreachable_server_in_one_line(tmp_path: Path) -> None:
     problem = refused("--rules", written(tmp_path, RULES), "--check", "--", "false")
     assert "the server ended instead of answering" in problem
 
 
 def test_try_shows_the_call_that_a_result_leads_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Cli
 ) -> None:
     rules = written(tmp_path, RULES)
 
@@ -276,14 +287,14 @@ def test_try_shows_the_call_that_a_result_leads_to(
     # What `call --json` prints has all steps.
     server = shop(tmp_path)
     called = ("call", "search", "--arguments", '{"to": "Ann"}', "--json", "--rules", rules)
-    printed = run(*called, "--consent", "none", "--", *server.command).stdout
+    printed = cli(*called, "--consent", "none", "--", *server.command).out
     assert tried(json.loads(printed)) == tried(found)
 
 
-def test_the_terminal_follows_rules_too(tmp_path: Path) -> None:
+def test_banking_server_call_follows_rules(tmp_path: Path, cli: Cli) -> None:
     server = shop(tmp_path)
     rules = ("--rules", written(tmp_path, RULES), "--consent", "all")
-    called = run("call", "search", "--arguments", '{"to": "Ann"}', *rules, "--", *server.command)
-    assert called.returncode == 0, called.stderr
+    called = cli("call", "search", "--arguments", '{"to": "Ann"}', *rules, "--", *server.command)
+    assert called.code == 0, called.err
     assert server.made("notify") == [NOTIFY]
-    assert "your rule 2 says so, after hold" in called.stdout
+    assert "your rule 2 says so, after hold" in called.out

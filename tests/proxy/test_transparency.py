@@ -102,7 +102,7 @@ def behind(strange_url: str, revision: str, over_stdio: Server) -> ProxyOptions:
     return ProxyOptions(server=over_stdio if revision == OLD else address)
 
 
-async def test_all_comes_through(strange_url: str, revision: str) -> None:
+async def test_every_message_passes_unchanged(strange_url: str, revision: str) -> None:
     async with wire(strange_url, revision) as client:
         expected = await everything(client)
     with proxy_in_a_thread(behind(strange_url, revision, strange())) as proxy:
@@ -136,7 +136,7 @@ async def test_all_comes_through(strange_url: str, revision: str) -> None:
     assert who["capabilities"] == declared
 
 
-async def test_the_revision_is_the_server_s(
+async def test_the_proxy_speaks_the_revision_of_the_server(
     strange_url: str, revision: str, tmp_path: Path
 ) -> None:
     """A client of the other revision is refused; one of both falls back, as without the proxy."""

@@ -30,7 +30,7 @@ NEGATIVE = {"not_called", "calls_end", "call_count"}
 """Kinds of checks that something was not done."""
 
 
-def test_a_script_is_read_as_a_file_of_somebody_else_would_be() -> None:
+def test_client_scripts_load_like_users_files() -> None:
     assert [load(path, ClientScript) for path in CLIENT_SCRIPTS] == [*SCRIPTS]
     assert [script.scenario for script in SCRIPTS] == [path.stem for path in CLIENT_SCRIPTS]
     names = [f"{script.scenario}/{case.name}" for script in SCRIPTS for case in script.cases]
@@ -39,7 +39,7 @@ def test_a_script_is_read_as_a_file_of_somebody_else_would_be() -> None:
 
 
 @pytest.mark.parametrize(("script", "case"), CASES)
-def test_a_case_can_judge_what_it_claims_to(script: ClientScript, case: Case) -> None:
+def test_the_witnesses_of_a_case_precede_its_checks(script: ClientScript, case: Case) -> None:
     made = len(case.expect.calls)
     assert case.checks or f"{script.scenario}/{case.name}" in EVIDENCE
     for check in case.checks:
@@ -69,7 +69,7 @@ def test_a_case_can_judge_what_it_claims_to(script: ClientScript, case: Case) ->
     assert {call.tool for call in case.expect.calls} <= {tool.name for tool in script.tools}
 
 
-def test_the_registry_says_what_a_check_reads_and_which_client_it_needs() -> None:
+def test_the_registry_agrees_with_the_cases_of_each_check() -> None:
     made: dict[str, list[tuple[bool, bool]]] = {}
     for script in SCRIPTS:
         for case in script.cases:

@@ -23,13 +23,13 @@ def has_a_name_twice(text: str) -> bool:
     return any(len(dict(members)) < len(members) for members in objects)
 
 
-def test_a_vector_for_such_readers_has_a_name_twice_and_no_other_has() -> None:
+def test_vectors_with_duplicate_names_are_marked() -> None:
     twice = [vector for vector in VECTORS if has_a_name_twice(vector.get("text", "{}"))]
     assert twice == [vector for vector in VECTORS if vector.get("parser") == "duplicates"]
     assert {vector["reading"]["status"] for vector in twice} == {"malformed"}
 
 
-def test_vectors_have_ids_of_their_own_and_cite_sentences_that_exist() -> None:
+def test_vectors_have_unique_ids_and_cite_existing_sentences() -> None:
     assert len({vector["id"] for vector in VECTORS}) == len(VECTORS)
     known = {row.id for row in load_requirements()}
     assert {name for vector in VECTORS for name in vector["requirements"]} <= known

@@ -33,7 +33,7 @@ def chain(last: FollowUp | None) -> ChainResult:
     return ChainResult("one of them", Outcome.FAILED, "It failed.", steps, last)
 
 
-def test_what_is_written_has_the_members_of_the_schema_and_no_others() -> None:
+def test_the_summary_of_a_chain_matches_the_schema() -> None:
     unknown = FollowUp(3, "c", {}, FollowUpStatus.UNKNOWN, "time ran out")
     unlisted = FollowUp(3, "c", {}, FollowUpStatus.NOT_MADE, "it is not listed", listed=False)
     chains = [chain(last) for last in (None, unknown, unlisted)]
@@ -42,6 +42,7 @@ def test_what_is_written_has_the_members_of_the_schema_and_no_others() -> None:
         assert problems(one, part("followedChain")) == []
         told = each.merged_json()["structuredContent"]["followUps"]
         assert problems(told, part("followUps")) == []
+    assert written[-1]["followUps"][-1] == {"status": "not_made"}, "a name that no list has"
     assert {member for one in written for member in one} == set(FOLLOWED)
     assert {member for one in written for call in one["followUps"] for member in call} == set(
         FOLLOW_UP
@@ -50,7 +51,7 @@ def test_what_is_written_has_the_members_of_the_schema_and_no_others() -> None:
     assert set(FollowUpStatus) == STATUSES
 
 
-def test_the_views_read_what_is_written() -> None:
+def test_the_views_read_the_members_of_the_schema() -> None:
     """Each member is read in one place: `followed` takes it out of a follow-up call by its name."""
     scripts = "\n".join(path.read_text(encoding="utf-8") for path in sorted(VIEWS.glob("*.js")))
     assert f'const CHAINING = "{IDENTIFIER}";' in scripts
@@ -61,7 +62,7 @@ def test_the_views_read_what_is_written() -> None:
     assert set(re.findall(r"^ +(\w+):", words, re.MULTILINE)) == STATUSES
 
 
-def test_the_other_programs_have_the_same_words() -> None:
+def test_typescript_and_the_suite_use_the_same_outcomes() -> None:
     text = TYPESCRIPT.read_text(encoding="utf-8")
     for begins, words in (("export type Outcome =", OUTCOMES), ("  status:", STATUSES)):
         [union] = re.findall(rf"^{begins}([^;]+);", text, re.MULTILINE)

@@ -57,13 +57,13 @@ def branch(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sdk
 
 
-def test_its_own_tests(branch: Path, python: Path) -> None:
+def test_the_patched_sdk_passes_its_own_tests(branch: Path, python: Path) -> None:
     changed = run("git", "diff", "--name-only", "HEAD~1", "--", "tests", cwd=branch).split()
     run(python, "-m", "pytest", "-q", "-o", "log_cli=false", *changed, cwd=branch)
 
 
 @pytest.mark.usefixtures("branch")
-def test_a_call_follows_the_chain_with_the_library_on_the_hook(python: Path) -> None:
+def test_the_library_follows_chains_through_the_patched_sdk(python: Path) -> None:
     printed = run(python, SOURCE / "chaining_client.py")
     assert printed.startswith("A-17 has shipped.\n")
     assert "The label to return A-17 is on its way.\n" in printed

@@ -19,7 +19,7 @@ ROWS = {row.id: row for row in load_requirements()}
 CHECKS = load_checks().values()
 
 
-def test_the_file_that_is_made_is_up_to_date() -> None:
+def test_requirements_yaml_is_up_to_date() -> None:
     found = (SPECS / "requirements.yaml").read_text("utf-8")
     assert found == requirements_yaml(), f"it is made from other files; run: {COMMAND}"
 
@@ -42,7 +42,7 @@ DROPPED = {
 """Numbers of sentences that are no more; they are not used again."""
 
 
-def test_ids_are_unique_and_no_number_is_left_out() -> None:
+def test_requirement_numbers_are_never_reused() -> None:
     families: dict[str, list[int]] = defaultdict(list)
     for row in load_requirements():
         families[row.id[3]].append(int(row.id[5:]))
@@ -81,7 +81,7 @@ HANDED_ON = {f"TC-C-{number}" for number in (24, 32, 33, 35, 36, 53)}
 """Sentences about what a client hands on in the end, which no message shows."""
 
 
-def test_what_messages_show_has_a_check_that_reads_them_alone() -> None:
+def test_requirements_on_messages_have_a_check_that_reads_only_messages() -> None:
     by_wire = {row.id for check in CHECKS if check.reads == "wire" for row in check.requirements}
     assert {row.id for row in load_requirements() if row.checks} - by_wire == HANDED_ON
 
@@ -100,7 +100,7 @@ def test_documents_cite_only_what_exists(path: Path) -> None:
     assert set(cited) <= set(load_checks())
 
 
-def test_against_each_threat_there_is_a_sentence_that_is_tested() -> None:
+def test_each_threat_is_met_by_a_tested_sentence() -> None:
     rationale = (SPECS / "rationale.md").read_text(encoding="utf-8")
     section = rationale.split("\n## Threats\n")[1].split("\n## ")[0]
     lines = re.findall(

@@ -10,7 +10,7 @@ from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, STATEMENT
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_list(world: World, mode: str) -> None:
+async def test_accounts_are_listed_by_tool_and_resource(world: World, mode: str) -> None:
     async with world.customer(mode=mode) as customer:
         result = await customer.call(ACCOUNTS)
         resource = await customer.client.read_resource("banking://accounts")
@@ -71,7 +71,7 @@ async def test_only_money_that_can_be_moved_is_called_available(world: World) ->
                 assert ("available" in said, ", locked." in said) == (movable, account["isLocked"])
 
 
-async def test_what_was_spent_last_month_needs_no_arithmetic(world: World) -> None:
+async def test_a_statement_states_the_spending_of_last_month(world: World) -> None:
     async with world.customer() as customer:
         result = await customer.call(STATEMENT, accountId=EVERYDAY, month="last")
         content = structured(result)

@@ -29,7 +29,7 @@ PROVENANCE = {IDENTIFIER: {"chainId": "chain-1", "level": 2, "previousTool": PRE
 
 
 @pytest.mark.parametrize("can_be_asked", [False, True])
-async def test_the_chain_a_call_says_it_belongs_to(
+async def test_the_provenance_of_a_call_is_recorded(
     world: World, mode: str, can_be_asked: bool
 ) -> None:
     """Recorded whatever becomes of the call, and believed in nothing."""
@@ -49,7 +49,7 @@ async def test_the_chain_a_call_says_it_belongs_to(
     ] == [("chain-1", 2, PREPARE)] * 5
 
 
-async def test_a_question_that_the_client_fails_to_put_ends_a_call_too(world: World) -> None:
+async def test_an_elicitation_error_fails_the_call(world: World) -> None:
     """On 2025-11-25 the question is part of the call; later, its client never comes back."""
 
     async def nobody_here(context: Any, params: Any) -> ErrorData:
@@ -66,7 +66,7 @@ async def test_a_question_that_the_client_fails_to_put_ends_a_call_too(world: Wo
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
-async def test_the_bank_fails_without_a_detail(
+async def test_a_database_failure_is_an_incident_without_details(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each table that a call needs is dropped behind the server's back."""

@@ -87,7 +87,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, T
 
 
 @pytest.mark.parametrize("name", [tool.name for tool in TOOLS])
-def test_every_tool_says_what_a_model_has_to_know(tools: dict[str, Tool], name: str) -> None:
+def test_every_tool_describes_itself_to_the_model(tools: dict[str, Tool], name: str) -> None:
     tool = tools[name]
     assert tool.title
     assert tool.title != tool.name
@@ -130,19 +130,19 @@ def test_a_tool_without_a_docstring_is_refused() -> None:
         bank_tool(title="Undocumented", scope="bank:read")(undocumented)
 
 
-def test_each_tool_needs_the_scope_that_it_should() -> None:
+def test_each_tool_requires_its_scope() -> None:
     reading = {ACCOUNTS, BALANCE, STATEMENT, HANDOFF, CHOICE}
     for name in NINE:
         assert required_scope(name) == ("bank:read" if name in reading else "bank:transfer")
     assert required_scope("no such tool") is None
 
 
-def test_the_tools_that_may_move_money_say_so_and_no_others(tools: dict[str, Tool]) -> None:
+def test_exactly_the_tools_that_move_money_are_marked(tools: dict[str, Tool]) -> None:
     saying = {name for name, tool in tools.items() if (tool.meta or {}).get(MOVES_MONEY) is True}
     assert saying == {CONFIRM, "multiplex_tools"}
 
 
-def test_the_tools_that_can_name_a_next_one_declare_it_and_no_others(
+def test_exactly_the_tools_that_can_name_a_next_tool_declare_it(
     tools: dict[str, Tool],
 ) -> None:
     declared = {name for name, tool in tools.items() if has_next_step(tool.output_schema or {})}
@@ -150,7 +150,7 @@ def test_the_tools_that_can_name_a_next_one_declare_it_and_no_others(
 
 
 @pytest.mark.parametrize(("day", "fits"), [("now", False), ("2026-03-05", True), (None, True)])
-def test_a_client_can_tell_a_date_from_a_word(
+def test_the_input_schema_accepts_only_dates(
     tools: dict[str, Tool], day: str | None, fits: bool
 ) -> None:
     """Small models copy a word of the description into it."""
@@ -193,7 +193,7 @@ def members(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_frameworks_can_digest_every_schema(schema: dict[str, Any]) -> None:
+def test_schemas_are_valid_for_agent_frameworks(schema: dict[str, Any]) -> None:
     """An agent of LangChain crashes on a property that is named like a reference."""
     for name, rule in members(schema):
         assert not name.startswith("$"), name
@@ -202,7 +202,7 @@ def test_frameworks_can_digest_every_schema(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_every_member_has_a_title_that_people_read(schema: dict[str, Any]) -> None:
+def test_every_schema_property_has_a_readable_title(schema: dict[str, Any]) -> None:
     for name, rule in members(schema):
         is_read(name, rule["title"])
 

@@ -38,7 +38,9 @@ def tools(followed: ChainResult) -> list[str]:
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
-async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, mode: str) -> None:
+async def test_a_large_transfer_asks_the_manager_within_branch_hours(
+    world: World, mode: str
+) -> None:
     async with world.customer(mode=mode) as customer:
         prepared = await customer.prepare(**LARGE)
         transfer_id = structured(prepared)["transferId"]
@@ -61,7 +63,7 @@ async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, m
     assert world.sql("SELECT reason, status FROM approval") == [(REASON, "requested")]
 
 
-async def test_outside_branch_hours_the_chain_has_three_calls(world: World) -> None:
+async def test_a_large_transfer_outside_branch_hours_chains_to_an_agent(world: World) -> None:
     """The clock starts on a Monday at 10:00; the branch is open Mon-Fri 08:00-18:00."""
     world.clock.move(hours=-2.001)
     async with world.customer(answers=[{"picked": "callback"}]) as customer:
@@ -81,7 +83,7 @@ async def test_outside_branch_hours_the_chain_has_three_calls(world: World) -> N
     assert structured(followed.steps[1].received)["branchOpen"] is False
 
 
-async def test_it_cannot_be_confirmed_before_it_is_granted(world: World) -> None:
+async def test_a_large_transfer_cannot_be_confirmed_before_approval(world: World) -> None:
     async with world.customer() as customer:
         prepared = await customer.prepare(**LARGE)
         transfer_id, code = structured(prepared)["transferId"], code_of(prepared)

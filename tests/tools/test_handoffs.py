@@ -40,7 +40,7 @@ async def test_the_customer_is_asked_how_to_connect(world: World, mode: str, cho
 
 
 @pytest.mark.parametrize("answer", ["decline", "cancel"])
-async def test_no_answer_leaves_the_choice_open(world: World, answer: str) -> None:
+async def test_a_declined_question_leaves_the_choice_open(world: World, answer: str) -> None:
     async with world.customer(answers=[answer, picks("realtime")]) as customer:
         result = await customer.call(HANDOFF, reason="Lost card")
         assert not result.is_error
@@ -52,7 +52,7 @@ async def test_no_answer_leaves_the_choice_open(world: World, answer: str) -> No
     assert world.sql("SELECT count(*) FROM handoff") == [(1,)]
 
 
-async def test_a_client_that_cannot_be_asked_gets_text_that_another_tool_completes(
+async def test_without_elicitation_the_choice_is_made_by_another_tool(
     world: World,
 ) -> None:
     async with world.customer() as customer:

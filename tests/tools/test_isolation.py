@@ -77,7 +77,7 @@ FOREIGN_CALLS: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.only_on("sqlite", "postgresql")
 @pytest.mark.parametrize("can_be_asked", [False, True])
-async def test_anothers_id_is_answered_word_for_word_like_no_id(
+async def test_another_customer_s_id_is_answered_like_an_unknown_id(
     world: World, can_be_asked: bool
 ) -> None:
     theirs = await everything_of_theirs(world)

@@ -43,7 +43,9 @@ def is_locked_answer(result: Any) -> None:
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
-async def test_word_for_word_for_a_client_that_declared(world: World, mode: str) -> None:
+async def test_a_declared_client_gets_the_text_and_the_directive_word_for_word(
+    world: World, mode: str
+) -> None:
     before = world.stored()
     async with world.customer(mode=mode, extensions=[CLIENT_EXTENSION]) as customer:
         result = await customer.call(PREPARE, fromAccountId=LOCKED, toAccountId=SAVINGS, amount=100)
@@ -67,9 +69,7 @@ async def test_word_for_word_for_a_client_that_declared(world: World, mode: str)
     ]
 
 
-async def test_a_client_that_did_not_declare_is_told_in_words_after_the_users(
-    world: World, mode: str
-) -> None:
+async def test_an_undeclared_client_gets_the_next_step_as_text(world: World, mode: str) -> None:
     async with world.customer(mode=mode) as customer:
         result = await customer.call(PREPARE, fromAccountId=LOCKED, toAccountId=SAVINGS, amount=100)
 
@@ -81,7 +81,7 @@ async def test_a_client_that_did_not_declare_is_told_in_words_after_the_users(
 
 
 @pytest.mark.parametrize("can_be_asked", [False, True])
-async def test_locked_is_answered_before_anything_is_asked(
+async def test_a_locked_account_is_answered_without_a_question(
     world: World, mode: str, can_be_asked: bool
 ) -> None:
     """The to-account is missing, yet nobody asks for it: `Customer` fails on a question."""
@@ -98,7 +98,7 @@ REST: list[dict[str, Any]] = [
 ]
 
 
-async def test_locked_wins_over_what_the_bank_refuses_else(world: World) -> None:
+async def test_a_locked_account_takes_precedence_over_other_refusals(world: World) -> None:
     before = world.stored()
     async with world.customer() as customer:
         for rest in REST:
@@ -108,7 +108,9 @@ async def test_locked_wins_over_what_the_bank_refuses_else(world: World) -> None
 
 
 @pytest.mark.parametrize("amount", [0, -5, 19.999, 10**400, "5", None])
-async def test_an_amount_that_nobody_can_pay_is_told_first(world: World, amount: Any) -> None:
+async def test_an_invalid_amount_takes_precedence_over_a_locked_account(
+    world: World, amount: Any
+) -> None:
     async with world.customer() as customer:
         result = await customer.call(PREPARE, fromAccountId=LOCKED, amount=amount)
     assert result.is_error
@@ -116,7 +118,7 @@ async def test_an_amount_that_nobody_can_pay_is_told_first(world: World, amount:
     assert words(result).startswith("amount: ")
 
 
-async def test_choosing_the_locked_account_starts_the_handoff(world: World, mode: str) -> None:
+async def test_picking_the_locked_account_names_the_handoff(world: World, mode: str) -> None:
     before = world.stored()
     async with world.customer(mode=mode, answers=[{"picked": LOCKED}]) as customer:
         is_locked_answer(await customer.call(PREPARE, amount=100))

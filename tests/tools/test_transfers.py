@@ -88,7 +88,7 @@ async def test_preparing_reserves_and_gives_the_code_to_the_user(world: World, m
     assert (balance["posted"], balance["reserved"], balance["available"]) == (1850.4, 25.5, 1824.9)
 
 
-async def test_a_code_at_the_desk_is_in_no_result(
+async def test_with_codes_at_the_desk_no_result_or_log_contains_the_code(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -163,7 +163,7 @@ async def test_a_declined_picker_prepares_nothing(
         ({"fromAccountId": EVERYDAY}, "toAccountId", [LOCKED, PAYEE, RETIREMENT, SAVINGS]),
     ],
 )
-async def test_where_nobody_can_be_asked_the_choices_are_listed(
+async def test_without_elicitation_the_account_choices_are_listed(
     world: World, given: dict[str, str], field: str, expected: list[str]
 ) -> None:
     before = world.stored()
@@ -207,7 +207,7 @@ async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "status"), [(9, "posted"), (10, "expired")])
-async def test_a_yes_is_judged_and_dated_by_when_it_is_given(
+async def test_a_yes_counts_at_the_time_it_is_given(
     world: World, mode: str, minutes: int, status: str
 ) -> None:
     def after_a_while(_: Question) -> dict[str, Any]:
@@ -230,7 +230,7 @@ NO_ANSWERS: list[dict[str, Any]] = [
 ]
 
 
-async def test_an_answer_that_is_no_yes_is_none(world: World, mode: str) -> None:
+async def test_only_an_exact_yes_confirms(world: World, mode: str) -> None:
     async with world.customer(mode=mode, answers=NO_ANSWERS) as customer:
         transfer_id, _ = await prepared(customer)
         for answer in NO_ANSWERS:
@@ -241,7 +241,7 @@ async def test_an_answer_that_is_no_yes_is_none(world: World, mode: str) -> None
     assert world.outcomes()[1:] == [(CONFIRM, "invalid_answer")] * len(NO_ANSWERS)
 
 
-async def test_who_declined_is_asked_in_other_words(world: World, mode: str) -> None:
+async def test_a_question_after_a_no_mentions_the_no(world: World, mode: str) -> None:
     answers: list[Any] = ["decline", {"agreed": False}, "cancel", YES]
     async with world.customer(mode=mode, answers=answers) as customer:
         transfer_id, _ = await prepared(customer)
@@ -257,7 +257,7 @@ async def test_who_declined_is_asked_in_other_words(world: World, mode: str) -> 
     ] * 3
 
 
-async def test_a_no_cannot_be_turned_into_a_yes(world: World) -> None:
+async def test_a_declined_question_cannot_be_answered_again(world: World) -> None:
     async with world.customer(can_be_asked=True) as customer:
         transfer_id, code = await prepared(customer)
         arguments = {"transferId": transfer_id, "action": "confirm", "confirmationCode": code}
@@ -277,7 +277,7 @@ async def test_a_no_cannot_be_turned_into_a_yes(world: World) -> None:
         assert structured(posted)["status"] == "posted"
 
 
-async def test_five_wrong_codes_void(world: World) -> None:
+async def test_five_wrong_codes_void_the_transfer(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
         for left in (4, 3, 2, 1):
@@ -293,7 +293,7 @@ async def test_five_wrong_codes_void(world: World) -> None:
     assert structured(last)["status"] == status_of(world, transfer_id) == "voided"
 
 
-async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World) -> None:
+async def test_confirming_from_an_account_locked_meanwhile_names_the_handoff(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
         world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)

@@ -101,7 +101,7 @@ async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str
     [{}, {"mimeTypes": None}, {"mimeTypes": APP_MIME_TYPE}, {"mimeTypes": ["text/html"]}],
     ids=repr,
 )
-async def test_who_does_not_say_that_it_shows_this_kind_of_view_is_offered_none(
+async def test_a_client_without_mcp_apps_is_offered_no_views(
     world: World, mode: str, declared: dict[str, Any]
 ) -> None:
     said = advertise(EXTENSION_ID, declared)
@@ -150,7 +150,7 @@ async def test_a_view_takes_the_place_of_the_form(world: World, mode: str, form:
         assert structured(handoff)["choices"] == ["realtime", "callback"]
 
 
-async def test_a_step_in_another_call_has_no_view(world: World) -> None:
+async def test_a_multiplexed_step_asks_with_a_form(world: World) -> None:
     """`multiplex_tools` has none that could take its place, and gives nothing that confirms."""
     async with world.customer(extensions=[SHOWS_VIEWS], answers=[]) as person:
         done = await multiplex(person, request(1, PREPARE, {**TO_SAVINGS, "amount": 12}))
@@ -201,7 +201,7 @@ async def test_the_secret_is_bound_to_one_transfer_of_one_customer(world: World)
     assert (CONFIRM_IN_VIEW, "secret_refused") in world.outcomes()
 
 
-async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) -> None:
+async def test_a_no_or_a_cancellation_voids_the_secret(world: World) -> None:
     async with (
         world.customer(extensions=[SHOWS_VIEWS]) as person,
         world.customer(answers=["decline"]) as elsewhere,
@@ -217,9 +217,7 @@ async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) ->
 
 
 @pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
-async def test_from_the_desk_it_takes_the_code_and_nothing_in_a_result(
-    world: World, form: bool
-) -> None:
+async def test_with_codes_at_the_desk_a_view_gets_no_secret(world: World, form: bool) -> None:
     async with world.customer(extensions=[SHOWS_VIEWS]) as person:
         good = secret_of(await person.prepare())
     world.codes = "desk"
@@ -239,9 +237,7 @@ async def test_from_the_desk_it_takes_the_code_and_nothing_in_a_result(
 
 
 @pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
-async def test_a_model_that_confirms_has_the_view_shown_and_no_code_replaces_it(
-    world: World, form: bool
-) -> None:
+async def test_a_model_cannot_confirm_in_place_of_the_view(world: World, form: bool) -> None:
     async with world.customer() as other:
         code = code_of(await other.prepare())
     async with world.customer(extensions=[SHOWS_VIEWS], can_be_asked=form) as person:

@@ -117,7 +117,7 @@ def test_a_locked_account_is_handed_off_where_nobody_follows(host: MiniHost, wor
     assert "An agent has taken it." in host.view.get_by_role("status").inner_text()
 
 
-def test_what_a_proxy_followed_is_told(host: MiniHost, world: World) -> None:
+def test_steps_that_a_proxy_followed_are_shown(host: MiniHost, world: World) -> None:
     """With each status of a follow-up call; the examples are those of the schema."""
     done, undone = NEXT_TOOL["$defs"]["followedChain"]["examples"]
     locked = {"amount": 250, "fromAccountId": LOCKED}
@@ -173,7 +173,7 @@ def check_again(host: MiniHost) -> None:
     host.view.locator("h1:focus", has_text="A manager has to approve this").wait_for()
 
 
-def test_what_is_not_confirmed_in_time_can_be_prepared_again(host: MiniHost, world: World) -> None:
+def test_an_expired_transfer_can_be_prepared_again(host: MiniHost, world: World) -> None:
     host.open(PREPARE, {"amount": 25, **BOTH})
     world.clock.move(minutes=11)
     host.page.clock.fast_forward(660_000)
@@ -198,7 +198,7 @@ def test_what_is_not_confirmed_in_time_can_be_prepared_again(host: MiniHost, wor
     assert statuses == [("expired", 1), ("pending", 2), ("voided", 1)]
 
 
-def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
+def test_errors_are_shown_with_a_way_on(host: MiniHost, world: World) -> None:
     host.open(PREPARE, {"amount": 25, **BOTH})
     world.sql("UPDATE account SET can_transfer_to = 0 WHERE account_id = ?", SAVINGS)
     host.press("Confirm transfer")
@@ -225,7 +225,7 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     host.says("No agent was asked")
 
 
-def test_a_yes_without_an_answer_may_have_been_heard(host: MiniHost, world: World) -> None:
+def test_a_lost_confirmation_is_shown_as_unknown(host: MiniHost, world: World) -> None:
     host.open(PREPARE, {"amount": 25, **BOTH})
     host.loses = "the host waited too long"
     host.press("Confirm transfer")
@@ -238,7 +238,7 @@ def test_a_yes_without_an_answer_may_have_been_heard(host: MiniHost, world: Worl
     host.says("Transferred")
 
 
-def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: World) -> None:
+def test_hostile_names_are_escaped_and_fit_every_width(host: MiniHost, world: World) -> None:
     holder = "\u202eevil\u2066 <img src=x onerror=alert(1)> \x1b[31m" + "very-long" * 12
     world.sql(
         "UPDATE account SET account_name = ?, account_holder = ? WHERE account_id = ?",
@@ -267,21 +267,7 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
             assert names[-1] == PAYEE
 
 
-def test_only_money_that_can_be_moved_is_called_available(host: MiniHost, world: World) -> None:
-    host.open(PREPARE, {"amount": 250, **BOTH})
-    host.open(ACCOUNTS, {})
-    host.says("Total balance")
-    lines = host.view.locator("li.line").all_inner_texts()
-    movable = sorted(line.split("\n")[0] for line in lines if "available" in line)
-    assert movable == ["Euro Account", "Everyday Checking", "High Yield Savings"]
-    assert any("1,600.40 USD\navailable, 250.00 USD reserved" in line for line in lines)
-    assert sum("balance" in line for line in lines) == 3
-    assert "129,501.15 USD" in host.text()
-
-
-def test_the_form_for_the_desks_code_can_be_read_and_so_can_a_card_that_waits(
-    browser: Any, world: World
-) -> None:
+def test_the_code_form_and_the_waiting_card_are_readable(browser: Any, world: World) -> None:
     world.codes = "desk"
     with hosting(browser, world) as host:
         host.open(PREPARE, {"amount": 25, **BOTH})
@@ -295,7 +281,7 @@ def test_the_form_for_the_desks_code_can_be_read_and_so_can_a_card_that_waits(
         host.says("Looking …")
 
 
-def test_nobody_but_the_host_is_listened_to(host: MiniHost) -> None:
+def test_only_messages_of_the_host_are_accepted(host: MiniHost) -> None:
     host.open(PREPARE, {"amount": 25, **BOTH})
     forged = {
         "jsonrpc": "2.0",

@@ -56,7 +56,7 @@ def check(expression: str, index: int) -> None:
         return set().union(*map(named, children))
 
     try:
-        results = named(parsed(expression).parsed)
+        results = named(parsed(expression, ()))
     except ExpressionError as error:
         raise ExpressionError(f"{quoted(expression)} cannot be used: {error}") from None
     if not index or any(not -index <= number < index for number in results):

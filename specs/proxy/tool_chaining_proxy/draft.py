@@ -1,6 +1,6 @@
 """`--draft FILE`: rules for what a model did the same way each time, from a recording.
 
-A *pair* is a call and the next one, in one session and without another call between them or beside
+A *pair* is a call and the next one, in one session, with no other call between them or beside
 them. If a pair is seen often enough, and everything in its second call stands in the first one or
 never changes, no model is needed for the second call. This module calls nothing.
 """
@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,12 +28,12 @@ FEW: Final = 5
 """The most different values of a text that decides whether a call follows."""
 
 _SOURCES: Final = ("structuredContent", "json", "arguments")
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOWHERE: Final = object()
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Json = dict[str, Any]
-Path_ = tuple[str | int, ...]
+Place = tuple[str | int, ...]
+"""Where a value is in a call: the names and the indexes on the way to it."""
 
 
 class Unexplained(Exception):
@@ -63,8 +64,8 @@ def drafted(path: Path, support: int = SUPPORT) -> str:
             continue
         others = [
             a
-            for tools, found in pairs.items()
-            if tools[0] == first and tools[1] != then
+            for (tool, other), found in pairs.items()
+            if tool == first and other != then
             for a, _ in found
         ]
         sessions = len({a.session for a, _ in cases})
@@ -76,7 +77,7 @@ def drafted(path: Path, support: int = SUPPORT) -> str:
             lines.append(f"# No rule for {_comment(first)} -> {_comment(then)}: {why}.")
             continue
         if not all(b.read_only for _, b in cases):
-            lines.append("# The server does not mark it as read-only. Remove each '# ' to agree:")
+            lines.append("# The server does not mark it as read-only. To agree, remove each '# ':")
             rule = [f"# {line}" for line in rule]
         lines += rule
     return "\n".join(lines)
@@ -88,29 +89,21 @@ def _read(path: Path) -> Iterator[Call]:
             for number, line in enumerate(file, 1):
                 try:
                     yield _call(json.loads(line))
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                    raise ForPeople(
-                        f"{str(path)!r}, line {number}, is not a call that --record wrote."
-                    ) from None
+                except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                    where = f"{str(path)!r}, line {number},"
+                    raise ForPeople(f"{where} is not a call that --record wrote.") from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ForPeople(f"Cannot read the recording {str(path)!r}: {why}.") from None
-    except UnicodeDecodeError:
-        raise ForPeople(f"The recording {str(path)!r} is not UTF-8.") from None
 
 
 def _call(line: Json) -> Call:
     session, began, ended, tool = (line[name] for name in ("session", "began", "ended", "tool"))
-    arguments = line["arguments"]
     if not all(isinstance(text, str) for text in (session, began, ended, tool)):
         raise ValueError
-    if not isinstance(arguments, dict):
-        raise ValueError
-    result = {name: line.get(name) for name in ("isError", "content", "structuredContent")}
-    step = Step(1, tool, arguments, result)
-    return Call(
-        session, began, ended, step, line.get("byProxy") is True, line.get("readOnly") is True
-    )
+    step = Step(1, tool, {**line["arguments"]}, line)
+    by_proxy, read_only = (line.get(name) is True for name in ("byProxy", "readOnly"))
+    return Call(session, began, ended, step, by_proxy, read_only)
 
 
 def _pairs(calls: Sequence[Call]) -> dict[tuple[str, str], list[tuple[Call, Any]]]:
@@ -121,21 +114,17 @@ def _pairs(calls: Sequence[Call]) -> dict[tuple[str, str], list[tuple[Call, Any]
     pairs: dict[tuple[str, str], list[tuple[Call, Any]]] = defaultdict(list)
     for own in sessions.values():
         own.sort(key=lambda call: call.began)
-        busy = ""
-        alone = []
-        for index, call in enumerate(own):
-            following = own[index + 1] if index + 1 < len(own) else None
+        busy, alone = "", []
+        """Until when earlier calls run, and the calls that run beside no other, or None."""
+        for call, following in zip(own, [*own[1:], None], strict=True):
             overlaps = busy > call.began or (following and following.began < call.ended)
-            alone.append(not overlaps and not call.by_proxy)
+            alone.append(None if overlaps or call.by_proxy else call)
             busy = max(busy, call.ended)
-        for index, call in enumerate(own):
-            if not alone[index]:
-                continue
-            following = own[index + 1] if index + 1 < len(own) else None
-            if following is None:
-                pairs[call.step.tool, ""].append((call, None))
-            elif alone[index + 1]:
-                pairs[call.step.tool, following.step.tool].append((call, following))
+        for first, then in pairwise(alone):
+            if first and then:
+                pairs[first.step.tool, then.step.tool].append((first, then))
+        if last := alone[-1]:
+            pairs[last.step.tool, ""].append((last, None))
     return pairs
 
 
@@ -145,102 +134,90 @@ def _rule(
     """Return the lines of one rule. Raises `Unexplained`."""
     if set(first) & set("*?["):
         raise Unexplained("its name has characters of a pattern")
-    lines = ["[[rule]]", f"after = {_toml(first)}"]
     errors = {a.step.is_error for a, _ in cases}
-    on = "any" if len(errors) > 1 else "error" if errors == {True} else "success"
-    if on != "success":
-        lines.append(f"on = {_toml(on)}")
+    rest = [as_seen(other.step) for other in others if other.step.is_error in errors]
     seen = [as_seen(a.step) for a, _ in cases]
-    rest = [
-        as_seen(other.step)
-        for other in others
-        if on == "any" or other.step.is_error is (on == "error")
-    ]
-    if rest:
-        lines.append(f"when = {_toml(_condition(seen, rest))}")
-    lines.append(f"then = {_toml(then)}")
     arguments = [b.step.arguments for _, b in cases]
     if len({frozenset(one) for one in arguments}) > 1:
         raise Unexplained("its arguments are not the same ones each time")
-    written = [
-        f"{_key(name)} = {value}  # {comment}"
-        for name in arguments[0]
-        for value, comment in [
-            _explained(name, [one[name] for one in arguments], seen, f"arguments.{name}")
-        ]
-    ]
-    return [*lines, *(["[rule.arguments]", *written] if written else [])]
+    lines = ["[[rule]]", f"after = {_toml(first)}"]
+    if True in errors:
+        lines.append(f"on = {_toml('any' if False in errors else 'error')}")
+    if rest:
+        lines.append(f"when = {_toml(_condition(seen, rest))}")
+    lines.append(f"then = {_toml(then)}")
+    if arguments[0]:
+        lines.append("[rule.arguments]")
+    for name in arguments[0]:
+        value, comment = _explained([one[name] for one in arguments], seen, name)
+        lines.append(f"{_key(name)} = {value}  # {comment}")
+    return lines
 
 
-def _explained(name: str, values: list[Any], seen: list[Json], place: str) -> tuple[str, str]:
-    """Return an argument of a rule, and a comment on it. Raises `Unexplained`."""
-    if None in values:
-        raise Unexplained(f"{_comment(place)} is null, which TOML cannot write")
-    found = [path for path in _paths(seen[0], values[0]) if _fits(path, seen, values)]
-    found.sort(key=lambda path: (_SOURCES.index(str(path[0])), len(path)))
-    places = [written for path in found if len(written := _path(path)) <= MAX_EXPRESSION]
+def _explained(values: list[Any], seen: list[Json], name: str) -> tuple[str, str]:
+    """Return an argument as a rule has it, and a comment on it. Raises `Unexplained`."""
+    found = [place for place in _places(seen[0], values[0]) if _fits(place, seen, values)]
+    found.sort(key=lambda place: (_SOURCES.index(str(place[0])), len(place)))
+    paths = [path for place in found if len(path := _path(place)) <= MAX_EXPRESSION]
     if all(_equal(value, values[0]) for value in values):
-        also = f", also {_comment(', '.join(places[:3]))}" if places else ""
-        looks_like_a_form = isinstance(values[0], dict) or name == "jmespath"
         value = _toml(values[0])
+        looks_like_a_form = isinstance(values[0], dict) or name.endswith("jmespath")
+        also = f", also {_comment(', '.join(paths[:3]))}" if paths else ""
         return f"{{ value = {value} }}" if looks_like_a_form else value, f"a constant{also}"
-    if places:
-        also = f"also {_comment(', '.join(places[1:4]))}" if len(places) > 1 else "the only place"
-        return f"{{ jmespath = {_toml(places[0])} }}", also
-    parts: list[tuple[str, str, str]] = []
+    if paths and None not in values:
+        also = f"also {_comment(', '.join(paths[1:4]))}" if len(paths) > 1 else "the only place"
+        return f"{{ jmespath = {_toml(paths[0])} }}", also
+    keys = range(0)
     if all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
-        for part in values[0]:
-            one = _explained(part, [v[part] for v in values], seen, f"{place}.{part}")
-            parts.append((f"{_key(part)} = {one[0]}", part, one[1]))
-        text = f"{{ {', '.join(text for text, _, _ in parts)} }}"
+        keys = values[0].keys()
     elif all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
-        for index in range(len(values[0])):
-            one = _explained("", [v[index] for v in values], seen, f"{place}[{index}]")
-            parts.append((one[0], f"[{index}]", one[1]))
-        text = f"[{', '.join(text for text, _, _ in parts)}]"
-    else:
-        raise Unexplained(f"{_comment(place)} is not in the first call, so it takes a model")
-    return text, "; ".join(f"{_comment(part)}: {comment}" for _, part, comment in parts)
+        keys = range(len(values[0]))
+    if not keys:
+        raise Unexplained(f"{_comment(name)} is not in the first call, so it takes a model")
+    parts = {key: _explained([v[key] for v in values], seen, f"{name}.{key}") for key in keys}
+    comment = "; ".join(f"{_comment(str(key))}: {part[1]}" for key, part in parts.items())
+    if isinstance(values[0], list):
+        return f"[{', '.join(part[0] for part in parts.values())}]", comment
+    members = ", ".join(f"{_key(str(key))} = {part[0]}" for key, part in parts.items())
+    return f"{{ {members} }}", comment
 
 
 def _condition(seen: Sequence[Json], rest: Sequence[Json]) -> str:
     """Return a comparison that holds for the cases and no other call. Raises `Unexplained`."""
-    for path in _paths(seen[0]):
-        values, others = ([_at(one, path) for one in calls] for calls in (seen, rest))
-        written = _path(path)
-        if all(isinstance(value, bool) for value in values + others):
-            if len(set(values)) == 1 and values[0] not in others:
-                return f"{written} == `{json.dumps(values[0])}`"
-        elif all(isinstance(value, str) for value in values + others):
-            texts = {*values, *others}
-            if len(texts) > FEW or set(values) & set(others):
-                continue
-            if len(set(values)) == 1:
-                return f"{written} == {_literal(values[0])}"
-            if len(set(others)) == 1:
-                return f"{written} != {_literal(others[0])}"
-        elif all(isinstance(value, list) for value in values + others):
+    for place in _places(seen[0]):
+        values, others = ([_at(one, place) for one in calls] for calls in (seen, rest))
+        path, every = _path(place), values + others
+        if all(isinstance(value, list) for value in every):
             if all(values) and not any(others):
-                return written
+                return path
             if all(others) and not any(values):
-                return f"{written} == `[]`"
+                return f"{path} == `[]`"
+        is_few = all(isinstance(value, str) for value in every) and len({*every}) <= FEW
+        if not is_few and not all(isinstance(value, bool) for value in every):
+            continue
+        if {*values} & {*others}:
+            continue
+        if len({*values}) == 1:
+            return f"{path} == {_literal(values[0])}"
+        if len({*others}) == 1:
+            return f"{path} != {_literal(others[0])}"
     raise Unexplained("it follows only sometimes, and no single member says when")
 
 
-def _paths(seen: Json, value: Any = _NOWHERE) -> Iterator[Path_]:
-    """Yield the places in a call, or those that have this value."""
-    left: list[tuple[Path_, Any]] = [((name,), seen[name]) for name in _SOURCES]
-    for path, found in left:
+def _places(seen: Json, value: Any = _NOWHERE) -> Iterator[Place]:
+    """Yield the places in a call, or those that have this value, the shortest first."""
+    left: list[tuple[Place, Any]] = [((name,), seen[name]) for name in _SOURCES]
+    for place, found in left:
         if value is _NOWHERE or _equal(found, value):
-            yield path
+            yield place
         if isinstance(found, dict):
-            left += [((*path, name), part) for name, part in found.items()]
+            left += [((*place, name), part) for name, part in found.items()]
         elif isinstance(found, list):
-            left += [((*path, index), part) for index, part in enumerate(found)]
+            left += [((*place, index), part) for index, part in enumerate(found)]
 
 
-def _fits(path: Path_, seen: Sequence[Json], values: Sequence[Any]) -> bool:
-    return all(_equal(_at(one, path), value) for one, value in zip(seen, values, strict=True))
+def _fits(place: Place, seen: Sequence[Json], values: Sequence[Any]) -> bool:
+    return all(_equal(_at(one, place), value) for one, value in zip(seen, values, strict=True))
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -250,50 +227,50 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) is isinstance(other, bool)
 
 
-def _at(value: Any, path: Path_) -> Any:
-    for part in path:
+def _at(value: Any, place: Place) -> Any:
+    for part in place:
         try:
             value = value[part]
-        except (KeyError, IndexError, TypeError):
+        except (LookupError, TypeError):
             return None
     return value
 
 
-def _path(path: Path_) -> str:
-    """Return a path as JMESPath."""
-    parts = [f"[{part}]" if isinstance(part, int) else f".{_member(part)}" for part in path]
-    return "".join(parts).removeprefix(".")
+def _path(place: Place) -> str:
+    """Return a place as a path of JMESPath."""
+    written = ""
+    for part in place:
+        if isinstance(part, int):
+            written += f"[{part}]"
+        else:
+            written += f".{part}" if _PLAIN.fullmatch(part) else f".{json.dumps(part)}"
+    return written.removeprefix(".")
 
 
-def _member(name: str) -> str:
-    return name if _NAME.fullmatch(name) else json.dumps(name)
-
-
-def _literal(text: str) -> str:
-    if "'" not in text and "\\" not in text:
-        return f"'{text}'"
-    return "`" + json.dumps(text).replace("`", "\\`") + "`"
+def _literal(value: str | bool) -> str:
+    """Return a value as a literal of JMESPath."""
+    if isinstance(value, str) and not set(value) & {"'", "\\"}:
+        return f"'{value}'"
+    return "`" + json.dumps(value).replace("`", "\\`") + "`"
 
 
 def _toml(value: Any) -> str:
-    """Return a value in TOML, on one line. Raises `Unexplained` for null."""
-    if value is None:
-        raise Unexplained("it sends null, which TOML cannot write")
+    """Return a value in TOML, on one line. Raises `Unexplained` if that is not possible."""
+    if value is None or (isinstance(value, str) and re.search("[\ud800-\udfff]", value)):
+        raise Unexplained("it sends null or half of a surrogate pair, which TOML cannot write")
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{_key(name)} = {_toml(part)}' for name, part in value.items())} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    if re.search("[\ud800-\udfff]", value):
-        raise Unexplained("it has half of a surrogate pair")
     plain = value.replace("\\", "\\\\").replace('"', '\\"')
-    shown = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain)
+    shown = "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in plain)
     return f'"{shown}"'
 
 
 def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _toml(name)
+    return name if _PLAIN.fullmatch(name) else _toml(name)
 
 
 def _comment(text: str) -> str:

@@ -1,7 +1,7 @@
 """The internal parts of the MCP SDK that the proxy uses.
 
 The SDK keeps only what its documentation names stable. A minor release may change the rest, and
-this module holds all of it that the proxy uses: `tests/test_sdk_seam.py` asserts that no other
+this module holds all of it that the proxy uses: `tests/test_architecture.py` asserts that no other
 module of the proxy imports any.
 
 - `SessionMessage`: a message on the streams of the SDK's transports, with its HTTP headers.

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tool_chaining.directive import IDENTIFIER, META_KEY, Directive
-from tool_chaining.text import UNSEEN
 
 Json = dict[str, Any]
 """A JSON object, as it is on the wire."""
@@ -46,9 +45,10 @@ def json_string(text: str) -> str:
 
 def json_text(text: str) -> str:
     """Return a server's text as one JSON string, on one line and without invisible characters."""
-    return UNSEEN.sub(
-        lambda found: json.dumps(found[0])[1:-1], json.dumps(text, ensure_ascii=False)
-    )
+    written = json.dumps(text, ensure_ascii=False)
+    if written.isprintable():
+        return written
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in written)
 
 
 def on_the_wire(item: Any) -> Json:

@@ -20,7 +20,7 @@ CONTROL: Final = re.compile(f"[{_CONTROLS}]")
 The marks U+061C, U+200E and U+200F are not included: ordinary Arabic and Hebrew uses them.
 """
 
-UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
+_UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
 """`CONTROL`, and characters that look blank or are invisible: tags, marks, fillers, noncharacters.
 
 The two joiners, U+200C and U+200D, are not included: Persian needs them.
@@ -41,7 +41,7 @@ def printable(text: str, *, lines: bool = True) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return UNSEEN.sub(
+    return _UNSEEN.sub(
         lambda found: found[0] if lines and found[0] in "\n\t" else ascii(found[0])[1:-1], text
     )
 

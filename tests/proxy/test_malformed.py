@@ -105,8 +105,8 @@ OTHERS: list[tuple[Any, str]] = [
     ({**OTHER, "execution": []}, ""),
     ({"inputSchema": {}}, "has no name"),
     # Each is named once.
-    *((odd, "") for odd in ({**OTHER, "name": None}, {**OTHER, "name": 7}, {"name": ""})),
-    *((odd, "") for odd in (None, "other", [], 5)),
+    *((bad, "") for bad in ({**OTHER, "name": None}, {**OTHER, "name": 7}, {"name": ""})),
+    *((bad, "") for bad in (None, "other", [], 5)),
     ({**SECOND, "name": "prepare", "title": "?"}, ""),
 ]
 NEXT: list[JSON] = [
@@ -122,8 +122,8 @@ NEXT: list[JSON] = [
 ]
 
 
-async def test_an_odd_tool_costs_itself_alone(tmp_path: Path, caplog: Any) -> None:
-    lists = [*([SECOND, odd] for odd, _ in OTHERS), *([{**SECOND, **odd}] for odd in NEXT)]
+async def test_a_malformed_tool_is_left_out_alone(tmp_path: Path, caplog: Any) -> None:
+    lists = [*([SECOND, bad] for bad, _ in OTHERS), *([{**SECOND, **bad}] for bad in NEXT)]
     async with chains(scripted(tmp_path, tools=lists), caplog) as proxy:
         names = [
             *(name for _, name in OTHERS),
@@ -142,13 +142,15 @@ async def test_an_odd_tool_costs_itself_alone(tmp_path: Path, caplog: Any) -> No
         ({"nextCursor": None}, "made"),
         ({"nextCursor": ""}, "made"),
         ({"nextCursor": 5}, "not_made"),
-        *(({"ttlMs": odd}, "made") for odd in ("soon", 10**400)),
+        *(({"ttlMs": bad}, "made") for bad in ("soon", 10**400)),
         ({"_meta": []}, "made"),
         ({"resultType": 5}, "made"),
     ],
     ids=str,
 )
-async def test_an_odd_page_is_read(page: JSON, status: str, tmp_path: Path, caplog: Any) -> None:
+async def test_a_malformed_page_of_the_list_is_read(
+    page: JSON, status: str, tmp_path: Path, caplog: Any
+) -> None:
     """After a page that cannot be asked for, the tools are known, and the hints spare nothing."""
     async with chains(scripted(tmp_path, page=page), caplog) as proxy:
         result, made = await proxy.run()
@@ -173,7 +175,7 @@ async def test_an_odd_page_is_read(page: JSON, status: str, tmp_path: Path, capl
         ({"page": {"tools": None}}, "list could not be read", "cannot be read"),
     ],
 )
-async def test_a_tool_is_called_missing_only_if_it_is(
+async def test_an_unreadable_list_is_not_an_empty_one(
     script: JSON, why: str, named: str, tmp_path: Path, caplog: Any
 ) -> None:
     """An unreadable list is not an empty one."""
@@ -200,18 +202,18 @@ FIRSTS: list[JSON] = [
 SECONDS: list[tuple[JSON, bool, bool]] = [
     # Whether the merged result is an error, and whether its model reads what was returned.
     ({}, False, True),
-    *(({odd: None}, False, True) for odd in ("isError", "task", "resultType")),
+    *(({bad: None}, False, True) for bad in ("isError", "task", "resultType")),
     ({"resultType": 5}, False, True),
-    *(({"isError": odd}, True, True) for odd in ("no", 0, [], {}, "")),
-    *(({"_meta": odd}, False, True) for odd in ([], None, "x", 5)),
-    *(({"structuredContent": odd}, False, True) for odd in ([], None, "x")),
-    *(({"content": odd}, False, False) for odd in (None, {}, [5], [None], [{}])),
+    *(({"isError": bad}, True, True) for bad in ("no", 0, [], {}, "")),
+    *(({"_meta": bad}, False, True) for bad in ([], None, "x", 5)),
+    *(({"structuredContent": bad}, False, True) for bad in ([], None, "x")),
+    *(({"content": bad}, False, False) for bad in (None, {}, [5], [None], [{}])),
     # A text or an item that is in no list can mean only one thing.
     ({"content": "Paid."}, False, True),
     ({"content": {"type": "text", "text": "Paid."}}, False, True),
-    *(({"content": [{"type": odd}]}, False, False) for odd in ("text", "image", "resource", None)),
+    *(({"content": [{"type": bad}]}, False, False) for bad in ("text", "image", "resource", None)),
     ({"content": [{"type": "text", "text": "Paid.", "annotations": []}]}, False, True),
-    *((with_audience(odd), False, False) for odd in ("user", 5, {}, [5], ["user", None])),
+    *((with_audience(bad), False, False) for bad in ("user", 5, {}, [5], ["user", None])),
     (with_audience(None), False, True),
     (
         {"content": [7, {"type": "text", "text": None}, *with_audience(None)["content"]]},
@@ -221,26 +223,26 @@ SECONDS: list[tuple[JSON, bool, bool]] = [
 ]
 
 
-async def test_an_odd_result_is_read_member_by_member(tmp_path: Path, caplog: Any) -> None:
+async def test_a_malformed_result_is_read_member_by_member(tmp_path: Path, caplog: Any) -> None:
     first = {"content": [], "_meta": directive(), "structuredContent": {"a": 1}}
     answers = {
         "prepare": [
-            *({"result": {**first, **odd}} for odd in FIRSTS),
+            *({"result": {**first, **bad}} for bad in FIRSTS),
             *[{"result": first}] * len(SECONDS),
         ],
         "pay": [
             *[said("Paid.")] * len(FIRSTS),
-            *({"result": {**said("Paid.")["result"], **odd}} for odd, *_ in SECONDS),
+            *({"result": {**said("Paid.")["result"], **bad}} for bad, *_ in SECONDS),
         ],
     }
     async with chains(scripted(tmp_path, answers=answers), caplog) as proxy:
-        for odd in FIRSTS:
-            assert (await proxy.run())[1] == "made", odd
-        for odd, is_error, is_read in SECONDS:
+        for bad in FIRSTS:
+            assert (await proxy.run())[1] == "made", bad
+        for bad, is_error, is_read in SECONDS:
             result, status = await proxy.run()
-            assert (status, result["isError"]) == ("made", is_error), odd
-            assert ("Paid." in result["structuredContent"]["followUps"][0]) is is_read, odd
-            assert all(isinstance(item.get("text", ""), str) for item in result["content"]), odd
+            assert (status, result["isError"]) == ("made", is_error), bad
+            assert ("Paid." in result["structuredContent"]["followUps"][0]) is is_read, bad
+            assert all(isinstance(item.get("text", ""), str) for item in result["content"]), bad
         named = " ".join(proxy.named())
         once = ("isError", "_meta", "audience", "an item of a result's content")
         assert [named.count(words) for words in once] == [1] * len(once)
@@ -252,12 +254,12 @@ async def test_an_odd_result_is_read_member_by_member(tmp_path: Path, caplog: An
         None,
         [],
         {"tools": {}, "extensions": []},
-        *({"tools": {}, "experimental": {CHAINING: odd}} for odd in ([], None, {"version": "1"})),
+        *({"tools": {}, "experimental": {CHAINING: bad}} for bad in ([], None, {"version": "1"})),
         {"tools": {}, "experimental": CHAINING},
     ],
     ids=str,
 )
-async def test_malformed_capabilities_are_none(
+async def test_malformed_capabilities_advertise_nothing(
     capabilities: Any, tmp_path: Path, caplog: Any
 ) -> None:
     server = scripted(tmp_path, greeting={"capabilities": capabilities})
@@ -280,7 +282,7 @@ class Answering(Handler):
             return self.answer(202)
         number, method = message["id"], message["method"]
         capabilities = {"tools": {}, "experimental": {CHAINING: {}}}
-        info = {"name": "odd", "version": "1"}
+        info = {"name": "bad", "version": "1"}
         results: JSON = {
             "initialize": {
                 "protocolVersion": OLD,
@@ -325,7 +327,7 @@ REPAIRED = [
     f'[{START},"result":{GOOD}}}]',
 ]
 NO_RESULT = "not a result"
-ODD_IDS = ("0$ID", "$ID.7", "$ID_0", "0x$ID", "9" * 5000, r'"a\x"')
+BAD_IDS = ("0$ID", "$ID.7", "$ID_0", "0x$ID", "9" * 5000, r'"a\x"')
 UNREADABLE = [
     (f'{START},"result":"Paid."}}', NO_RESULT),
     (f'{START},"result":null}}', NO_RESULT),
@@ -333,7 +335,7 @@ UNREADABLE = [
     (f"{START}}}", NO_RESULT),
     (f'{START},"result":{GOOD[:20]}', NO_RESULT),
     (f'{START},"result":{GOOD},}}', NO_RESULT),
-    *((f'{{"jsonrpc":"2.0","id":{odd},"result":{GOOD},}}', NO_RESULT) for odd in ODD_IDS),
+    *((f'{{"jsonrpc":"2.0","id":{bad},"result":{GOOD},}}', NO_RESULT) for bad in BAD_IDS),
     (f'{NOTICE}{START},"result":{GOOD},}}', NO_RESULT),
     (f'{START},"result":{{"n":{"9" * 5000}}}}}', NO_RESULT),
     (f'{START},"result":{{"n":{"[" * 300}{"]" * 300}}}}}', NO_RESULT),
@@ -356,7 +358,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("way", ["stdio", "json", "events"])
-async def test_an_odd_answer_ends_its_request(way: str, tmp_path: Path, caplog: Any) -> None:
+async def test_a_malformed_response_ends_its_request(way: str, tmp_path: Path, caplog: Any) -> None:
     rows = [*((line, "") for line in REPAIRED), *UNREADABLE]
     with serving(Answering) as origin:
         server: Server = Address(f"{origin}/{way}")
@@ -387,7 +389,7 @@ async def test_answers_on_one_line_end_their_requests(tmp_path: Path, caplog: An
             assert (await proxy.client.ask("tools/call", {"name": "two"}))["content"]
 
 
-async def test_no_other_request_ends_for_an_odd_answer() -> None:
+async def test_a_response_without_an_id_ends_no_other_request() -> None:
     """No stream of changes ends, and no request that is answered in time.
 
     None ends for a second answer, or for the answer to a notification.
@@ -402,7 +404,7 @@ async def test_no_other_request_ends_for_an_odd_answer() -> None:
     def asked(number: int, method: str) -> SessionMessage:
         return SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method=method))
 
-    odd = SessionMessage(
+    bad = SessionMessage(
         JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=METHOD_NOT_FOUND, message="No."))
     )
     begun = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized"))
@@ -411,17 +413,17 @@ async def test_no_other_request_ends_for_an_odd_answer() -> None:
         with anyio.fail_after(PATIENCE):
             await sent.send(asked(1, "subscriptions/listen"))
             await sent.send(asked(2, "tools/call"))
-            for one in (odd, good):
+            for one in (bad, good):
                 await to_client.send(one)
             assert await anext(answers) is good
             await sent.send(begun)
             await sent.send(asked(3, "tools/call"))
-            for one in (good, odd):
+            for one in (good, bad):
                 await to_client.send(one)
             assert await anext(answers) is good
             with anyio.move_on_after(2 * GRACE):
                 pytest.fail(f"nothing is to end: {await anext(answers)}")
-            await to_client.send(odd)
+            await to_client.send(bad)
             ended = (await anext(answers)).message
     assert (ended.id, ended.error.message) == (3, f"No. {NOT_KNOWN}")
 
@@ -435,7 +437,9 @@ NOISE = [
 ]
 
 
-async def test_noise_is_ignored_and_named(tmp_path: Path, caplog: Any) -> None:
+async def test_lines_that_are_no_message_are_ignored_and_logged(
+    tmp_path: Path, caplog: Any
+) -> None:
     lines = "\n".join([*NOISE, REPAIRED[0]])
     async with chains(scripted(tmp_path, answers={"pay": [{"line": lines}]}), caplog) as proxy:
         assert (await proxy.run())[1] == "made"
