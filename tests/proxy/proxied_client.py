@@ -42,6 +42,10 @@ class Host:
 
         A user who would say no to all of it may have said that the hints are trusted.
         """
+        if self.context.get("atOnce") and self.context["consent"] == "grant":
+            # On 2026-07-28 a question is handed out, and a chain that waits for it gives up its
+            # turn. So the user agrees beforehand.
+            return consent_of("all")
         denied = self.context.get("deniedTools", [])
         if self.context["consent"] != "grant" and "consentByTool" not in self.context:
             return consent_of(None, trust_hints=self.context.get("trustHints") is not False)

@@ -24,6 +24,7 @@ from tool_chaining.text import one_line, quoted, read_small
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
+from tool_chaining_proxy.hosting.operator import show
 from tool_chaining_proxy.options import ProxyOptions
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
@@ -45,15 +46,10 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
     errors, warnings = [*problems(rules, tools)], [*doubts(rules, tools)]
     for kind, found in (("Error", errors), ("Warning", warnings)):
         for words in found:
-            _say(f"{kind}: {words}{'' if words.endswith(('?', '.')) else '.'}")
+            show(f"{kind}: {words}{'' if words.endswith(('?', '.')) else '.'}")
     if not errors:
         print("The rules fit the server's tools.", file=sys.stderr)
     return 1 if errors else 0
-
-
-def _say(words: str) -> None:
-    """Print one line. A server's text in it cannot end the line, or control the terminal."""
-    print(one_line(words))
 
 
 async def _listed(options: ProxyOptions) -> list[Tool]:
@@ -65,7 +61,7 @@ async def _listed(options: ProxyOptions) -> list[Tool]:
             session = Session(options, declared, group)
             try:
                 lister = _Lister(await session.upstream(), declared)
-                listed = await read_list(lister, lambda problem: _say(f"Warning: {problem}."))
+                listed = await read_list(lister, lambda problem: show(f"Warning: {problem}."))
                 failure = listed.failure
             except MCPError as error:
                 failure = error
@@ -179,8 +175,8 @@ def _unknown(name: str, schema: Any, place: str, tool: str) -> str | None:
     return f"{place}: {tool} does not know it.{f' Did you mean {near[0]}?' if near else ''}"
 
 
-def tried(rules: Rules, path: Path) -> str:
-    """Return what the rules say about each step of a result in a file. Raises `ForPeople`.
+def try_on(rules: Rules, path: Path) -> None:
+    """Print what the rules say about each step of a result in a file. Raises `ForPeople`.
 
     The file has an object with `tool`, `arguments` and the members of the result, or what
     `banking-server call --json` prints.
@@ -198,7 +194,8 @@ def tried(rules: Rules, path: Path) -> str:
     except (ValueError, AttributeError, KeyError, TypeError, IndexError, RecursionError):
         form = '{"tool": …, "arguments": {…}, "content": […], "structuredContent": {…}}'
         raise ForPeople(f"{str(path)!r} must be a JSON object such as {form}.") from None
-    return "\n".join(map(one_line, lines))
+    for line in lines:
+        show(line)
 
 
 def _tried(rules: Rules, steps: Sequence[Step]) -> Iterator[str]:
