@@ -171,7 +171,14 @@ def test_an_invalid_rules_file_stops_the_start(tmp_path: Path) -> None:
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 LISTED: Any = [
-    {"name": "search", "inputSchema": {"type": "object"}},
+    {
+        "name": "search",
+        "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}},
+        "outputSchema": {
+            "type": "object",
+            "properties": {"hits": {"type": "array", "items": {"properties": {"id": {}}}}},
+        },
+    },
     {
         "name": "hold",
         "inputSchema": {
@@ -237,6 +244,30 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
             "Error: rule 2 can never match: rule 1 always matches before it.",
             1,
         ),
+        (
+            GOOD.replace("json.id", "arguments.mesage"),
+            "Error: rule 1: arguments.mesage: search does not know it. Did you mean message?",
+            1,
+        ),
+        (
+            GOOD.replace("json.id", "structuredContent.hits[0].idd"),
+            "Error: rule 1: structuredContent.hits.idd: search does not know it. Did you mean id?",
+            1,
+        ),
+        (GOOD.replace("json.id", "structuredContent.hits[*].id | [0]"), "", 0),
+        (
+            GOOD.replace("then", "when = 'json.risk > `5`'\nthen", 1) + GOOD,
+            "Warning: rule 2 has no condition, so it follows where the condition of rule 1 is not "
+            "met, also for a missing value.",
+            0,
+        ),
+        (GOOD.replace("then", "when = '!(json.risk <= `5`)'\nthen", 1) + GOOD, "", 0),
+        (
+            GOOD.replace("json.id", "json[?type == kind].id | [0]"),
+            "Warning: rule 1: a filter compares the members type and kind; a text is written "
+            "'kind'.",
+            0,
+        ),
         (GOOD + AGAIN, "Warning: a cycle, which ends only at a chain's limit: search -> ", 0),
     ],
 )
@@ -277,11 +308,11 @@ def test_try_shows_the_call_that_a_result_leads_to(
     assert tried(found) == first + "The person would be asked.\n"
     assert tried({"tool": "search"}) == (
         'Step 1, "search": rule 1 matches, and ends the chain: '
-        "rule 1: arguments.to: 'structuredContent.hits[0].id' gives nothing.\n"
+        "arguments.to: 'structuredContent.hits[0].id' gives nothing.\n"
     )
     said_of_all = tried({"tool": "drop"})
     assert 'rule 1 does not match: its after is "search".\n' in said_of_all
-    assert "rule 3 does not match: its on is error, and the result is none.\n" in said_of_all
+    assert "rule 3 does not match: its on is error, and the result is no error.\n" in said_of_all
     assert said_of_all.endswith("no rule matches. Nothing would be called.\n")
     assert '{"tool": …' in refused("--rules", rules, "--try", written(tmp_path, "[1]", "list"))
     # What `call --json` prints has all steps.

@@ -1,26 +1,23 @@
-"""`--rules FILE --check` and `--try`: what a file of rules would do, without calling a tool."""
+"""`--rules FILE --check`: what is wrong with rules for a server, without calling a tool."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
 from mcp import MCPError
 from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
-from tool_chaining import Step, Tool
+from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
-from tool_chaining.directive import Malformed
 from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import Expression
-from tool_chaining.rules import Rule, Rules, as_seen, form_of, is_literal
-from tool_chaining.text import one_line, quoted, read_small
+from tool_chaining.rules import Rule, Rules, form_of, is_literal
+from tool_chaining.text import one_line, quoted
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
@@ -33,7 +30,6 @@ _PATH: Final = re.compile(r"(?<![\w.'])(arguments|structuredContent)((?:\.\w+|\[
 _PART: Final = re.compile(r"\.(\w+)|(\[)")
 _COMPARED: Final = re.compile(r"\[\?\s*([A-Za-z_]\w*)\s*(?:[=!<>]=|[<>])\s*([A-Za-z_]\w*)\s*[]&|]")
 """Two members of an item that a filter compares."""
-_JSON: Final = re.compile(r"(?<![\w.'])json\b")
 _OTHERS: Final = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
 
 
@@ -173,68 +169,6 @@ def _unknown(name: str, schema: Any, place: str, tool: str) -> str | None:
         return None
     near = get_close_matches(name, declared, n=1)
     return f"{place}: {tool} does not know it.{f' Did you mean {near[0]}?' if near else ''}"
-
-
-def try_on(rules: Rules, path: Path) -> None:
-    """Print what the rules say about each step of a result in a file. Raises `ForPeople`.
-
-    The file has an object with `tool`, `arguments` and the members of the result, or what
-    `banking-server call --json` prints.
-    """
-    try:
-        found = json.loads(read_small(path))
-        written = found.get("steps", [found])
-        steps = [
-            Step(level, one["tool"], one.get("arguments") or {}, one.get("result", one))
-            for level, one in enumerate(written, 1)
-        ]
-        lines = [line for n in range(len(steps)) for line in _tried(rules, steps[: n + 1])]
-    except OSError as error:
-        raise ForPeople(f"Cannot read {str(path)!r}: {(error.strerror or '').lower()}.") from None
-    except (ValueError, AttributeError, KeyError, TypeError, IndexError, RecursionError):
-        form = '{"tool": …, "arguments": {…}, "content": […], "structuredContent": {…}}'
-        raise ForPeople(f"{str(path)!r} must be a JSON object such as {form}.") from None
-    for line in lines:
-        show(line)
-
-
-def _tried(rules: Rules, steps: Sequence[Step]) -> Iterator[str]:
-    """Yield a line for each rule, and for what follows the last of these steps."""
-    step = steps[-1]
-    place = f"Step {step.level}, {quoted(step.tool)}"
-    seen = as_seen(step)
-    uses = [e for rule in rules.rules if rule.concerns(step) for e in rule.expressions()]
-    if seen["json"] is None and seen["content"] and any(map(_JSON.search, map(_path, uses))):
-        yield f"{place}: the text is not JSON, so `json` is null."
-    for rule in rules.rules:
-        said: list[str] = []
-        match = Rules((rule,)).next(steps, said.append)
-        number = f"{place}: rule {rule.number}"
-        if match is None:
-            yield f"{number} does not match: {_why_not(rule, step, said)}."
-        elif isinstance(match.reading, Malformed) or match.unfilled:
-            problem = match.unfilled or getattr(match.reading, "reason", "")
-            yield f"{number} matches, and ends the chain: {problem}."
-            return
-        else:
-            directive = match.reading.directive
-            call = f"{quoted(directive.tool)} with {quoted(directive.arguments)}"
-            asked = "The person would be asked." if rule.ask else "Nobody would be asked."
-            yield f"{number} matches. It would call {call}. {asked}"
-            return
-    yield f"{place}: no rule matches. Nothing would be called."
-
-
-def _why_not(rule: Rule, step: Step, said: Sequence[str]) -> str:
-    if not fnmatchcase(step.tool, rule.after):
-        return f"its after is {quoted(rule.after)}"
-    if not rule.concerns(step):
-        return f"its on is {rule.on}, and the result is {'an error' if step.is_error else 'none'}"
-    if said:
-        return said[-1].partition(": ")[2]
-    if rule.repeats(str(rule.then), step):
-        return "its after is a pattern, and the step is a call of the tool that it calls"
-    return "its when is not met" if rule.when else "its then has no value"
 
 
 def _unlisted(name: str, names: Sequence[str] | dict[str, Tool]) -> str:

@@ -155,10 +155,11 @@ def proxy(
     from tool_chaining.client import DEFAULT_CALL_TIMEOUT
     from tool_chaining.directive import DEFAULT_LIMIT
     from tool_chaining.rules import Rules
-    from tool_chaining_proxy.check_rules import checked, try_on
+    from tool_chaining_proxy.check_rules import checked
     from tool_chaining_proxy.client_side.stdio import serve_stdio
     from tool_chaining_proxy.consent import consent_of
     from tool_chaining_proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
+    from tool_chaining_proxy.try_rules import try_on
 
     read = None if rules is None else Rules.load(rules)
     if read is None and (check or try_):
