@@ -110,6 +110,8 @@ def test_every_picture_has_a_light_and_a_dark_version_and_alt_text() -> None:
             page.text,
         )
         assert page.text.count("<picture>") == page.text.count("<img") == len(shown), name
+        stills = r'\(prefers-reduced-motion: reduce\)[^"]*" srcset="([\w./-]+)"'
+        found |= {(ROOT / name).parent / still for still in re.findall(stills, page.text)}
         found |= {
             (ROOT / name).parent / f"{picture}-{light}.{end}"
             for picture, end in shown

@@ -18,7 +18,7 @@ from banking_server.tools.declaration import WholeNumber, bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result
 from banking_server.tools.scopes import READ_SCOPE
-from banking_server.tools.views.offering import ACCOUNTS
+from banking_server.tools.views.offering import ACCOUNTS, STATEMENT
 
 AccountId = Annotated[
     str, Field(description="One of the ids that list_accounts gives; never made up.")
@@ -176,7 +176,7 @@ async def get_account_balance(
     return result(words, structured, then=next_step(outcome))
 
 
-@bank_tool(title="Get Account Statement", scope=READ_SCOPE, read_only=True)
+@bank_tool(title="Get Account Statement", scope=READ_SCOPE, read_only=True, view=STATEMENT)
 async def get_account_statement(
     accountId: AccountId,
     month: Annotated[

@@ -14,6 +14,7 @@ from banking_server.tools import TOOLS
 from banking_server.tools.views.offering import ACCOUNTS as ACCOUNTS_VIEW
 from banking_server.tools.views.offering import DATA
 from banking_server.tools.views.offering import HANDOFF as HANDOFF_VIEW
+from banking_server.tools.views.offering import STATEMENT as STATEMENT_VIEW
 from banking_server.tools.views.offering import TRANSFER as TRANSFER_VIEW
 
 from ..kit.bank import (
@@ -37,6 +38,7 @@ from ..kit.words import (
     PAYEE,
     PREPARE,
     SAVINGS,
+    STATEMENT,
     TO_SAVINGS,
 )
 from ..multiplex.support import multiplex, request
@@ -78,13 +80,14 @@ async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str
             PREPARE: {"resourceUri": TRANSFER_VIEW},
             CONFIRM: {"resourceUri": TRANSFER_VIEW},
             HANDOFF: {"resourceUri": HANDOFF_VIEW},
+            STATEMENT: {"resourceUri": STATEMENT_VIEW},
             CONFIRM_IN_VIEW: {"visibility": ["app"]},
             LOOK_TRANSFER: {"visibility": ["app"]},
             LOOK_HANDOFF: {"visibility": ["app"]},
         }
         resources = (await person.client.list_resources()).resources
         offered = {str(one.uri): one for one in resources if one.mime_type == APP_MIME_TYPE}
-        assert list(offered) == [ACCOUNTS_VIEW, TRANSFER_VIEW, HANDOFF_VIEW]
+        assert list(offered) == [ACCOUNTS_VIEW, TRANSFER_VIEW, HANDOFF_VIEW, STATEMENT_VIEW]
         for uri in offered:
             (content,) = (await person.client.read_resource(uri)).contents
             assert content.mime_type == APP_MIME_TYPE

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from tool_chaining import META_KEY
+
 from ..kit.bank import World, copy_of
 from ..kit.browser import LACKING, running_browser
 from ..kit.words import (
     ACCOUNTS,
+    APPROVAL,
     EVERYDAY,
     HANDOFF,
     LOCKED,
@@ -18,6 +21,7 @@ from ..kit.words import (
     PAYEE,
     PREPARE,
     SAVINGS,
+    STATEMENT,
 )
 from ..specs.test_schemas import NEXT_TOOL
 from .mini_host import MiniHost, fills_its_frame, hosting, steps
@@ -51,19 +55,20 @@ def test_a_transfer_is_chosen_confirmed_and_receipted_by_the_keyboard(
     host: MiniHost, world: World
 ) -> None:
     host.open(PREPARE, {"amount": 250, "memo": "<img src=x onerror=alert(1)>"})
-    assert "You want to move 250.00 USD or EUR." in host.text()
+    assert "You want to move 250.00, in the account's currency." in host.text()
     assert "5,250.75 USD" in host.text()
     everyday = host.view.get_by_role("button", name="Everyday Checking")
     everyday.focus()
     host.page.keyboard.press("Enter")
     host.says("Where should the money go?")
     assert "You want to move 250.00 USD." in host.text()
+    assert host.view.locator(".badge").get_attribute("class") == "badge soft"
     assert focused(host) == "Where should the money go?"
     host.view.get_by_role("button", name="High Yield Savings").focus()
     host.page.keyboard.press("Space")
     host.says("Confirm this transfer")
     assert "<img src=x onerror=alert(1)>" in host.text()
-    assert "2 Mar 2026, 10:10 (in 10 minutes)" in host.text()
+    assert "2 Mar 2026, 10:10 UTC (in 10 minutes)" in host.text()
     assert world.sql("SELECT status FROM transfer") == [("pending",)]
     host.view.locator("button:not([aria-disabled])", has_text="Confirm").wait_for()
     host.page.keyboard.press("Tab")
@@ -84,22 +89,16 @@ def focused(host: MiniHost) -> str:
 def test_a_locked_account_is_handed_off_where_nobody_follows(host: MiniHost, world: World) -> None:
     host.open(PREPARE, {"amount": 250, "fromAccountId": LOCKED})
     host.says("is currently locked")
-    chain = host.view.get_by_text(f"nextTool → {HANDOFF}")
-    directive = host.view.get_by_text(f'"tool": "{HANDOFF}"')
-    assert not directive.is_visible()
-    chain.click()
-    directive.wait_for()
     assert world.sql("SELECT count(*) FROM handoff") == [(0,)]
     host.press("Speak to an agent")
     host.says("How would you like to be connected?")
+    assert "Customer attempted" not in host.text()
     assert host.calls == [(HANDOFF, {"reason": LOCKED_REASON})]
     host.press("Be called back")
     host.says("An agent will call you back.")
     host.press("Speak to an agent now instead")
     host.says("as soon as one is free")
     assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
-
-    assert chain.count() == 1
 
     # Looked at by itself: rarely, since a host lists every call.
     looked = len(host.calls)
@@ -110,11 +109,11 @@ def test_a_locked_account_is_handed_off_where_nobody_follows(host: MiniHost, wor
     claimed = "UPDATE handoff SET status = 'claimed', claimed_by = 'Sam', claimed_at = created_at"
     world.sql(claimed)
     host.page.clock.fast_forward(40_000)
-    host.says("An agent has taken it")
+    host.says("An agent has taken your request")
     looked = len(host.calls)
     host.page.clock.fast_forward(3_600_000)
     assert len(host.calls) == looked
-    assert "An agent has taken it." in host.view.get_by_role("status").inner_text()
+    assert "An agent has taken your request." in host.view.get_by_role("status").inner_text()
 
 
 def test_steps_that_a_proxy_followed_are_shown(host: MiniHost, world: World) -> None:
@@ -130,7 +129,7 @@ def test_steps_that_a_proxy_followed_are_shown(host: MiniHost, world: World) -> 
     host.result(handoff["tool"], handoff["arguments"])
     host.open(PREPARE, locked, done)
     assert steps(host.view) == [
-        ["An agent was asked to help", "check"],
+        ["A request for an agent was opened", "check"],
         ["Call a further tool: it was not done", "cross"],
     ]
     host.press("Speak to an agent now")
@@ -150,15 +149,15 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     host.says("No answer came from the bank: no way to the server")
     host.failing = None
     host.press("Ask a manager")
-    host.says("A manager has been asked")
+    host.says("A manager was asked to approve")
     check_again(host)
-    host.says("A manager has been asked")
+    host.says("A manager was asked to approve")
     assert host.view.get_by_role("button", name="Ask a manager").count() == 0
     host.portal.call(world.grant)
     # Nobody has to ask: it is looked at now and then.
     host.page.clock.fast_forward(15_000)
     host.says("Confirm this transfer")
-    assert host.view.get_by_text("A manager has been asked").count() == 0
+    assert host.view.get_by_text("A manager was asked to approve").count() == 0
     assert "approved" in host.view.get_by_role("status").inner_text()
     host.press("Confirm transfer")
     host.says("Transferred")
@@ -211,8 +210,19 @@ def test_errors_are_shown_with_a_way_on(host: MiniHost, world: World) -> None:
     host.press("Look again")
     host.says("Confirm this transfer")
     world.sql("UPDATE account SET can_transfer_to = 1 WHERE account_id = ?", SAVINGS)
-    # What cannot be paid from this account may be from another.
+    # What cannot be paid from this account may be from another, or another amount may be.
     host.open(PREPARE, {"amount": 9_999, **BOTH})
+    host.view.get_by_role("button", name="Choose another account").wait_for()
+    change(host, "Another amount", "999")
+    host.says("999.00 USD")
+    host.open(PREPARE, {"amount": 25, **BOTH, "scheduledDate": "tomorrow"})
+    change(host, "Another date", "2026-04-01")
+    host.says("1 April 2026")
+    host.open(PREPARE, {"amount": 26, **BOTH, "memo": "x" * 141})
+    change(host, "Another note", "Rent")
+    host.says("Rent")
+    host.open(PREPARE, {"amount": 9_999, "fromAccountId": "acc_0", "toAccountId": SAVINGS})
+    host.says("You have no account with this number.")
     host.press("Choose another account")
     host.says("Which account should the money come from?")
     world.sql("ALTER TABLE transfer RENAME TO gone")
@@ -223,6 +233,13 @@ def test_errors_are_shown_with_a_way_on(host: MiniHost, world: World) -> None:
     host.says("Confirm this transfer")
     host.open(HANDOFF, {"reason": "\u202e"})
     host.says("No agent was asked")
+
+
+def change(host: MiniHost, label: str, value: str) -> None:
+    """Enter another value for what was refused."""
+    host.view.get_by_label(label).fill(value)
+    host.press("Continue")
+    host.says("Confirm this transfer")
 
 
 def test_a_lost_confirmation_is_shown_as_unknown(host: MiniHost, world: World) -> None:
@@ -249,6 +266,7 @@ def test_hostile_names_are_escaped_and_fit_every_width(host: MiniHost, world: Wo
     large = {"amount": 9_999_999.99, "fromAccountId": EVERYDAY}
     for tool, arguments in (
         (ACCOUNTS, {}),
+        (STATEMENT, {"accountId": EVERYDAY, "days": 365}),
         (PREPARE, {"amount": 25, "fromAccountId": EVERYDAY}),
         (PREPARE, {"amount": 25, "fromAccountId": EVERYDAY, "toAccountId": PAYEE}),
         (PREPARE, {**large, "toAccountId": PAYEE}),
@@ -265,6 +283,45 @@ def test_hostile_names_are_escaped_and_fit_every_width(host: MiniHost, world: Wo
             assert "\ufffdevil\ufffd <img src=x onerror=alert(1)> \ufffd[31m" in host.text()
             names = host.view.locator("bdi").all_inner_texts()
             assert names[-1] == PAYEE
+
+
+def test_a_statement_shows_its_totals_and_page_by_page_its_entries(
+    host: MiniHost, world: World
+) -> None:
+    ((entries,),) = world.sql("SELECT count(*) FROM entry WHERE account_id = ?", EVERYDAY)
+    given = {"accountId": EVERYDAY, "days": 365}
+    totals = host.result(STATEMENT, given)["structuredContent"]
+    host.open(STATEMENT, given)
+    host.says("Everyday Checking")
+    own = totals["totalDebits"] - totals["totalSpent"]
+    assert f"To your own accounts\n{own:,.2f} USD\n" in host.text()
+    lines = host.view.locator("li.line")
+    while lines.count() < entries:
+        before = lines.count()
+        host.press("Show older entries")
+        lines.nth(before).wait_for()
+    assert host.view.get_by_role("button").count() == 0
+    assert [(name, "cursor" in given) for name, given in host.calls] == [(STATEMENT, True)]
+    assert lines.last.inner_text().startswith("Opening balance\n")
+
+
+def test_the_customer_reads_their_own_words_for_the_reasons_of_the_staff(
+    host: MiniHost, world: World
+) -> None:
+    world.clock.move(hours=13)
+    large = host.result(PREPARE, {"amount": 12_000, "fromAccountId": SAVINGS, "toAccountId": PAYEE})
+    closed = host.result(APPROVAL, large["_meta"][META_KEY]["arguments"])
+    for given, words in (
+        (
+            {"reason": LOCKED_REASON},
+            "You tried to transfer from a locked account: Primary",
+        ),
+        (closed["_meta"][META_KEY]["arguments"], "the branch is closed now: tr_"),
+        ({}, "You asked to speak with an agent"),
+        ({"reason": "The customer asks"}, "For the agent"),
+    ):
+        host.open(HANDOFF, given)
+        host.says(words)
 
 
 def test_the_code_form_and_the_waiting_card_are_readable(browser: Any, world: World) -> None:

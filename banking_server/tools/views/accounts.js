@@ -1,24 +1,17 @@
 /* The view of `list_accounts`: balances, locks, and what each account can be used for. */
 
-function row(account) {
+function accountInList(account) {
+  const { available, posted, reserved, currency, canTransferFrom, isLocked } = account;
   const use = limits(account);
-  const badges = [
-    account.isLocked && badge("Locked", "bad", "lock"),
-    use && badge(use, "soft"),
-  ].filter(Boolean);
-  const name = accountLine(account);
-  if (badges.length > 0) name.append(made("span", { class: "badges" }, ...badges));
-  return made("li", { class: "line" }, name, amounts(account));
-}
-
-/** Return the amounts of a customer's own account. Only money that can be moved is "available". */
-function amounts({ available, posted, reserved, currency, canTransferFrom, isLocked }) {
-  if (available === undefined) return undefined;
+  const badges = [isLocked && badge("Locked", "bad", "lock"), use && badge(use, "soft")];
+  const what = accountLine(account);
+  if (badges.some(Boolean)) what.append(made("span", { class: "badges" }, ...badges));
+  if (available === undefined) return line(what);
+  // Only money that can be moved is "available".
   const isMovable = canTransferFrom && !isLocked;
-  const amount = money(isMovable ? available : posted, currency);
   const kind = isMovable ? "available" : "balance";
-  const words = reserved > 0 ? `${kind}, ${money(reserved, currency)} reserved` : kind;
-  return made("span", { class: "amounts" }, made("strong", {}, amount), made("small", {}, words));
+  const about = reserved > 0 ? `${kind}, ${money(reserved, currency)} reserved` : kind;
+  return line(what, money(isMovable ? available : posted, currency), about);
 }
 
 /** Return what a customer's own account cannot be used for. */
@@ -28,45 +21,20 @@ function limits({ available, canTransferFrom, canTransferTo }) {
   return canTransferTo ? "Receives only" : "No transfers";
 }
 
-function group(words, accounts) {
-  if (accounts.length === 0) return undefined;
-  return made(
-    "section",
-    {},
-    made("h2", {}, words),
-    made("ul", { class: "lines", role: "list" }, ...accounts.map(row)),
-  );
-}
-
-function totals(accounts) {
-  const sums = new Map();
-  for (const { posted, currency } of accounts) {
-    sums.set(currency, (sums.get(currency) ?? 0) + Math.round(posted * 100));
-  }
-  return [...sums].map(([currency, sum]) => made("span", {}, money(sum / 100, currency)));
+/** Return the customer's own accounts, and then the payees, which have no amounts. */
+function lists(accounts) {
+  const isOwn = ({ available }) => available !== undefined;
+  const own = accounts.filter(isOwn).map(accountInList);
+  const payees = accounts.filter((account) => !isOwn(account)).map(accountInList);
+  return [heading("Your accounts", "calm", "wallet"), listed("Accounts", own), listed("Payees", payees)];
 }
 
 function draw(result, acted = false) {
   const accounts = result.structuredContent?.accounts;
-  const anew = async () => draw(await host.call("list_accounts", {}), true);
-  const refresh = button("Refresh", "plain", anew);
-  if (result.isError || !Array.isArray(accounts)) {
-    const [top, words] = textOnly("Your accounts", result);
-    top.append(refresh);
-    show(made("article", { class: "card" }, top, words), acted);
-    return;
-  }
-  const own = accounts.filter((account) => account.available !== undefined);
-  const payees = accounts.filter((account) => account.available === undefined);
-  const top = heading("Your accounts", "calm", "wallet");
-  top.append(refresh);
-  const label = made("small", {}, "Total balance");
-  const sum = own.length ? made("p", { class: "sum all" }, label, ...totals(own)) : undefined;
-  const none = accounts.length ? undefined : made("p", {}, message(result));
-  show(
-    made("article", { class: "card" }, top, sum, none, group("Accounts", own), group("Payees", payees)),
-    acted,
-  );
+  const isListed = !result.isError && Array.isArray(accounts) && accounts.length > 0;
+  const [top, ...rest] = isListed ? lists(accounts) : textOnly("Your accounts", result);
+  top.append(button("Refresh", "plain", async () => draw(await host.call("list_accounts", {}), true)));
+  show(made("article", { class: "card" }, top, ...rest), acted);
 }
 
-begin({ waiting: "Looking up your accounts …", onResult: draw });
+begin({ waitsWith: "Looking up your accounts …", onResult: draw });

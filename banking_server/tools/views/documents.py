@@ -12,36 +12,28 @@ from typing import Final
 
 from mcp.server.apps import Apps, ResourceCsp
 
-from banking_server.tools.views.offering import ACCOUNTS, HANDOFF, TRANSFER
+from banking_server.tools.views.offering import ACCOUNTS, HANDOFF, STATEMENT, TRANSFER
 
 _SHOWN: Final = {
-    ACCOUNTS: ("Accounts", "The customer's accounts, their balances and locks.", ["accounts.js"]),
-    TRANSFER: (
-        "Transfer",
-        "A transfer from its preparation to its receipt; the customer confirms it here.",
-        ["handoff_card.js", "transfer.js"],
-    ),
-    HANDOFF: (
-        "Handoff to an agent",
-        "How the customer is connected with an agent, and when one has taken over.",
-        ["handoff_card.js", "handoff.js"],
-    ),
+    ACCOUNTS: ("Accounts", ["accounts.js"]),
+    TRANSFER: ("Transfer", ["handoff_card.js", "transfer.js"]),
+    HANDOFF: ("Handoff to an agent", ["handoff_card.js", "handoff.js"]),
+    STATEMENT: ("Statement", ["statement.js"]),
 }
-"""The title, the description and the additional scripts of each view."""
+"""The title and the additional scripts of each view."""
 
 _HERE: Final = Path(__file__).parent
 
 
 def views() -> Apps:
-    """Return the extension that serves the three views as resources."""
+    """Return the extension that serves the views as resources."""
     apps = Apps()
-    for uri, (title, description, scripts) in _SHOWN.items():
+    for uri, (title, scripts) in _SHOWN.items():
         apps.add_html_resource(
             uri,
             _document(title, scripts),
             name=uri.rpartition("/")[2] + "_view",
             title=title,
-            description=description,
             csp=ResourceCsp(
                 connect_domains=[], resource_domains=[], frame_domains=[], base_uri_domains=[]
             ),

@@ -1,7 +1,7 @@
 /* The view of `request_agent_handoff`. */
 
 begin({
-  waiting: "Asking for an agent …",
+  waitsWith: "Asking for an agent …",
   onResult(result) {
     const card = made("article", { class: "card" });
     if (isHandoff(result)) card.append(handoffCard(result, "h1"));

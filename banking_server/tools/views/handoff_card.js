@@ -1,4 +1,4 @@
-/* A handoff to an agent: its reason, its reference, and the two ways to be connected. While it is
+/* A handoff to an agent: the two ways to be connected, its reason and its reference. While it is
    visible, it regularly looks whether an agent has taken the handoff. */
 
 /** For each way: its button, its drawing, and the title and the words after the choice. */
@@ -12,9 +12,25 @@ const WAYS = {
   callback: ["Be called back", "phone", "Callback requested", "An agent will call you back."],
 };
 
-/** Return a card of the handoff in a result. It updates itself. */
-function handoffCard(result, heading = "h2") {
-  const card = made("section", { class: "handoff" });
+/** The beginnings of the bank's reasons, which its staff read, and the customer's words for them. */
+const REASONS = {
+  "Customer attempted to transfer from locked account: ": "You tried to transfer from a locked account: ",
+  "Manager approval requested outside branch hours for transfer: ":
+    "A manager has to approve your transfer, and the branch is closed now: ",
+  "Customer asked to speak with an agent": "You asked to speak with an agent",
+};
+
+/** Return why there is a handoff. Words that are not the bank's are shown as what they are. */
+function reasonLine(reason) {
+  const start = Object.keys(REASONS).find((words) => reason.startsWith(words));
+  if (start === undefined) return ["For the agent", reason];
+  return ["Why", REASONS[start] + reason.slice(start.length)];
+}
+
+/** Return a card of the handoff in a result. It updates itself. As a part of another card, which says
+    why, it does not. */
+function handoffCard(result, level = "h2") {
+  const card = made("section");
   let handoff = result.structuredContent;
 
   function draw(acted = false) {
@@ -23,41 +39,29 @@ function handoffCard(result, heading = "h2") {
   }
 
   function parts() {
-    const shown = facts([
-      ["Why", handoff.reason],
-      ["Reference", made("code", {}, handoff.handoffId)],
+    const { status, choice, handoffId, reason } = handoff;
+    const isTaken = status === "claimed";
+    const details = facts([
+      ...(level === "h1" ? [reasonLine(reason)] : []),
+      ["Reference", made("code", {}, handoffId)],
+      ["You chose", isTaken && WAYS[choice]?.[0]],
     ]);
-    if (handoff.status === "claimed") {
-      const how = WAYS[handoff.choice]?.[0];
-      if (how) shown.append(...facts([["You chose", how]]).children);
-      return [title("An agent has taken it", "good", "check"), shown];
-    }
-    if (!handoff.choice) {
+    if (isTaken) return [heading("An agent has taken your request", "good", "check", level), details];
+    if (!choice) {
       const ask = made("p", {}, "How would you like to be connected?");
-      const buttons = Object.keys(WAYS).map((way) => wayButton(way, "choice"));
-      const both = made("div", { class: "row" }, ...buttons);
-      return [title("An agent can help you", "calm", "person"), shown, ask, both];
+      const ways = row(...Object.keys(WAYS).map((way) => wayButton(way, "choice")));
+      return [heading("A request for an agent is open", "calm", "person", level), ask, ways, details];
     }
-    const [, drawn, chosen, words] = WAYS[handoff.choice];
-    const other = handoff.choice === "realtime" ? "callback" : "realtime";
-    const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
+    const [, drawn, chosen, words] = WAYS[choice];
+    const other = choice === "realtime" ? "callback" : "realtime";
     const again = button("Check again", "plain", () => look(true));
-    return [
-      title(chosen, "calm", drawn),
-      shown,
-      waits,
-      made("div", { class: "row" }, again, notAtOnce(wayButton(other, "plain", " instead"))),
-    ];
-  }
-
-  function title(words, kind, drawn) {
-    const mark = made("span", { class: `mark ${kind}` }, icon(drawn));
-    return made("header", {}, mark, made(heading, { tabindex: "-1" }, words));
+    const buttons = row(again, notAtOnce(wayButton(other, "plain", " instead")));
+    return [heading(chosen, "calm", drawn, level), waiting(words), buttons, details];
   }
 
   function wayButton(way, kind, after = "") {
     const [words, drawn] = WAYS[way];
-    return button(words + after, kind, () => choose(way), kind === "choice" ? drawn : undefined);
+    return button(words + after, kind, () => choose(way), kind === "choice" && drawn);
   }
 
   async function choose(choice) {
@@ -94,7 +98,7 @@ function handoffCard(result, heading = "h2") {
     if (isSame && !isAsked) return !isTaken;
     draw(isAsked || card.contains(document.activeElement));
     if (isTaken) {
-      say("An agent has taken it.");
+      say("An agent has taken your request.");
       host.mention(message(answer));
     }
     return !isTaken;

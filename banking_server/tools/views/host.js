@@ -34,12 +34,9 @@ const host = (() => {
   }
 
   function answer(id, method) {
-    if (method === "ping" || method === "ui/resource-teardown") {
-      listeners.get(method)?.();
-      post({ id, result: {} });
-    } else {
-      post({ id, error: { code: -32601, message: "Method not found" } });
-    }
+    const isKnown = method === "ping" || method === "ui/resource-teardown";
+    const error = { code: -32601, message: "Method not found" };
+    post(isKnown ? { id, result: {} } : { id, error });
   }
 
   window.addEventListener("message", (event) => {
@@ -61,7 +58,7 @@ const host = (() => {
   });
 
   return {
-    /** Call `listener` with the params of each notification `method`, or at such a request. */
+    /** Call `listener` with the params of each notification `method`. */
     on(method, listener) {
       listeners.set(method, listener);
     },

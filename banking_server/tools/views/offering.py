@@ -14,7 +14,7 @@ from tool_chaining.content import hidden_from_model
 ACCOUNTS: Final = "ui://bank/accounts"
 TRANSFER: Final = "ui://bank/transfer"
 HANDOFF: Final = "ui://bank/handoff"
-VIEWS: Final = (ACCOUNTS, TRANSFER, HANDOFF)
+STATEMENT: Final = "ui://bank/statement"
 
 DATA: Final = "com.example/bank-view"
 """The member of a result's `_meta` with data for the view only."""
@@ -35,7 +35,7 @@ async def only_for_clients_with_views(
     """
     leave_out = _LEAVE_OUT.get(ctx.method)
     uri = (ctx.params or {}).get("uri") if ctx.method == "resources/read" else None
-    reads_view = isinstance(uri, str) and uri in VIEWS
+    reads_view = isinstance(uri, str) and uri.startswith("ui://")
     if not (leave_out or reads_view) or client_supports_apps(ctx):
         return await call_next(ctx)
     if leave_out is None:
@@ -69,8 +69,6 @@ _LEAVE_OUT: Final[dict[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
 
 def _plain(tool: dict[str, Any]) -> dict[str, Any]:
     """Return a tool without its view."""
-    others = {name: member for name, member in tool.get("_meta", {}).items() if name != "ui"}
-    plain = {**tool, "_meta": others}
-    if not others:
-        del plain["_meta"]
-    return plain
+    meta = {name: member for name, member in tool.get("_meta", {}).items() if name != "ui"}
+    plain = {name: member for name, member in tool.items() if name != "_meta"}
+    return {**plain, "_meta": meta} if meta else plain

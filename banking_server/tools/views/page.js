@@ -1,5 +1,8 @@
 /* The parts that all views share: elements, texts for people, the host's theme, and the steps of a
-   chain. Data is only shown as text: no markup in it is interpreted. */
+   chain. Data is only shown as text: no markup in it is interpreted.
+
+   The order of every card: what it is about, the customer's next choice, and only then the rest. So
+   the choice is in sight in a small frame. */
 
 const DATA = "com.example/bank-view";
 const CHAINING = "com.example/tool-chaining";
@@ -10,7 +13,7 @@ const ICONS = {
   check: "M5 12.5l4.5 4.5L19 7.5",
   cross: "M6.5 6.5l11 11M17.5 6.5l-11 11",
   clock: "M12 7v5l3.2 2M12 3.5a8.5 8.5 0 1 0 0 17a8.5 8.5 0 1 0 0-17",
-  down: "M12 5v14M6.5 13.5L12 19l5.5-5.5",
+  list: "M5 6.5h14M5 12h14M5 17.5h9",
   next: "M9 5.5l6.5 6.5L9 18.5",
   person: "M12 4a4 4 0 1 0 0 8a4 4 0 1 0 0-8M4.5 20.5a7.5 7.5 0 0 1 15 0",
   phone: "M6 4h4l1.6 4.6-2.4 1.6a11 11 0 0 0 4.6 4.6l1.6-2.4L20 14v4a2 2 0 0 1-2 2A14 14 0 0 1 4 6a2 2 0 0 1 2-2z",
@@ -34,7 +37,7 @@ function made(tag, members = {}, ...children) {
   }
   for (const child of children) {
     if (child instanceof Node) element.append(child);
-    else if (child !== undefined && child !== null) {
+    else if (child !== undefined && child !== null && child !== false) {
       element.append(String(child).replace(UNFIT, "\ufffd"));
     }
   }
@@ -54,22 +57,48 @@ function icon(name) {
 }
 
 function badge(words, kind, drawn) {
-  return made("span", { class: `badge ${kind}` }, drawn ? icon(drawn) : undefined, words);
+  return made("span", { class: `badge ${kind}` }, drawn && icon(drawn), words);
 }
 
-/** Return the heading of a card, with a mark whose colour depends on its kind. */
-function heading(words, kind, drawn) {
+/** Return the heading of a card or of a part, with a mark whose colour depends on its kind. */
+function heading(words, kind, drawn, level = "h1") {
   const mark = made("span", { class: `mark ${kind}` }, icon(drawn));
-  return made("header", {}, mark, made("h1", { tabindex: "-1" }, words));
+  return made("header", {}, mark, made(level, { tabindex: "-1" }, words));
 }
 
 /** Return a button. While its action runs, no button can be pressed. */
 function button(words, kind, act, drawn) {
-  const inside = [drawn ? icon(drawn) : undefined, made("span", {}, words)];
+  const inside = [drawn && icon(drawn), made("span", {}, words)];
   const pressed = ({ currentTarget }) => {
     if (!currentTarget.hasAttribute("aria-disabled")) busyWith(act);
   };
   return made("button", { type: "button", class: kind, onclick: pressed }, ...inside);
+}
+
+/** Return buttons of the same width, side by side where there is room. */
+function row(...buttons) {
+  return made("div", { class: "row" }, ...buttons);
+}
+
+/** Return a field and the button that sends its value. It is no form element: hosts may forbid
+    them. Below it are the other buttons, and above them what is wrong. */
+function entry({ label, help, problem, words, send, others = [], ...members }) {
+  const field = made("input", { id: "entry", required: true, "aria-describedby": help && "help", ...members });
+  const act = async () => {
+    if (field.reportValidity()) await send(field.value);
+  };
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") busyWith(act);
+  });
+  return made(
+    "div",
+    { class: "entry" },
+    made("label", { for: "entry" }, label),
+    field,
+    help && made("p", { class: "quiet", id: "help" }, help),
+    problem && made("p", { class: "problem", role: "alert" }, problem),
+    row(button(words, "primary", act), ...others),
+  );
 }
 
 /** Disable a button for a moment: a click may be meant for what was there before. */
@@ -122,42 +151,25 @@ const FIRST_LOOK = 15_000;
 const LONGEST_WAIT = 120_000;
 const MOST_LOOKS = 20;
 
-let tornDown = false;
+/** Call `look` now and then while `element` is shown, until it returns false or was called `MOST_LOOKS`
+    times. The pause doubles each time, up to `LONGEST_WAIT`: some hosts list every call, and these
+    calls should not hide the others. */
+function keepLooking(element, look, looks = 0) {
+  if (looks === MOST_LOOKS) return;
+  setTimeout(async () => {
+    if (!element.isConnected) return;
+    const isOver = document.visibilityState === "visible" && !(await look());
+    if (!isOver) keepLooking(element, look, looks + 1);
+  }, Math.min(FIRST_LOOK * 2 ** looks, LONGEST_WAIT));
+}
 
-/** Call `look` regularly while `element` is visible, until it returns false or was called
-    `MOST_LOOKS` times. The pause doubles each time, up to `LONGEST_WAIT`: some hosts list every call,
-    and these calls should not hide the others. */
-function keepLooking(element, look) {
-  let timer;
-  let looks = 0;
-  let wait = FIRST_LOOK;
-  let isSeen = false;
-  let isOver = false;
-
-  function next() {
-    clearTimeout(timer);
-    const isShown = isSeen && element.isConnected && document.visibilityState === "visible";
-    if (isOver || tornDown || !isShown || looks >= MOST_LOOKS) return;
-    timer = setTimeout(async () => {
-      looks += 1;
-      wait = Math.min(wait * 2, LONGEST_WAIT);
-      isOver = !(await look());
-      next();
-    }, wait);
-  }
-
-  document.addEventListener("visibilitychange", next);
-  new IntersectionObserver((entries) => {
-    // Several entries can come at once. The last one is the newest.
-    isSeen = entries.at(-1).isIntersecting;
-    next();
-  }).observe(element);
+/** Return a line about something that is still to come. */
+function waiting(words) {
+  return made("p", { class: "waits" }, made("i", { class: "dot" }), words);
 }
 
 function waitingCard(words) {
-  const bars = ["wide", "half", "wide"].map((kind) => made("i", { class: `bar ${kind}` }));
-  const card = made("article", { class: "card" }, made("p", { class: "quiet" }, words), ...bars);
-  show(card);
+  show(made("article", { class: "card" }, waiting(words)));
   document.getElementById("view").setAttribute("aria-busy", "true");
 }
 
@@ -173,9 +185,10 @@ function time(moment, how) {
   return new Intl.DateTimeFormat(locale, { timeZone, ...how }).format(new Date(moment));
 }
 
-/** Return a date and time, in the customer's time zone. */
+/** Return a date and time in the customer's time zone, with its name: `2 Mar 2026, 10:10 UTC`. */
 function dateAndTime(moment) {
-  return time(moment, { dateStyle: "medium", timeStyle: "short" });
+  const date = { day: "numeric", month: "short", year: "numeric" };
+  return time(moment, { ...date, hour: "numeric", minute: "2-digit", timeZoneName: "short" });
 }
 
 /** Return a date without a time, which is the same in every time zone. */
@@ -183,20 +196,21 @@ function day(date) {
   return time(`${date}T12:00:00Z`, { dateStyle: "long", timeZone: "UTC" });
 }
 
-/** Return the message of a result, without the name of the argument that it is about. */
+/** What an id names that is not an account's. */
+const NAMED = { transferId: "transfer", expiredTransferId: "transfer", handoffId: "request" };
+
+/** Return the message of a result in words for the customer. */
 function message(result) {
-  const told = result.structuredContent?.message;
+  const { message: told, status, field } = result.structuredContent ?? {};
+  // These two refusals are written for programs.
+  if (status === "invalid_arguments") return "The bank did not understand this request.";
+  if (status === "not_found") return `You have no ${NAMED[field] ?? "account"} with this number.`;
   const forPeople = (item) => item.type === "text" && forUser(item) && !item._meta?.[CHAINING];
-  const words =
-    typeof told === "string"
-      ? told
-      : (Array.isArray(result.content) ? result.content : [])
-          .filter(forPeople)
-          .map((item) => item.text)
-          .join("\n");
-  const field = result.structuredContent?.field;
-  const plain = field && words.startsWith(`${field}: `) ? words.slice(field.length + 2) : words;
-  return plain.charAt(0).toUpperCase() + plain.slice(1);
+  const items = Array.isArray(result.content) ? result.content.filter(forPeople) : [];
+  const words = typeof told === "string" ? told : items.map((item) => item.text).join("\n");
+  if (!field || !words.startsWith(`${field}: `)) return words;
+  const plain = words.slice(field.length + 2);
+  return field === "confirmationCode" ? `The code ${plain}` : plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
 /** Return this message as paragraphs. */
@@ -211,6 +225,18 @@ function textOnly(title, result) {
   return [heading(title, kind, drawn), text(result)];
 }
 
+/** Return a titled list of accounts or entries, or nothing if there are none. */
+function listed(words, lines) {
+  const list = made("ul", { role: "list" }, ...lines);
+  return lines.length > 0 && made("section", {}, made("h2", {}, words), list);
+}
+
+/** Return one line of such a list: what it is, and an amount with a word about it. */
+function line(what, amount, about) {
+  const amounts = [made("strong", {}, amount), made("small", {}, about)];
+  return made("li", { class: "line" }, what, amount && made("span", { class: "amounts" }, ...amounts));
+}
+
 function forUser(item) {
   const audience = item.annotations?.audience;
   return !Array.isArray(audience) || audience.includes("user");
@@ -219,7 +245,7 @@ function forUser(item) {
 /** Return a description list of the values that are present. */
 function facts(lines) {
   const rows = lines
-    .filter(([, value]) => value !== undefined && value !== null)
+    .filter(([, value]) => value !== undefined && value !== null && value !== false)
     .map(([term, value]) => made("div", {}, made("dt", {}, term), made("dd", {}, value)));
   return made("dl", {}, ...rows);
 }
@@ -245,7 +271,7 @@ function typeWords(type) {
 
 /** For each tool that can be next: what it does, and what it has done. */
 const STEPS = {
-  request_agent_handoff: ["Speak to an agent", "An agent was asked to help"],
+  request_agent_handoff: ["Speak to an agent", "A request for an agent was opened"],
   request_manager_approval: ["Ask a manager", "A manager was asked to approve"],
   record_compliance_report: ["Report the payment", "The bank's compliance desk was told"],
   prepare_money_transfer: ["Prepare it again", "It was prepared again"],
@@ -268,40 +294,29 @@ const NOT_DONE = {
   unknown: "it may or may not have been done",
 };
 
-/** Return the list of these calls for people, or undefined if there are none. */
-function stepsTaken(result) {
-  const steps = followed(result);
-  if (steps.length === 0) return undefined;
+/** Return the list of these calls for people, or nothing if there are none. */
+function stepsTaken(words, steps) {
   const lines = steps.map(({ tool, isDone, why }) => {
     const [does, done] = STEPS[tool] ?? [`Call ${tool}`, `${tool} was called`];
-    const words = isDone ? done : `${does}: ${why}`;
-    return made("li", { class: isDone ? "" : "failed" }, icon(isDone ? "check" : "cross"), words);
+    const told = isDone ? done : `${does}: ${why}`;
+    return made("li", { class: isDone ? "" : "failed" }, icon(isDone ? "check" : "cross"), told);
   });
   const list = made("ol", { class: "steps", role: "list" }, ...lines);
-  const chain = chainLine(steps.map(({ tool }) => tool), result._meta[CHAINING].followUps);
-  return made("section", {}, made("h2", {}, "Done automatically"), list, chain);
-}
-
-/** Return one line with the names of a chain's tools. It opens to show the data of the result. */
-function chainLine(tools, held) {
-  const line = made("summary", {}, ["nextTool", ...tools].join(" → "));
-  return made("details", { class: "chain" }, line, made("pre", {}, JSON.stringify(held, null, 2)));
+  return steps.length > 0 && made("section", {}, made("h2", { tabindex: "-1" }, words), list);
 }
 
 /** Return the directive of a result, if there is one: nobody has followed it. */
 function offered(result) {
   const next = result._meta?.nextTool;
-  return next && typeof next.tool === "string" ? next : undefined;
+  if (typeof next?.tool !== "string") return undefined;
+  return { tool: next.tool, given: next.arguments ?? {}, title: next.title };
 }
 
-/** Return a button for a directive. Only the customer's click follows it. */
-function nextButton(next, then) {
-  const words = STEPS[next.tool]?.[0] ?? `Go on: ${next.tool}`;
-  const act = async () => then(next.tool, await host.call(next.tool, next.arguments ?? {}));
-  const press = button(words, "primary", act, "next");
-  const why = next.title ? made("p", { class: "quiet" }, `${next.title}.`) : undefined;
-  const chain = chainLine([next.tool], next);
-  return made("div", { class: "next", "data-tool": next.tool }, why, press, chain);
+/** Return a button for an offered call. Only the customer's click makes it. */
+function nextButton({ tool, given, title, words }, then) {
+  const act = async () => then(tool, given, await host.call(tool, given));
+  const press = button(words ?? STEPS[tool]?.[0] ?? `Go on: ${tool}`, "primary", act, "next");
+  return made("div", { class: "next" }, title && made("p", { class: "quiet" }, `${title}.`), press);
 }
 
 // --- the host's context --------------------------------------------------------------------------
@@ -325,17 +340,14 @@ function applyContext(context) {
 }
 
 /** Begin: pass the tool's arguments and then its result from the host to this view. */
-async function begin({ onInput, onResult, waiting }) {
-  waitingCard(waiting);
+async function begin({ waitsWith, onInput, onResult }) {
+  waitingCard(waitsWith);
   host.on("ui/notifications/tool-input", (params) => onInput?.(params.arguments ?? {}));
   host.on("ui/notifications/tool-result", (params) => onResult(params));
   host.on("ui/notifications/tool-cancelled", () => {
     show(made("article", { class: "card" }, heading("This was stopped", "soft", "cross")));
   });
   host.on("ui/notifications/host-context-changed", applyContext);
-  host.on("ui/resource-teardown", () => {
-    tornDown = true;
-  });
   const room = new ResizeObserver(([{ target }]) => {
     host.resize(Math.ceil(target.scrollWidth), Math.ceil(target.getBoundingClientRect().height));
   });

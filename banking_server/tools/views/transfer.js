@@ -10,11 +10,19 @@ const PICKS = {
   toAccountId: "Where should the money go?",
 };
 
+/** The other wishes, which the customer can change after a refusal. */
+const CHANGES = {
+  amount: { label: "Another amount", type: "number", min: "0.01", step: "0.01" },
+  scheduledDate: { label: "Another date", type: "date" },
+  memo: { label: "Another note", maxlength: "140" },
+};
+
 /** The title, colour and drawing of each final status. */
 const ENDS = {
   posted: ["Transferred", "good", "check"],
   scheduled: ["Scheduled", "good", "clock"],
   voided: ["Cancelled", "soft", "cross"],
+  refused: ["A manager did not approve this", "bad", "cross"],
   expired: ["Not confirmed in time", "soft", "clock"],
   failed: ["Not transferred", "bad", "cross"],
 };
@@ -26,63 +34,92 @@ let transfer;
 let names = {};
 let secret;
 let clock;
-/** The parts of the card about the transfer itself. Follow-up calls and offers are below them. */
-let own = [];
+/** The card: what it shows above and below the customer's next choice; this choice, which is an open
+    handoff or an offered follow-up call; and the follow-up calls that were made. */
+let above = [];
+let below = [];
+let handoff;
+let offer;
+let steps = [];
+let stepsTitle;
 
-function draw(result, acted = false, below = after(result)) {
+function draw(result, acted = false) {
+  drawTransfer(result);
+  steps = followed(result);
+  stepsTitle = "Done automatically";
+  const last = steps.filter(({ isDone }) => isDone).at(-1);
+  handoff = last?.tool === "request_agent_handoff" && handoffThatFollowed(last.given);
+  offer = offered(result);
+  if (last?.tool === PREPARE) {
+    offer ??= { tool: PREPARE, given: last.given, words: "Show the new transfer" };
+  } else if (result.structuredContent?.status === "expired") {
+    offer ??= again(result.structuredContent);
+  }
+  arrange(acted);
+}
+
+function drawTransfer(result) {
   clearInterval(clock);
   const content = result.structuredContent ?? {};
   const data = result._meta?.[DATA] ?? {};
   if (content.transferId && content.amount !== undefined) transfer = content;
   if (data.from) names = data;
   secret = data.secret;
-  own = parts(result, content, data).filter(Boolean);
-  show(made("article", { class: "card" }, ...own, ...below.filter(Boolean)), acted);
+  [above, below = []] = parts(result, content, data);
+}
+
+/** Show the parts of the card: the customer's next choice is never below what was done. */
+function arrange(acted) {
+  const choice = [handoff, offer && nextButton(offer, afterNextCall)];
+  const taken = stepsTaken(stepsTitle, steps);
+  show(made("article", { class: "card" }, ...above, ...choice, ...below, taken), acted);
 }
 
 function parts(result, content, data) {
-  if (content.status === "account_needed") return picker(content, data);
+  if (content.status === "account_needed") return [picker(content, data)];
   if (content.status === "wrong_code" && transfer?.status === "confirmation_needed") {
     return toConfirm(transfer, message(result));
   }
-  if (content.status === "account_locked") return [heading("This account is locked", "bad", "lock"), text(result)];
+  if (content.status === "account_locked") {
+    return [[heading("This account is locked", "bad", "lock"), text(result)]];
+  }
   if (content.status === "pending" || content.status === "confirmation_needed") return toConfirm(content);
-  if (content.amount !== undefined && content.status in ENDS) return over(result, content);
-  if (content.status === "declined") return [heading("No transfer", "soft", "cross"), text(result)];
-  return result.isError ? problem(result, content) : textOnly("Your transfer", result);
+  if (content.amount !== undefined && content.status in ENDS) return over(content);
+  if (content.status === "declined") return [[heading("No transfer", "soft", "cross"), text(result)]];
+  return [result.isError ? problem(result, content) : textOnly("Your transfer", result)];
 }
 
 // --- the account picker --------------------------------------------------------------------------
 
 function picker(content, data) {
   const known = new Map((data.accounts ?? []).map((account) => [account.accountId, account]));
-  const options = (content.choices ?? []).map((choice) => {
+  const choices = content.choices ?? [];
+  const locked = content.field === "fromAccountId" ? "bad" : "soft";
+  const options = choices.map((choice) => {
     const account = known.get(choice.accountId) ?? choice;
-    const beside = [
-      account.isLocked && badge("Locked", "bad", "lock"),
-      account.available !== undefined &&
-        made("span", { class: "amount" }, money(account.available, account.currency)),
-    ].filter(Boolean);
-    const act = () => prepare({ [content.field]: choice.accountId });
-    return made(
-      "li",
-      {},
-      made(
-        "button",
-        { type: "button", class: "choice", onclick: () => busyWith(act) },
-        accountLine(account),
-        made("span", { class: "facts" }, ...beside),
-      ),
+    const beside = made(
+      "span",
+      { class: "amounts" },
+      account.isLocked && badge("Locked", locked, "lock"),
+      account.available !== undefined && made("span", {}, money(account.available, account.currency)),
     );
+    const act = () => prepare({ [content.field]: choice.accountId });
+    const members = { type: "button", class: "choice", onclick: () => busyWith(act) };
+    return made("li", {}, made("button", members, accountLine(account), beside));
   });
-  // An amount is in the currency of the account, which may have to be chosen.
-  const currencies = new Set((content.choices ?? []).map(({ currency }) => currency));
-  const sum = wanted.amount !== undefined && money(wanted.amount, [...currencies].join(" or "));
   return [
     heading(PICKS[content.field] ?? "Which account?", "calm", "wallet"),
-    sum && made("p", { class: "quiet" }, `You want to move ${sum}.`),
+    wanted.amount !== undefined &&
+      made("p", { class: "quiet" }, `You want to move ${sum(wanted.amount, choices)}.`),
     made("ul", { class: "choices", role: "list" }, ...options),
   ];
+}
+
+/** Return the amount with its currency. It is that of the account, which may have to be chosen. */
+function sum(amount, choices) {
+  const [currency, ...others] = new Set(choices.map((choice) => choice.currency));
+  if (others.length === 0) return money(amount, currency);
+  return `${money(amount, "").trim()}, in the account's currency`;
 }
 
 /** Prepare the transfer with the wishes so far and new ones. Undefined removes a wish. */
@@ -95,56 +132,53 @@ async function prepare(more) {
 // --- the prepared transfer -----------------------------------------------------------------------
 
 function movement(content) {
-  const side = (label, account, id) =>
-    made(
-      "div",
-      { class: "side" },
-      made("small", {}, label),
-      made("strong", {}, account?.accountName ?? id),
-      account?.accountHolder
-        ? made("small", {}, made("bdi", {}, account.accountHolder), " · ", made("bdi", {}, id))
-        : made("small", {}, id),
-    );
+  const side = (account, id) => {
+    const holder = account?.accountHolder && made("bdi", {}, account.accountHolder);
+    const number = made("small", {}, holder, holder && " · ", made("bdi", {}, id));
+    return made("span", { class: "account" }, made("strong", {}, account?.accountName ?? id), number);
+  };
   return made(
     "div",
     { class: "movement", id: "movement" },
     made("p", { class: "sum" }, money(content.amount, content.currency)),
-    side("From", names.from, content.fromAccountId),
-    made("span", { class: "arrow" }, icon("down")),
-    side("To", names.to, content.toAccountId),
+    facts([
+      ["From", side(names.from, content.fromAccountId)],
+      ["To", side(names.to, content.toAccountId)],
+      ["When", content.scheduledDate && day(content.scheduledDate)],
+      ["Note", content.memo],
+    ]),
   );
 }
 
-function details(content, more = []) {
-  return facts([
-    ["When", content.scheduledDate ? day(content.scheduledDate) : undefined],
-    ["Note", content.memo],
-    ...more,
-    ["Reference", made("code", {}, content.transferId)],
-  ]);
+function reference(content, ...more) {
+  return facts([...more, ["Reference", made("code", {}, content.transferId)]]);
 }
 
 function toConfirm(content, problem) {
   const until = made("span", {}, left(content.expiresAt));
   count(content, until);
-  const what = [movement(content), details(content, [["Confirm by", until]])];
+  const details = reference(content, ["Confirm by", until]);
   const cancel = button("Cancel transfer", "plain", () => decide("cancel"));
   if (waitsForManager(content)) {
     const words = "The money is reserved. You can confirm the transfer once a manager has approved it.";
-    const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
+    const waits = waiting(words);
     keepLooking(waits, () => lookByItself(waits));
-    const again = button("Check again", "plain", lookAgain);
     const top = heading("A manager has to approve this", "wait", "clock");
-    return [top, ...what, waits, made("div", { class: "row" }, again, cancel)];
+    const check = button("Check again", "plain", lookAgain);
+    return [[top, movement(content)], [made("section", {}, waits, row(check, cancel), details)]];
   }
-  const top = heading("Confirm this transfer", "calm", "check");
-  const nothing = made("p", { class: "quiet" }, "Nothing is moved before you confirm it.");
+  const top = [heading("Confirm this transfer", "calm", "check"), movement(content)];
   if (content.status === "confirmation_needed" && secret === undefined) {
-    return [top, ...what, nothing, codeForm(problem, cancel)];
+    const help = "Six digits, which the bank's desk gives you.";
+    const send = (confirmationCode) => decide("confirm", { confirmationCode });
+    const code = { inputmode: "numeric", autocomplete: "one-time-code", pattern: "[0-9]{6}", maxlength: "6" };
+    const members = { label: "Confirmation code", help, problem, words: "Confirm transfer", send, ...code };
+    return [[...top, entry({ ...members, others: [cancel] })], [details]];
   }
-  const confirm = notAtOnce(button("Confirm transfer", "primary", () => decide("confirm"), "check"));
+  const confirm = notAtOnce(button("Confirm transfer", "primary", () => decide("confirm")));
   confirm.setAttribute("aria-describedby", "movement");
-  return [top, ...what, nothing, made("div", { class: "row" }, confirm, cancel)];
+  const nothing = made("p", { class: "quiet" }, "Nothing is moved before you confirm it.");
+  return [[...top, nothing, row(confirm, cancel)], [details]];
 }
 
 function waitsForManager({ approval }) {
@@ -166,35 +200,6 @@ async function lookByItself(shown) {
   const hasExpired = content.status === "expired" && "This has expired. You can prepare it again.";
   say(hasExpired || (content.approval === "granted" ? "A manager has approved this." : "This has changed."));
   return false;
-}
-
-/** Return the form for the code from the bank's desk, for a transfer without a secret. */
-function codeForm(problem, cancel) {
-  const field = made("input", {
-    id: "code",
-    inputmode: "numeric",
-    autocomplete: "one-time-code",
-    pattern: "[0-9]{6}",
-    maxlength: "6",
-    required: true,
-    "aria-describedby": "code-help",
-  });
-  const send = async () => {
-    if (field.reportValidity()) await decide("confirm", { confirmationCode: field.value });
-  };
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") busyWith(send);
-  });
-  // Not a form element: hosts may forbid them.
-  return made(
-    "div",
-    { class: "code" },
-    made("label", { for: "code" }, "Confirmation code"),
-    field,
-    made("p", { class: "quiet", id: "code-help" }, "Six digits, which the bank's desk gives you."),
-    problem && made("p", { class: "problem", role: "alert" }, problem),
-    made("div", { class: "row" }, button("Confirm transfer", "primary", send, "check"), cancel),
-  );
 }
 
 /** Return when the transfer expires, as text. */
@@ -233,79 +238,54 @@ async function lookAgain() {
   drawAnew(await host.call("look_at_transfer", { transferId: transfer.transferId }), true);
 }
 
-/** Draw the transfer's current status. Below it stay the follow-up calls, the offers that are still
-    possible, and what became of others: that a manager was asked, only until the manager decides. */
+/** Draw the transfer's current status. An open handoff stays, and so do offers that are still
+    possible. That a manager was asked is shown only until the manager decides. */
 function drawAnew(answer, acted) {
   const { status, approval } = answer.structuredContent ?? {};
-  const waits = status === "pending" && waitsForManager({ approval });
-  const holds = ({ classList, dataset: { tool } }) => {
-    if (answer.isError || tool === undefined) return true;
-    if (classList.contains("next")) return waits && (approval === "required" || tool !== APPROVE);
-    return waits || tool !== APPROVE;
-  };
-  const below = [...document.querySelector(".card").children].filter((part) => !own.includes(part));
-  draw(answer, acted, below.filter(holds));
+  drawTransfer(answer);
+  if (!answer.isError) {
+    const waits = status === "pending" && waitsForManager({ approval });
+    if (!waits || (approval === "requested" && offer?.tool === APPROVE)) offer = undefined;
+    if (!waits) steps = steps.filter(({ tool }) => tool !== APPROVE);
+    if (status === "expired") offer = again(transfer);
+  }
+  arrange(acted);
 }
 
 // --- the outcome ---------------------------------------------------------------------------------
 
-function over(result, content) {
-  const [title, kind, drawn] = ENDS[content.status];
-  const made_at = content.postedAt ? dateAndTime(content.postedAt) : undefined;
-  const moved = content.status === "posted" || content.status === "scheduled";
-  const words = result.isError ? text(result) : undefined;
-  const isOpen = content.status === "expired" && !offered(result) && followed(result).length === 0;
-  const again = isOpen ? button("Prepare it again", "primary", prepareAgain) : undefined;
-  const nothing = moved || words ? undefined : made("p", { class: "quiet" }, "No money was moved.");
-  return [
-    heading(title, kind, drawn),
-    movement(content),
-    details(content, [["Made", made_at]]),
-    words,
-    nothing,
-    again && made("div", { class: "row" }, again),
-  ];
+function over(content) {
+  const { status, approval, postedAt } = content;
+  const end = heading(...ENDS[status === "voided" && approval === "refused" ? approval : status]);
+  const isMoved = status === "posted" || status === "scheduled";
+  const nothing = !isMoved && made("p", { class: "quiet" }, "No money was moved.");
+  const details = reference(content, ["Made", postedAt && dateAndTime(postedAt)]);
+  return [[end, movement(content), nothing], [details]];
 }
 
-/** Prepare an expired transfer again, with the same details. */
-async function prepareAgain() {
-  const { transferId, fromAccountId, toAccountId, amount, scheduledDate, memo } = transfer;
-  const expiredTransferId = transferId;
-  await prepare({ expiredTransferId, fromAccountId, toAccountId, amount, scheduledDate, memo });
+/** Return the offer to prepare an expired transfer again, with the same details. */
+function again({ transferId, fromAccountId, toAccountId, amount, scheduledDate, memo }) {
+  const details = { fromAccountId, toAccountId, amount, scheduledDate, memo };
+  return { tool: PREPARE, given: { expiredTransferId: transferId, ...details } };
 }
 
-function problem(result, content) {
-  const buttons = [];
-  if (transfer) {
-    buttons.push(button("Look again", "primary", lookAgain));
-  } else if (content.field in PICKS || (content.field === "amount" && wanted.fromAccountId)) {
-    const field = content.field === "amount" ? "fromAccountId" : content.field;
-    const other = () => prepare({ [field]: undefined });
-    buttons.push(button("Choose another account", "primary", other));
-  } else if (content.field === undefined) {
-    buttons.push(button("Try again", "primary", () => prepare({})));
-  }
+function problem(result, { field, status }) {
   const unsure = transfer && result.unanswered;
-  return [
-    heading(unsure ? "No answer came" : "That did not work", "bad", "cross"),
-    made("div", { role: "alert" }, text(result)),
-    unsure && made("p", {}, "Look again to see how the transfer stands."),
-    buttons.length ? made("div", { class: "row" }, ...buttons) : undefined,
-  ].filter(Boolean);
-}
-
-/** Return the follow-up calls that were made, and a button for the one that was not. */
-function after(result) {
-  const shown = [stepsTaken(result)];
-  const last = followed(result).filter(({ isDone }) => isDone).at(-1);
-  if (last?.tool === "request_agent_handoff") shown.push(handoffThatFollowed(last.given));
-  if (last?.tool === PREPARE) {
-    const act = () => prepare(last.given);
-    shown.push(made("div", { class: "row" }, button("Show the new transfer", "primary", act, "next")));
+  const top = heading(unsure ? "No answer came" : "That did not work", "bad", "cross");
+  const told = made("div", { role: "alert" }, text(result));
+  if (transfer) {
+    const look = unsure && made("p", {}, "Look again to see how the transfer stands.");
+    return [top, told, look, row(button("Look again", "primary", lookAgain))];
   }
-  const next = offered(result);
-  if (next) shown.push(nextButton(next, afterNextCall));
-  return shown;
+  const other = (name, kind) =>
+    button("Choose another account", kind, () => prepare({ [name]: undefined }));
+  if (field in PICKS) return [top, told, row(other(field, "primary"))];
+  if (field === undefined) return [top, told, row(button("Try again", "primary", () => prepare({})))];
+  if (!(field in CHANGES)) return [top, told];
+  const send = (value) => prepare({ [field]: field === "amount" ? Number(value) : value });
+  const others = field === "amount" && status === "refused" && wanted.fromAccountId;
+  const members = { words: "Continue", send, others: others ? [other("fromAccountId", "plain")] : [] };
+  return [top, told, entry({ ...CHANGES[field], ...members })];
 }
 
 /** Return the handoff that a follow-up call opened. It is only looked up, not changed. */
@@ -318,37 +298,32 @@ function handoffThatFollowed({ reason }) {
 }
 
 /** Show the result of the follow-up call that the customer started. */
-function afterNextCall(tool, result) {
+function afterNextCall(tool, given, result) {
   if (tool === PREPARE) {
-    wanted = {};
+    wanted = given;
+    transfer = undefined;
     draw(result, true);
     return;
   }
-  const card = document.querySelector(".card");
-  const offer = card.lastElementChild;
   if (result.isError) {
     // The customer can try again: the same request twice has the effect of one.
-    offer.querySelector(".problem")?.remove();
-    offer.append(made("p", { class: "problem", role: "alert" }, message(result)));
+    const next = document.querySelector(".next");
+    next.querySelector(".problem")?.remove();
+    next.append(made("p", { class: "problem", role: "alert" }, message(result)));
     return;
   }
-  offer.replaceWith(offer.querySelector(".chain"));
-  if (isHandoff(result)) {
-    card.append(handoffCard(result));
-    reach(card.lastElementChild);
-  } else {
-    const title = STEPS[tool]?.[1] ?? "Done";
-    const words = [made("h2", { tabindex: "-1" }, title), text(result)];
-    card.append(made("section", { "data-tool": tool }, ...words));
-    reach(card.lastElementChild);
-  }
-  card.append(...after(result).filter(Boolean));
+  steps = [...steps, { tool, isDone: true }, ...followed(result)];
+  stepsTitle = "Done";
+  offer = offered(result);
+  if (isHandoff(result)) handoff = handoffCard(result);
+  arrange(false);
+  reach(isHandoff(result) ? handoff : document.querySelector(".steps").parentElement);
 }
 
 // -------------------------------------------------------------------------------------------------
 
 begin({
-  waiting: "Preparing your transfer …",
+  waitsWith: "Preparing your transfer …",
   onInput(given) {
     // The tool that confirms gets the id of an existing transfer.
     if (given.transferId) transfer = { transferId: given.transferId };

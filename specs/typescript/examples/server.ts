@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { CAPABILITIES, follows, readProvenance, withNextTool } from '../src/server.ts';
+import { CAPABILITIES, follows, withNextTool } from '../src/server.ts';
 
 /** More pieces than this need a manager. */
 const LIMIT = 100;
@@ -68,10 +68,7 @@ function shop(): McpServer {
       inputSchema: fromJsonSchema<{ order: string }>(TOOLS.ask_manager.inputSchema),
       annotations: { destructiveHint: false, openWorldHint: false },
     },
-    ({ order }, ctx) => {
-      const chain = readProvenance(ctx.mcpReq._meta);
-      // For the audit trail alone: whether the call is allowed depends on the order, not on this claim.
-      console.error(`ask_manager ${order}${chain ? `, call ${chain.level} of chain ${chain.chainId}` : ''}`);
+    ({ order }) => {
       const found = orders.get(order);
       if (found?.status !== 'waiting') return { ...text(`No order ${order} waits for a manager.`), isError: true };
       found.status = 'asked';

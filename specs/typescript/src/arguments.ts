@@ -40,18 +40,6 @@ export function invalid(schema: object, args: Json, milliseconds = 1_000): strin
   }
 }
 
-/** Keywords by which a schema declares properties. */
-const DECLARING = ['properties', 'patternProperties', 'allOf', 'anyOf', 'oneOf', '$ref'];
-
-/**
- * Returns which arguments a schema neither declares nor forbids, or undefined (TC-S-35). A schema that declares no
- * argument at all, such as one for free-form input, has none.
- */
-export function undeclared(schema: object, args: Json): string | undefined {
-  if (!DECLARING.some((keyword) => Object.hasOwn(schema, keyword))) return undefined;
-  return invalid({ unevaluatedProperties: false, ...schema }, args);
-}
-
 function unbounded(ajv: Ajv, schema: object, args: Json): string | undefined {
   // Ajv passes over a property of this name, and resolves dynamic references only to some anchors.
   const keyword = ['__proto__', '$dynamicRef'].find((name) => JSON.stringify(schema).includes(`"${name}":`));
@@ -59,7 +47,5 @@ function unbounded(ajv: Ajv, schema: object, args: Json): string | undefined {
   // Nothing is fetched: a reference that leads out of the schema cannot be resolved, and throws.
   const check = ajv.compile(schema);
   if (check.schemaEnv.$async) return 'the schema is asynchronous'; // a promise would pass for true
-  if (check(args)) return undefined;
-  const names = check.errors?.map(({ params }) => params.unevaluatedProperty ?? params.additionalProperty).filter(Boolean);
-  return [ajv.errorsText(check.errors, { dataVar: 'arguments' }), ...(names ?? []).map((name) => JSON.stringify(name))].join(' ');
+  return check(args) ? undefined : ajv.errorsText(check.errors, { dataVar: 'arguments' });
 }

@@ -1,11 +1,12 @@
 /** The client half: makes a call, follows the directives of its results, and gives one result for all. */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  InsufficientScopeError, SdkHttpError, specTypeSchemas, UnauthorizedError,
+  DEFAULT_REQUEST_TIMEOUT_MSEC, InsufficientScopeError, SdkHttpError, specTypeSchemas, UnauthorizedError,
   type CallToolResult, type RequestOptions, type ServerCapabilities, type StandardSchemaV1, type Tool,
 } from '@modelcontextprotocol/client';
 import { invalid } from './arguments.ts';
-import { Conversation, keyOf, type Call, type Doubt, type Ending } from './conversation.ts';
+import { callOf, Conversation, type Answer, type Call, type Chained, type Entry } from './conversation.ts';
 import { declares, EXTENSION, member, readDirective, visible, type Json } from './directive.ts';
 import { quoted, type Chain, type FollowUp, type Outcome } from './result.ts';
 
@@ -46,6 +47,11 @@ export interface ConsentPolicy {
    * Absent: no such call is made.
    */
   allowsAgain?(proposal: Proposal): boolean | Promise<boolean>;
+  /**
+   * Whether the user agreed beforehand that this tool may be called again, such as one that gets a new token. Then it is
+   * never in doubt, and `allows` is asked as usual (TC-C-55). Absent: no tool.
+   */
+  mayRepeat?(proposal: Proposal): boolean | Promise<boolean>;
   /** Whether the user or the host trusts this server's hints. Then a tool that they call read-only is never in doubt. */
   trustsHints?: boolean;
 }
@@ -66,24 +72,20 @@ export const trustHints: ConsentPolicy = {
 export interface FollowerOptions {
   /** Asked before each follow-up call. Absent: no follow-up call is made (TC-C-21). */
   consent?: ConsentPolicy;
-  /** The record of calls that could be made twice (TC-C-55). Absent: a new one. */
+  /** The record of calls that another chain must not repeat unasked (TC-C-55). Absent: a new one. */
   conversation?: Conversation;
   /** Whether a server is followed that is not known to advertise the extension (TC-C-03). */
   followUnadvertised?: boolean;
   /** The most calls of one chain, the first included (TC-C-09). */
   limit?: number;
-  /** Gets the mistakes of the policy. */
-  mistake?: (why: string, error?: unknown) => void;
 }
 
 /** Ends the chain before its next call; the message is for the model too. */
 class End extends Error {
   readonly outcome: Outcome;
-  readonly suggested: boolean;
-  constructor(outcome: Outcome, reason: string, { cause, suggested = false }: { cause?: string; suggested?: boolean } = {}) {
+  constructor(outcome: Outcome, reason: string, cause?: unknown) {
     super(reason, { cause });
     this.outcome = outcome;
-    this.suggested = suggested;
   }
 }
 
@@ -110,8 +112,7 @@ export class Follower {
   /**
    * Calls a tool, and follows the chain to its end. Whatever happens, what came back is in the answer (TC-C-24).
    *
-   * `request` holds for each request of the chain, such as `timeout`. Its `signal` ends the chain: the outcome is
-   * `cancelled`, or `failed` if an `AbortSignal.timeout` did it.
+   * `request` holds for each request of the chain, such as `timeout`. Its `signal` cancels the chain.
    */
   async callTool(params: Params, request: RequestOptions = {}): Promise<Chain> {
     const signal = request.signal ?? new AbortController().signal;
@@ -120,152 +121,153 @@ export class Follower {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: over.signal });
     });
     aborted.catch(() => undefined);
-    const unlessAborted: Unless = (value) => Promise.race([aborted, value]);
     const chain: Chain = {
       chainId: randomUUID(), tool: params.name, arguments: params.arguments ?? {}, outcome: 'completed',
       followed: this.options.followUnadvertised === true || declares(this.client.getServerCapabilities(), this.#modern),
       results: [], followUps: [],
     };
+    const run: Run = {
+      chain, record: this.conversation.begin(chain.chainId, callOf(chain.tool, chain.arguments)),
+      meta: params._meta ?? {}, request: { ...request, signal },
+      unlessAborted: (value) => Promise.race([aborted, value]), over: over.signal,
+    };
     try {
-      await this.#follow(chain, params._meta ?? {}, { ...request, signal }, unlessAborted);
+      await this.#follow(run);
     } catch (error) {
       failed(chain, error, signal);
     } finally {
       over.abort();
+      const well = chain.outcome === 'completed' && !signal.aborted && chain.results.every(({ isError }) => !isError);
+      this.conversation.end(run.record, well);
     }
-    if (signal.aborted && !timedOut(signal)) this.notDelivered(chain);
     return chain;
   }
 
   /**
-   * Records that the result of a chain did not reach whoever asked for it (TC-C-55). `callTool` does so if its signal
-   * cancels the chain. Call it if you drop a result for another reason, for example because your client is gone.
+   * Notes that whoever asked for a chain did not get its result, or cancelled it afterwards (TC-C-55). That counts
+   * within a minute. `callTool` notes by itself that its signal aborted before it returned.
    */
-  notDelivered({ tool, arguments: args, followUps }: Chain): void {
-    const first = keyOf(tool, args);
-    for (const call of followUps)
-      if (call.status === 'made') this.conversation.add({ tool: call.tool, key: keyOf(call.tool, call.arguments), first });
+  notDelivered({ chainId }: Chain): void {
+    this.conversation.recall(chainId);
   }
 
   get #modern(): boolean {
     return this.client.getProtocolEra() === 'modern';
   }
 
-  async #follow(chain: Chain, meta: Json, request: RequestOptions & { signal: AbortSignal }, unlessAborted: Unless): Promise<void> {
-    const { signal } = request;
-    const first = keyOf(chain.tool, chain.arguments);
-    const made = new Set([first]);
-
-    signal.throwIfAborted();
-    const firstCall = { tool: chain.tool, key: first, first };
-    let result = await this.#call(chain, chain, meta, request, this.conversation.start(firstCall));
+  /** Makes calls until a row of the table of outcomes ends the chain. The rows stand in its order. */
+  async #follow(run: Run): Promise<void> {
+    const { chain, record, request } = run;
+    const made = new Set([record.first.key]);
+    request.signal.throwIfAborted();
+    let result = await this.#call(run, chain, this.conversation.send(record, record.first, true));
     for (;;) {
       const next = readDirective(result._meta);
       if (next.status === 'absent') return;
       if (!chain.followed) throw new End('declined', 'the server does not advertise tool chaining');
       if (next.status === 'malformed') throw new End('malformed_directive', next.why);
-      const { tool: name, arguments: args, title } = next;
-      const followUp: FollowUp = { tool: name, arguments: args, ...(title && { title }), status: 'not_made', listed: false };
+      const { status: _, ...directive } = next;
+      const { tool: name, arguments: args } = directive;
+      const followUp: FollowUp = { ...directive, status: 'not_made', listed: false };
       chain.followUps.push(followUp);
-      signal.throwIfAborted();
+      request.signal.throwIfAborted();
       const { limit = 5 } = this.options;
       if (chain.results.length >= limit) throw new End('limit_reached', `${limit} calls were made, which is the limit`);
       const tool = await find(this.client, name, request);
       if (!tool) throw new End('unknown_tool', 'the server does not list it');
       followUp.listed = true;
       const why = invalid(tool.inputSchema ?? {}, args);
-      if (why !== undefined) throw new End('invalid_arguments', 'its arguments are not valid', { cause: why });
-      const call = { tool: name, key: keyOf(name, args), first };
+      if (why !== undefined) throw new End('invalid_arguments', 'its arguments are not valid', why);
+      const call = callOf(name, args);
       if (made.has(call.key)) throw new End('cycle', 'this chain already made the same call with the same arguments');
       made.add(call.key);
       if (!visible(tool)) throw new End('declined', 'it is not meant for the model to call');
-      const started = await this.#agreed({ tool, arguments: args, ...(title && { title }) }, call, unlessAborted);
-      followUp.status = 'unknown'; // from here on it may have been sent
-      meta = Object.fromEntries(Object.entries(meta).filter(([name]) => OF_EVERY_CALL.test(name)));
-      result = await this.#call(chain, followUp, meta, request, started, this.#trusted(tool, 'readOnlyHint', 'idempotentHint'));
-      followUp.status = 'made';
+      const entry = await this.#agreed(run, { ...directive, tool }, call);
+      result = await this.#call(run, followUp, entry);
     }
   }
 
-  async #call(
-    chain: Chain, { tool, arguments: args }: { tool: string; arguments: Json }, meta: Json, request: RequestOptions,
-    ended: (ending: Ending) => void, mayRepeat = chain.followUps.length === 0,
-  ): Promise<CallToolResult> {
+  /** Makes one call, and notes how it ended. */
+  async #call({ chain, meta, request }: Run, call: Chain | FollowUp, entry: Entry): Promise<CallToolResult> {
     const provenance = {
       chainId: chain.chainId, level: chain.results.length + 1,
-      ...(chain.followUps.length > 0 && { previousTool: chain.followUps.at(-2)?.tool ?? chain.tool }),
+      ...(call !== chain && { previousTool: chain.followUps.at(-2)?.tool ?? chain.tool }),
     };
-    let ending: Ending = 'unknown';
+    const handedOn = Object.entries(meta).filter(([name]) => call === chain || OF_EVERY_CALL.test(name));
+    const params = { name: call.tool, arguments: call.arguments, _meta: { ...Object.fromEntries(handedOn), [EXTENSION]: provenance } };
+    let [answer, status]: [Answer, FollowUp['status']] = ['none', 'unknown'];
     try {
-      const params = { name: tool, arguments: args, _meta: { ...meta, [EXTENSION]: provenance } };
       const result = this.#modern
         ? await this.client.callTool(params, request)
         : await this.client.request({ method: 'tools/call', params }, specTypeSchemas.CallToolResult, request);
-      // A task goes on, and its server knows of it: only a repetition is in doubt.
-      if (!this.#modern && (member(result, 'task') ?? null) !== null) {
-        ending = 'doubtful';
+      const kind = member(result, 'resultType');
+      if (this.#modern ? kind === 'task' : (member(result, 'task') ?? null) !== null) {
+        answer = 'failure'; // the server knows the task, which goes on
         throw new Error('it was answered with a task, for whose result this client does not wait');
       }
-      // SDK version 2 itself refuses a `resultType` that it does not know, on revision 2026-07-28.
-      const kind = member(result, 'resultType');
       if (typeof kind === 'string' && kind !== 'complete') throw new Error('its answer is no complete result');
-      ending = !result.isError ? 'succeeded' : mayRepeat ? 'failed' : 'doubtful';
+      [answer, status] = [result.isError ? 'failure' : 'success', 'made'];
       chain.results.push(result);
       return result;
     } catch (error) {
-      if (wasRefused(error)) ending = 'refused';
+      if (wasRefused(error, this.#modern)) [answer, status] = ['refused', 'not_made'];
+      else if (wasAnswered(error)) answer = 'failure';
       throw error;
     } finally {
-      ended(ending);
+      this.conversation.answered(entry, answer);
+      if ('status' in call) call.status = status;
     }
   }
 
   /**
-   * Asks for consent, and records that the call starts. Nothing is awaited between the last look at the record and its
-   * entry there, so no other chain can start an equal call in between.
+   * Takes the turn of the chain, asks for consent, and records that the call is sent. Nothing is awaited between the
+   * last look at the record and its entry there.
    */
-  async #agreed(proposal: Proposal, call: Call, unlessAborted: Unless): Promise<(ending: Ending) => void> {
-    let known: Doubt[] | undefined;
-    for (;;) {
-      for (let running; (running = this.conversation.running(call)); ) await unlessAborted(running);
-      const doubts = this.#trusted(proposal.tool, 'readOnlyHint') ? [] : this.conversation.doubts(call);
-      if (known && doubts.every((doubt) => known?.includes(doubt))) return this.conversation.start(call, known);
-      await this.#ask(proposal, doubts.length > 0, unlessAborted);
+  async #agreed(run: Run, proposal: Proposal, call: Call): Promise<Entry> {
+    const { record, request, unlessAborted, over } = run;
+    const { consent, limit = 5 } = this.options;
+    const hinted = (hint: 'readOnlyHint' | 'idempotentHint') => consent?.trustsHints === true && proposal.tool.annotations?.[hint] === true;
+    const keep = !hinted('readOnlyHint');
+    // As long as a chain may take: for each of its calls a request for the list, and the call.
+    const patience = Math.min(limit * 2 * (request.timeout ?? DEFAULT_REQUEST_TIMEOUT_MSEC), 2 ** 31 - 1);
+    for (const turn of keep ? this.conversation.lineUp(record) : [])
+      await unlessAborted(Promise.race([turn, sleep(patience, undefined, { signal: over })]));
+    const mayRepeat = !keep || (await unlessAborted(consent?.mayRepeat?.(proposal))) === true;
+    for (let known: Entry[] | undefined; ; ) {
+      request.signal.throwIfAborted();
+      const doubts = mayRepeat ? [] : this.conversation.doubts(record, call, hinted('idempotentHint'));
+      if (known && doubts.every((doubt) => known?.includes(doubt))) return this.conversation.send(record, call, keep, known);
+      await unlessAborted(this.#ask(proposal, doubts.length > 0));
       known = doubts;
     }
   }
 
   /** Asks the host's policy. Throws unless it says yes. */
-  async #ask(proposal: Proposal, inDoubt: boolean, unlessAborted: Unless): Promise<void> {
-    const { consent, mistake = console.error } = this.options;
-    let answer: unknown;
+  async #ask(proposal: Proposal, inDoubt: boolean): Promise<void> {
+    const { consent } = this.options;
+    const doubt = 'an earlier call may have taken effect, and nobody agreed to repeat it';
     try {
       if (!consent) throw new NobodyToAsk();
-      answer = await unlessAborted(!inDoubt ? consent.allows(proposal) : consent.allowsAgain ? consent.allowsAgain(proposal) : false);
+      if ((await (inDoubt ? consent.allowsAgain?.(proposal) : consent.allows(proposal))) === true) return;
     } catch (error) {
-      if (error instanceof NobodyToAsk)
-        throw new End('declined', 'nobody could be asked to allow it', { suggested: !inDoubt });
-      await unlessAborted(undefined); // otherwise the policy failed, and has not agreed
-      mistake('The consent policy threw, so the call is not made.', error);
-      answer = false;
+      if (!(error instanceof NobodyToAsk)) throw error;
+      if (!inDoubt) throw new End('declined', 'nobody could be asked to allow it', error);
     }
-    if (answer === true) return;
-    if (answer !== false) mistake(`The consent policy answered ${typeof answer}. Only true is a yes, so the call is not made.`);
-    const reason = inDoubt
-      ? 'it is not known whether an earlier call took effect, and nobody agreed to it'
-      : 'the host did not agree';
-    throw new End('declined', reason);
-  }
-
-  /** Whether trusted hints say one of these things of a tool. */
-  #trusted({ annotations }: Tool, ...hints: ('readOnlyHint' | 'idempotentHint')[]): boolean {
-    return this.options.consent?.trustsHints === true && hints.some((hint) => annotations?.[hint] === true);
+    throw new End('declined', inDoubt ? doubt : 'the host did not agree');
   }
 }
 
-type Unless = <T>(value: T | Promise<T>) => Promise<T>;
-
-const timedOut = (signal: AbortSignal) => signal.reason?.name === 'TimeoutError';
+/** A chain that is running. */
+interface Run {
+  chain: Chain;
+  record: Chained;
+  /** Of the first call. */
+  meta: Json;
+  request: RequestOptions & { signal: AbortSignal };
+  unlessAborted: <T>(value: T | Promise<T>) => Promise<T>;
+  /** Aborts when the chain has ended. */
+  over: AbortSignal;
+}
 
 /** Members of the first call's `_meta` that belong to every call: those of the protocol, and those of a trace. */
 const OF_EVERY_CALL = /^(io\.modelcontextprotocol\/.*|traceparent|tracestate|baggage)$/s;
@@ -277,28 +279,30 @@ function failed(chain: Chain, error: unknown, signal: AbortSignal): void {
   const message = error instanceof Error ? error.message || error.name : String(error);
   let reason = isEnd ? message : quoted(message); // it may be the server's
   chain.outcome = isEnd ? error.outcome : 'failed';
-  if (signal.aborted) [chain.outcome, reason] = timedOut(signal)
-    ? ['failed', 'the time allowed for it ran out']
-    : ['cancelled', 'the chain was cancelled'];
-  chain.detail = isEnd && error.cause !== undefined ? `${reason}: ${error.cause}` : reason;
+  if (signal.aborted) [chain.outcome, reason] = ['cancelled', 'the chain was cancelled'];
+  chain.detail = isEnd && typeof error.cause === 'string' ? `${reason}: ${error.cause}` : reason;
   chain.error = error;
   if (!last || last.status === 'made') return;
-  if (wasRefused(error)) last.status = 'not_made';
   if (!last.listed) reason += "; its name is left out, since no tool list of the server confirmed it";
   last.detail = reason;
-  if (isEnd && error.suggested && !signal.aborted) last.suggested = true;
+  if (isEnd && error.cause instanceof NobodyToAsk && !signal.aborted) last.suggested = true;
 }
 
+const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined);
+
 /**
- * Whether the server refused a call before it acted: for want of authorization, for its headers, for a capability that
- * the client lacks, or for its version. No other error proves that: a server may answer -32602 when it has paid and
- * then fails on its own data.
+ * Whether the server refused a call before it acted: for want of authorization or, on revision 2026-07-28, for its
+ * headers, for a capability that the client lacks, or for its version.
  */
-const wasRefused = (error: unknown): boolean =>
+const wasRefused = (error: unknown, modern: boolean): boolean =>
   error instanceof UnauthorizedError ||
   error instanceof InsufficientScopeError ||
   (error instanceof SdkHttpError && [401, 403].includes(error.status)) ||
-  (error instanceof Error && 'code' in error && [-32020, -32021, -32022].includes(error.code as number));
+  (modern && [-32020, -32021, -32022].includes(codeOf(error) as number));
+
+/** Whether the server answered: with -32602, or with a task, which SDK version 2 itself refuses on 2026-07-28. */
+const wasAnswered = (error: unknown): boolean =>
+  codeOf(error) === -32602 || member(member(error, 'data'), 'resultType') === 'task';
 
 /** Takes a result as it is, so that one malformed tool does not cost the others. */
 const AS_IT_IS: StandardSchemaV1<unknown, { tools?: unknown; nextCursor?: unknown }> = {
@@ -311,23 +315,21 @@ const AS_IT_IS: StandardSchemaV1<unknown, { tools?: unknown; nextCursor?: unknow
  */
 async function find(client: ChainClient, name: string, request: RequestOptions): Promise<Tool | undefined> {
   let found: Tool[] = [];
-  const seen = new Set<unknown>();
   let cursor: unknown;
   try {
-    do {
-      if (seen.has(cursor) || seen.size === 100) throw new Error('the pages of the tool list do not end');
-      seen.add(cursor);
+    for (let pages = 0; pages === 0 || typeof cursor === 'string'; pages++) {
+      if (pages === 100) throw new Error('the pages of the tool list do not end');
       const params = typeof cursor === 'string' ? { cursor } : {};
       const page = await client.request({ method: 'tools/list', params }, AS_IT_IS, request);
       if (!Array.isArray(page.tools)) throw new Error('the list has no array of tools');
       found.push(...page.tools.filter((tool) => member(tool, 'name') === name));
       cursor = page.nextCursor;
-    } while (typeof cursor === 'string');
+    }
   } catch (error) {
     if (found.length === 0 || request.signal?.aborted) throw error;
     found = found.map(({ annotations: _, ...tool }) => tool);
   }
-  return new Set(found.map((tool) => keyOf('', tool))).size === 1 ? found[0] : undefined;
+  return new Set(found.map((tool) => callOf('', tool).key)).size === 1 ? found[0] : undefined;
 }
 
 /** What SDK version 1 has of a `ChainClient`; it speaks revision 2025-11-25 and none later. */

@@ -1,4 +1,4 @@
-/** The objects of the extension, and how they are read: TC-D-01 to TC-D-19. */
+/** The objects of the extension, and how they are read: TC-D-01 to TC-D-20. */
 import canonicalize from 'canonicalize';
 
 /** The identifier of the extension; provisional, so it stands here and nowhere else. */
@@ -25,13 +25,6 @@ export type Reading =
   | { status: 'malformed'; why: string }
   | { status: 'valid'; tool: string; arguments: Json; title?: string };
 
-/** `com.example/tool-chaining` of a request's `_meta`. */
-export interface Provenance {
-  chainId: string;
-  level: number;
-  previousTool?: string;
-}
-
 export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -44,8 +37,16 @@ export function member(value: unknown, name: string): unknown {
 /** Counts characters as JSON Schema does: by code point. */
 const length = (text: string) => [...text].length;
 
+/** Control characters, line ends, and what controls the direction of text. */
+const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
+/** Says whether a value is a valid `title` (TC-S-27). Readers ignore others (TC-D-05). */
 export const isTitle = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && length(value) <= 200;
+  typeof value === 'string' && value !== '' && length(value) <= 200 && value.search(UNSEEN) < 0;
+
+/** Returns a server's text as one JSON string, on one line, which nobody takes for the client's own words (TC-C-36). */
+export const jsonString = (text: string): string =>
+  JSON.stringify(text).replace(UNSEEN, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** Returns what RFC 8785 writes for a value. Throws where it cannot: Infinity, half a surrogate pair. */
 export function canonical(value: unknown): string {
@@ -60,7 +61,7 @@ export function readDirective(meta: unknown): Reading {
   if (directive === undefined) return { status: 'absent' };
   const malformed = (why: string): Reading => ({ status: 'malformed', why });
   if (!isObject(directive)) return malformed('nextTool must be an object');
-  // The origin's text calls the member `name`.
+  // The origin's text calls the member `name` (TC-D-20).
   const tool = Object.hasOwn(directive, 'tool') ? directive.tool : member(directive, 'name');
   if (typeof tool !== 'string' || tool === '') return malformed('nextTool.tool must be a string that is not empty');
   const args = Object.hasOwn(directive, 'arguments') ? directive.arguments : {};
@@ -85,19 +86,6 @@ export function declares(capabilities: unknown, modern: boolean): boolean {
 }
 
 const isCount = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1;
-
-/** Reads provenance from a request's `_meta`, for the audit trail alone (TC-D-15, TC-S-23). */
-export function readProvenance(meta: unknown): Provenance | undefined {
-  const value = member(meta, EXTENSION);
-  const chainId = member(value, 'chainId');
-  const level = member(value, 'level');
-  const previousTool = member(value, 'previousTool');
-  if (typeof chainId !== 'string' || chainId === '' || length(chainId) > 128) return undefined;
-  if (!isCount(level)) return undefined;
-  if (level === 1) return previousTool === undefined ? { chainId, level } : undefined;
-  if (typeof previousTool !== 'string' || previousTool === '') return undefined;
-  return { chainId, level, previousTool };
-}
 
 /** Returns the item that repeats a directive for a model: the server's suggestion, and no order (TC-S-05). */
 export const words = (tool: string, args: Json) => ({

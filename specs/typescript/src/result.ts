@@ -1,6 +1,6 @@
 /** A chain as it ended, and the one result that is made of it (TC-C-32 to TC-C-36). */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
-import { canonical, isObject, isWords, member, words, type Json } from './directive.ts';
+import { canonical, isObject, isWords, jsonString, member, words, type Json } from './directive.ts';
 
 export type Outcome =
   | 'cancelled' | 'failed' | 'completed' | 'malformed_directive' | 'limit_reached'
@@ -38,10 +38,10 @@ export interface Chain {
   error?: unknown;
 }
 
-/** A text of a server's as a JSON string of at most 128 characters, which nobody takes for the client's own words. */
+/** Returns a server's text as a JSON string of its first 128 characters (TC-C-53). */
 export function quoted(text: string): string {
   const characters = [...text];
-  return JSON.stringify(characters.length > 128 ? `${characters.slice(0, 127).join('')}…` : text);
+  return jsonString(characters.length > 128 ? `${characters.slice(0, 127).join('')}…` : text);
 }
 
 /**
@@ -62,15 +62,13 @@ export function merged(chain: Chain): CallToolResult {
   const isError = unknown || chain.results.some(({ isError }) => isError === true);
   const again = isError && (unknown || later.length > 0)
     ? [`Calling ${quoted(chain.tool)} again could repeat what was already done.`] : [];
-  const { structuredContent: own, ...rest } = first;
-  const hasOwn = isObject(own) && !Object.hasOwn(own, 'followUps');
-  const content = hasOwn ? [...first.content] : withData(first);
-  content.push(...later.flatMap(withData), forAssistant([...said, ...again].join('\n')));
+  const content = [...first.content, ...later.flatMap(withData), forAssistant([...said, ...again].join('\n'))];
   const last = chain.followUps.at(-1);
   if (last?.suggested) content.push(words(last.tool, last.arguments));
-  if (!hasOwn) return { ...rest, content, isError };
-  const told = said.map((one, index) => (later[index] && forModel(later[index]) ? `${one} It returned: ${forModel(later[index])}` : one));
-  return { ...rest, content, isError, structuredContent: { ...own, followUps: [...told, ...again] } };
+  const { structuredContent: own } = first;
+  if (!isObject(own) || Object.hasOwn(own, 'followUps')) return { ...first, content, isError };
+  const told = said.map((one, index) => (later[index] ? `${one} It returned: ${forModel(later[index])}` : one));
+  return { ...first, content, isError, structuredContent: { ...own, followUps: [...told, ...again] } };
 }
 
 /** Says of a follow-up call what became of it, in the client's own words (TC-C-33, TC-C-52, TC-C-53). */
@@ -120,8 +118,9 @@ function repeats(item: ContentBlock, data: unknown): boolean {
   }
 }
 
-/** What a result says to a model, as one text: for hosts that show structured content alone (TC-C-36). */
-const forModel = (result: CallToolResult) => withData(result).filter((item) => !forUserAlone(item)).map(inText).join('\n');
+/** What a result says to a model, as one JSON string: for hosts that show structured content alone (TC-C-36). */
+const forModel = (result: CallToolResult) =>
+  jsonString(withData(result).filter((item) => !forUserAlone(item)).map(inText).join('\n'));
 
 function inText(item: ContentBlock): string {
   if (item.type === 'text') return item.text;

@@ -1,12 +1,12 @@
 /** How a chain is walked and merged, through the SDK's own client and server; the suite has the rest. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
+import { Client, InMemoryTransport, ProtocolError } from '@modelcontextprotocol/client';
 import { fromJsonSchema, McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import {
   CAPABILITIES, Follower, merged, NobodyToAsk, trustHints, version1, type ChainClient, type FollowerOptions,
 } from '../src/client.ts';
-import { isWords } from '../src/directive.ts';
+import { isWords, type NextTool } from '../src/directive.ts';
 import { follows, withNextTool } from '../src/server.ts';
 import { asking, connected, fails, leadsTo, says, texts, told, type Answer, type Hints } from './support.ts';
 
@@ -79,14 +79,10 @@ for (const [what, pages, outcome] of [
   });
 }
 
-for (const [answer, mistakes] of [
-  [false, 0], ['no', 1], [1, 1], [{ action: 'accept' }, 1], [null, 1], [Promise.resolve('yes'), 1],
-  [() => { throw new Error('no policy'); }, 1],
-] as [unknown, number][]) {
-  test(`only true is a yes, and not ${String(answer)}`, async () => {
-    const why: string[] = [];
-    const { chain, names } = await chainOf(TWO, { consent: asking(answer), mistake: (one) => why.push(one) });
-    assert.deepEqual([chain.outcome, names, why.length], ['declined', ['prepare'], mistakes]);
+for (const answer of [false, 'no', 1, { action: 'accept' }, null, Promise.resolve('yes')]) {
+  test(`only true is a yes, and not ${JSON.stringify(answer)}`, async () => {
+    const { chain, names } = await chainOf(TWO, { consent: asking(answer) });
+    assert.deepEqual([chain.outcome, names], ['declined', ['prepare']]);
     assert.ok(!merged(chain).content.some(isWords), 'a refused call is no suggestion');
     assert.equal(told(chain), 'Call 2, the server\'s next step "pay", was not made: the host did not agree.');
   });
@@ -143,7 +139,7 @@ test('a chain is one result, which says what must not be repeated', async () => 
   const { content, ...rest } = merged(chain);
   assert.deepEqual(texts({ content }), ['Begun.', 'Begun.', 'No mail.', said.join('\n')]);
   assert.deepEqual(content.at(-1)?.annotations, { audience: ['assistant'] });
-  const followUps = [`${said[0]} It returned: Begun.`, `${said[1]} It returned: No mail.`, said[2]];
+  const followUps = [`${said[0]} It returned: "Begun."`, `${said[1]} It returned: "No mail."`, said[2]];
   assert.deepEqual(rest, { isError: true, structuredContent: { declined: true, followUps } });
 });
 
@@ -181,20 +177,23 @@ for (const [item, data, added] of [
   });
 }
 
-test('a member followUps of the server is not replaced', async () => {
+test('structured content of the first call stays as it is where it has a member followUps', async () => {
   const own = { followUps: [{ on: '2026-12-01' }] };
   const { chain } = await chainOf({ ...TWO, prepare: () => leadsTo('pay', {}, { structuredContent: own }) });
-  assert.equal(merged(chain).structuredContent, undefined);
-  assert.equal(texts(merged(chain))[1], JSON.stringify(own));
+  assert.deepEqual(merged(chain).structuredContent, own);
+  assert.deepEqual(texts(merged(chain)).slice(0, 2), ['Begun.', 'Paid.']);
 });
 
-test('the user can cancel while being asked, and a time limit is no cancelling', async () => {
-  for (const [reason, outcome] of [[undefined, 'cancelled'], [new DOMException('', 'TimeoutError'), 'failed']] as const) {
-    const user = new AbortController();
-    const consent = { allows: () => new Promise<never>(() => user.abort(reason)) };
-    const { chain } = await chainOf(TWO, { consent }, { signal: user.signal });
-    assert.deepEqual([chain.outcome, chain.followUps[0]?.status], [outcome, 'not_made']);
-  }
+test('the user can cancel while being asked', async () => {
+  const user = new AbortController();
+  const consent = { allows: () => new Promise<never>(() => user.abort()) };
+  const { chain } = await chainOf(TWO, { consent }, { signal: user.signal });
+  assert.deepEqual([chain.outcome, chain.followUps[0]?.status], ['cancelled', 'not_made']);
+});
+
+test('a policy that throws ends the chain before the call', async () => {
+  const { chain, names } = await chainOf(TWO, { consent: asking(() => { throw new Error('no policy'); }) });
+  assert.deepEqual([chain.outcome, chain.followUps[0]?.status, names], ['failed', 'not_made', ['prepare']]);
 });
 
 test('cancelling after a result ends a chain that has a next step, and no other', async () => {
@@ -261,30 +260,45 @@ test('the server words the step where the client did not declare, and the client
   assert.deepEqual(texts((await paid({}, true)).results[0] ?? says('')), ['Paid.']);
 });
 
-test('a directive that breaks a rule is not sent', () => {
+test('a directive that cannot be sent is reported, and the result goes out without it', () => {
   const why: string[] = [];
   const hidden = { name: 'hidden', inputSchema: {}, _meta: { ui: { visibility: ['app'] } } };
-  for (const next of [
-    { tool: 'Notify' },
-    { tool: 'hidden' },
-    { tool: 'notify', arguments: { amount: 'five' } },
-    { tool: 'notify', arguments: { amount: Infinity } },
-    { tool: 'notify', arguments: { note: '\ud834' } },
-    { tool: 'notify', title: 'two\nlines' },
-    { tool: 'notify', title: 'x'.repeat(201) },
-    { tool: 'notify', title: 'turned \u200f round' },
-  ]) assert.deepEqual(withNextTool(says('Paid.'), next, [...TOOLS, hidden], { follows: true }, (one) => why.push(one)), says('Paid.'));
-  assert.deepEqual(why.map((one) => /TC-S-(\d\d)/.exec(one)?.[1]), ['12', '12', '14', '26', '26', '27', '27', '27']);
+  const itself: { self?: unknown } = {};
+  itself.self = itself;
+  for (const [next, rule] of [
+    [{ tool: 'Notify' }, 'S-12'],
+    [{ tool: 'hidden' }, 'S-12'],
+    [{ tool: 'notify', arguments: { amount: 'five' } }, 'S-14'],
+    [{ tool: 'notify', arguments: null }, 'D-01'],
+    [{ tool: '' }, 'D-01'],
+    [null, 'D-01'],
+    [{ tool: 'notify', arguments: { amount: Infinity } }, 'Infinity'],
+    [{ tool: 'notify', arguments: { amount: 5n } }, 'BigInt'],
+    [{ tool: 'notify', arguments: { note: '\ud834' } }, 'surrogate'],
+    [{ tool: 'notify', arguments: itself }, 'Circular'],
+    [{ tool: 'notify', title: 'two\nlines' }, 'S-27'],
+    [{ tool: 'notify', title: 'x'.repeat(201) }, 'S-27'],
+    [{ tool: 'notify', title: 'turned \u200f round' }, 'S-27'],
+  ] as [NextTool, string][]) {
+    assert.deepEqual(withNextTool(says('Paid.'), next, [...TOOLS, hidden], { follows: true }, (one) => why.push(one)), says('Paid.'));
+    assert.match(why.at(-1) ?? '', new RegExp(`^No directive to .* was sent: .*${rule}`));
+  }
+  const empty = { structuredContent: {} } as unknown as CallToolResult;
+  assert.equal(withNextTool(empty, { tool: 'notify' }, TOOLS, { follows: true }, () => undefined), empty);
 });
 
-test('an argument that the tool does not declare is sent and reported', () => {
-  const open = { name: 'open', inputSchema: { type: 'object' } };
-  const maps = { name: 'maps', inputSchema: { properties: {}, additionalProperties: { type: 'string' } } };
-  for (const [tool, reported] of [['notify', 1], ['open', 0], ['maps', 0]] as const) {
-    const why: string[] = [];
-    const next = { tool, arguments: { reasn: 'locked' } };
-    const sent = withNextTool(says('Paid.'), next, [...TOOLS, open, maps], { follows: true }, (one) => why.push(one));
-    assert.deepEqual(sent._meta, { nextTool: next });
-    assert.equal(why.filter((one) => /"reasn" \(TC-S-35\)/.test(one)).length, reported);
-  }
+test('arguments of a directive become JSON as they do on the wire', () => {
+  const next = { tool: 'notify', arguments: { on: new Date(0), note: undefined } };
+  const { _meta } = withNextTool(says('Paid.'), next, TOOLS, { follows: true });
+  assert.deepEqual(_meta, { nextTool: { tool: 'notify', arguments: { on: '1970-01-01T00:00:00.000Z' } } });
+});
+
+test('a server of SDK version 2 refuses nothing once the function of a tool has begun', async () => {
+  const mcp = new McpServer({ name: 'shop', version: '1' }, { capabilities: { tools: {}, ...CAPABILITIES } });
+  mcp.registerTool('pay', {}, () => Promise.reject(new ProtocolError(-32021, 'No capability.')));
+  const client = new Client({ name: 'desk', version: '1' }, { capabilities: CAPABILITIES });
+  const [here, there] = InMemoryTransport.createLinkedPair();
+  await mcp.connect(there);
+  await client.connect(here);
+  assert.equal((await client.callTool({ name: 'pay' })).isError, true);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { canonical, CAPABILITIES, declares, EXTENSION, readDirective, readProvenance } from '../src/directive.ts';
+import { canonical, CAPABILITIES, declares, EXTENSION, readDirective } from '../src/directive.ts';
 
 interface Vector {
   id: string;
@@ -45,15 +45,4 @@ test('settings are found where a revision has them, and malformed ones are absen
       assert.ok(!declares(at('extensions', wrong), modern), JSON.stringify(wrong));
   }
   assert.ok(declares({ ...at('extensions', null), ...at('experimental', {}) }, false));
-});
-
-test('malformed provenance is ignored', () => {
-  const read = (value: unknown) => readProvenance({ [EXTENSION]: value });
-  assert.deepEqual(read({ chainId: 'c', level: 1, more: 0 }), { chainId: 'c', level: 1 });
-  assert.deepEqual(read({ chainId: 'c', level: 2, previousTool: 'a' }), { chainId: 'c', level: 2, previousTool: 'a' });
-  for (const wrong of [
-    null, [], {}, { level: 1 }, { chainId: '', level: 1 }, { chainId: 'x'.repeat(129), level: 1 }, { chainId: 'c', level: 0 },
-    { chainId: 'c', level: '2', previousTool: 'a' }, { chainId: 'c', level: 2 }, { chainId: 'c', level: 1, previousTool: 'a' },
-    { chainId: 'c', level: 2, previousTool: '' },
-  ]) assert.equal(read(wrong), undefined, JSON.stringify(wrong));
 });
