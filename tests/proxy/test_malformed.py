@@ -243,9 +243,6 @@ async def test_a_malformed_result_is_read_member_by_member(tmp_path: Path, caplo
             assert (status, result["isError"]) == ("made", is_error), bad
             assert ("Paid." in result["structuredContent"]["followUps"][0]) is is_read, bad
             assert all(isinstance(item.get("text", ""), str) for item in result["content"]), bad
-        named = " ".join(proxy.named())
-        once = ("isError", "_meta", "audience", "an item of a result's content")
-        assert [named.count(words) for words in once] == [1] * len(once)
 
 
 @pytest.mark.parametrize(

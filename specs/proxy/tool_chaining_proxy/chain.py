@@ -4,6 +4,7 @@ The library decides what to follow, and merges the results as JSON. So members t
 do not know pass unchanged.
 """
 
+import logging
 import secrets
 from contextvars import copy_context
 from functools import partial
@@ -23,6 +24,8 @@ from tool_chaining_proxy.hosting.refused import telling_refusals
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 
+logger = logging.getLogger(__name__)
+
 
 def begin(session: Session, message: Json, channel: Channel) -> Exchange:
     """Begin to answer a request of the client, or continue it with the client's answers.
@@ -36,15 +39,18 @@ def begin(session: Session, message: Json, channel: Channel) -> Exchange:
         return session.resumed(message, channel)
     declared = session.declared
     if declared.modern:
-        declared = eras.declared_by(message["method"], params, declared.revision)
+        declared = eras.in_request(params, declared.revision)
     exchange = Exchange(message, channel, declared, session.options)
     session.tasks.start_soon(_run, session, exchange)
     return exchange
 
 
 async def _run(session: Session, exchange: Exchange) -> None:
-    with session.running(exchange):
-        await exchange.run(lambda: _answer(session, exchange))
+    try:
+        with session.running(exchange):
+            await exchange.run(lambda: _answer(session, exchange))
+    except Exception:  # One request must not end those of others.
+        logger.exception("%s failed", exchange.method)
 
 
 async def _answer(session: Session, exchange: Exchange) -> Json:

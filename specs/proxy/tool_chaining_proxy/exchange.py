@@ -35,9 +35,6 @@ from tool_chaining_proxy.eras import Declared, Json
 from tool_chaining_proxy.hosting.call_timer import CallTimer
 from tool_chaining_proxy.options import ProxyOptions
 
-ASKED_OF: Final = ("tools/call", "prompts/get", "resources/read")
-"""The requests during which a modern server may ask its client."""
-
 LEVELS: Final = (
     *("debug", "info", "notice", "warning"),
     *("error", "critical", "alert", "emergency"),

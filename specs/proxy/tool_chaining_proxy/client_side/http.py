@@ -35,7 +35,8 @@ from tool_chaining_proxy.client_side.callers import Caller, Callers
 from tool_chaining_proxy.client_side.messages import (
     Unreadable,
     answer_to,
-    declared_in,
+    declared_in_handshake,
+    declared_in_request,
     read,
     written,
 )
@@ -257,7 +258,8 @@ class _Response(Channel):
         """Begin the stream before the first message."""
         async with self._lock:
             if not self._is_stream:
-                await self._begin(200, [*_EVENTS.items()])
+                session = [] if self.session is None else [(SESSION, self.session)]
+                await self._begin(200, [*_EVENTS.items(), *session])
                 self._is_stream = True
 
     async def _event(self, event: bytes) -> None:
@@ -466,7 +468,7 @@ class _Service:
         if twice := find_duplicated_routing_header(request.headers.items()):
             words = f"{twice} header appears more than once"
             raise MCPError(code=HEADER_MISMATCH, message=words)
-        declared = declared_in(message, dict(request.headers))
+        declared = declared_in_request(message, dict(request.headers))
         caller = self._callers.of_authorization(declared, authorization)
         exchange = begin(caller.session, message, channel)
         if await channel.wait(request.receive):
@@ -480,7 +482,7 @@ class _Service:
 
         Raises MCPError.
         """
-        declared = declared_in(message)
+        declared = declared_in_handshake(message)
         name, caller = self._callers.begin_session(declared, authorization, _Standing())
         channel.session = name
         begin(caller.session, message, channel)

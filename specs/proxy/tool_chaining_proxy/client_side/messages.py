@@ -7,7 +7,7 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 
 from tool_chaining.text import is_json
-from tool_chaining_proxy.eras import Declared, Json, declared_by
+from tool_chaining_proxy.eras import Declared, Json, in_handshake, in_request
 from tool_chaining_proxy.hosting.reading import whole
 from tool_chaining_proxy.sdk import InboundLadderRejection, classify_inbound_request
 
@@ -65,18 +65,21 @@ def answer_to(number: Any, outcome: Json | MCPError) -> Json:
     return {"jsonrpc": "2.0", "id": number, "error": error}
 
 
-def declared_in(message: Json, headers: Any = None) -> Declared:
-    """Return what `initialize` or a request of 2026-07-28 declares. Raises MCPError."""
-    method, params = message["method"], message.get("params") or {}
-    if method == "initialize":
-        if not isinstance(params.get("protocolVersion"), str):
-            words = "The member protocolVersion of initialize must be a text."
-            raise MCPError(code=INVALID_PARAMS, message=words)
-        return declared_by(method, params, "")
+def declared_in_handshake(message: Json) -> Declared:
+    """Return what `initialize` declares, on 2025-11-25. Raises MCPError."""
+    params = message.get("params") or {}
+    if not isinstance(params.get("protocolVersion"), str):
+        words = "The member protocolVersion of initialize must be a text."
+        raise MCPError(code=INVALID_PARAMS, message=words)
+    return in_handshake(params)
+
+
+def declared_in_request(message: Json, headers: Any = None) -> Declared:
+    """Return what a request of 2026-07-28 declares. Raises MCPError."""
     verdict = classify_inbound_request(message, headers=headers)
     if isinstance(verdict, InboundLadderRejection):
         raise MCPError(code=verdict.code, message=verdict.message, data=verdict.data)
-    return declared_by(method, params, verdict.protocol_version)
+    return in_request(message["params"], verdict.protocol_version)
 
 
 def _no_number(constant: str) -> NoReturn:

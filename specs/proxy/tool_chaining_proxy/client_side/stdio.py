@@ -21,7 +21,8 @@ from tool_chaining_proxy.chain import begin
 from tool_chaining_proxy.client_side.messages import (
     Unreadable,
     answer_to,
-    declared_in,
+    declared_in_handshake,
+    declared_in_request,
     read,
     written,
 )
@@ -128,7 +129,7 @@ class _Client:
         """Begin a request. Raises MCPError."""
         channel, session = _Channel(self, message["id"]), self.session
         if message["method"] == "initialize":
-            session = self._begin_session(declared_in(message))
+            session = self._begin_session(declared_in_handshake(message))
         elif session is None or session.declared.modern:
             if "_meta" not in (message.get("params") or {}):
                 if message["method"] == "ping":
@@ -136,7 +137,7 @@ class _Client:
                     return
                 words = "The first request of a connection is initialize."
                 raise MCPError(code=INVALID_REQUEST, message=words)
-            declared = declared_in(message)
+            declared = declared_in_request(message)
             session = session or self._begin_session(declared)
         begin(session, message, channel)
 
