@@ -2,8 +2,8 @@
 
     tool-chaining-conformance client --one-process -- python client_under_test.py
 
-Replace `follow`, `User` and `Caller` by your client. A context has more members: `Your client` in
-`specs/conformance/README.md` names them. What a program does not know it ignores.
+Replace `follow`, `User` and `Caller` by your client. `Your client` in `specs/conformance/README.md`
+names the members of a context. Your program may ignore those that your client has no use for.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -42,22 +42,35 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
     async def answer(*question: Any) -> ElicitResult:
         return ElicitResult.model_validate(context["elicitation"])
 
-    mode = "legacy" if revision == "2025-11-25" else "auto"
     token = context.get("bearerToken")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with (
-        httpx2.AsyncClient(headers=headers, event_hooks={"response": [note_status]}) as http,
-        Caller(
-            streamable_http_client(url, http_client=http),
-            mode=mode,
-            extensions=[CLIENT_EXTENSION],
-            elicitation_callback=answer,
-        ) as client,
-    ):
+    http = httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {token}"} if token else {},
+        event_hooks={"response": [note_status]},
+        # The mock server is on this machine: it needs no proxy, and no certificates.
+        trust_env=False,
+        verify=False,
+    )
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(http)
+        clients = []
+        for each in (url, context.get("otherServerUrl")):
+            if each is not None:
+                client = Caller(
+                    streamable_http_client(each, http_client=http),
+                    mode="legacy" if revision == "2025-11-25" else "auto",
+                    extensions=[CLIENT_EXTENSION],
+                    elicitation_callback=answer,
+                )
+                clients.append(await stack.enter_async_context(client))
         ended: list[ChainResult] = []
-        limit = context.get("timeoutSeconds", 30)
         user = User(context)
-        follower = Follower(client, consent=user, call_timeout=limit, on_end=ended.append)
+        follower = Follower(
+            clients[0],
+            consent=user,
+            call_timeout=context.get("timeoutSeconds", 30),
+            on_end=ended.append,
+            rules=rules_of(context),
+        )
 
         async def chain(call: dict[str, Any]) -> None:
             with anyio.CancelScope() as scope:
@@ -67,6 +80,10 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
                 finally:
                     waiting.cancel()
 
+        if context.get("firstCallBy") == "model":
+            listed = await follower.tools.read(clients[0], context["tool"])
+            if not (listed and await user.allows(Proposal(listed, context["arguments"], 1, ""))):
+                return {"content": [], "outcome": "declined"}
         begun = [context, *context.get("furtherCalls", ())]
         if context.get("atOnce"):
             await asyncio.gather(*map(chain, begun))
@@ -77,6 +94,15 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
     result = last.merged_json() if last.steps else {"content": []}
     calls = [{"tool": each.tool, "status": each.status} for each in last.follow_ups]
     return {"isError": False, **result, "outcome": last.outcome, "followUps": calls}
+
+
+def rules_of(context: dict[str, Any]) -> Any:
+    """Return the rules of the user, if the context adds a step."""
+    if (step := context.get("addedStep")) is None:
+        return None
+    from tool_chaining.rules import Rule, Rules
+
+    return Rules((Rule(1, step["after"], step["tool"], arguments=step["arguments"]),))
 
 
 async def wait_for_user(

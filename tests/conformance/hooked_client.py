@@ -10,20 +10,21 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from project_client import Host, example
+from project_client import example
 
 from tool_chaining import Follower
 
 sys.path.append(str(Path(__file__).parents[2] / "specs" / "upstream" / "python-sdk"))
 from chaining_client import ToolChaining
 
-HOST: ContextVar[Host] = ContextVar("HOST")
+HOST: ContextVar[Follower] = ContextVar("HOST")
 
 
-class OfHost(Host):
+class OfHost(Follower):
     """What the host wants of one first call, which it makes by the client alone."""
 
-    async def begin(self, name: str, arguments: Any) -> None:
+    async def call_tool(self, name: str, arguments: Any = None, **_: Any) -> Any:
+        """Make a first call. Its chain is followed inside the client."""
         HOST.set(self)
         with suppress(Exception):  # `on_end` has the chain.
             await self.client.call_tool(name, arguments, read_timeout_seconds=self.call_timeout)

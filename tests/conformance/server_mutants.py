@@ -1,14 +1,12 @@
-"""Deliberately wrong servers, each a few lines away from `SmallServer`.
+"""Deliberately wrong servers, each a few lines away from `SmallServer`: two for each check.
 
 Which check each one fails stands in `mutants.yaml`, under the name of its class:
-`WordsComeFirst` is `words-come-first`.
+`WordsUnmarked` is `words-unmarked`.
 """
-
-import json
 
 from .mutants import by_name
 from .small_proxy import JOINED, PREFIX, SmallProxy
-from .small_server import ID, LEGACY, Refusal, SmallServer, tool
+from .small_server import ID, LEGACY, Refusal, SmallServer
 
 SERVER_MUTANTS = {}
 BIG = 9007199254740993
@@ -90,39 +88,16 @@ refuses(
     "refuses-malformed-settings",
     lambda request: request.settings is not None and not request.declared,
 )
-lets_in("chain-opens-doors", lambda shown: shown is not None)
+refuses("rejects-malformed-provenance", lambda request: isinstance(request.meta.get(ID), str))
 lets_in("malformed-provenance-opens-doors", lambda shown: isinstance(shown, list))
-lets_in(
-    "previous-tool-opens-doors",
-    lambda shown: isinstance(shown, dict) and shown.get("previousTool") == "ask_manager",
-)
 merges(
     "followed-directive-stays",
     lambda self, first, _: {
         "_meta": {"nextTool": self.rename_directive(first["_meta"]["nextTool"])}
     },
 )
-merges(
-    "keeps-a-followed-step-as-data",
-    lambda self, first, _: {"structuredContent": {"next": first["_meta"]["nextTool"]}},
-)
-merges(
-    "words-of-followed-directive-stay",
-    lambda self, first, last: {"content": [*first["content"], *last["content"]]},
-)
-merges(
-    "asks-for-a-followed-step-in-prose",
-    lambda self, first, _: {
-        "content": [
-            {
-                "type": "text",
-                "text": "Next, call notify_team: "
-                + json.dumps({"arguments": first["_meta"]["nextTool"]["arguments"]}),
-            }
-        ]
-    },
-)
 wrong("settings-version-zero", settings=lambda self: {"version": 0})
+wrong("settings-are-a-version", settings=lambda self: 1)
 wrong("renames-all-but-directives", SmallProxy, rename_directive=lambda self, directive: directive)
 wrong(
     "renames-all-but-words",
@@ -136,39 +111,21 @@ wrong(
     ),
 )
 sends("directive-is-text", "notify_team")
-sends("arguments-are-a-list", {"tool": "notify_team", "arguments": ["1"]})
-sends("directive-names-nothing", {"arguments": {"order": "1"}})
-sends("tool-is-empty", {"tool": "", "arguments": {"order": "1"}})
+sends("names-the-tool-under-name", {"name": "notify_team", "arguments": {"order": "1"}})
 sends("names-unlisted-tool", {"tool": "notifyTeam", "arguments": {"order": "1"}})
-sends("names-app-tool", {"tool": "app_view", "arguments": {"order": "1"}})
 sends("argument-missing", {"tool": "notify_team", "arguments": {}})
-sends("argument-of-wrong-type", {"tool": "notify_team", "arguments": {"order": 1}})
+sends(
+    "argument-in-another-case", {"tool": "notify_team", "arguments": {"order": "1", "Order": "1"}}
+)
 sends("argument-undeclared", {"tool": "notify_team", "arguments": {"order": "1", "oder": "1"}})
-sends("title-is-a-number", {**NOTIFY, "title": 7})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
-sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})
 sends("title-turned-round", {**NOTIFY, "title": "Notify \u202emaet eht"})
-sends("title-with-a-mark-of-direction", {**NOTIFY, "title": "Notify \u200fthe team"})
-sends("half-a-surrogate-pair", {"tool": "notify_team", "arguments": {"order": "\ud83d"}})
 sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})
-
-
-class NamesAToolWhoseNameIsANumber(SmallServer):
-    tools = (*SmallServer.tools, tool(7, ["order"]))
-
-    def colour_directive(self):
-        return {**NOTIFY, "tool": "7"}
 
 
 class WordsUnmarked(SmallServer):
     def in_words(self, directive):
         return {key: value for key, value in super().in_words(directive).items() if key != "_meta"}
-
-
-class WordsUnmarkedOnLaterCalls(WordsUnmarked):
-    def in_words(self, directive):
-        first = directive["tool"] == "ask_manager"
-        return SmallServer.in_words(self, directive) if first else super().in_words(directive)
 
 
 class ArgumentsThatAreWrongNowAndThen(SmallServer):
@@ -205,48 +162,17 @@ class NextStepUnderAnotherName(SmallServer):
         }
 
 
-class _Says(SmallServer):
-    """Repeats a directive in one more content item, or in structured content."""
-
-    def attach_words(self, result, directive):
-        super().attach_words(result, directive)
-        call = f"Now call {directive['tool']} with {json.dumps(directive['arguments'])}."
-        self.say(result, call, {"tool": directive["tool"], "arguments": directive["arguments"]})
-
-
-def says(name, make):
-    """Register a server with an item that `make` returns."""
-    wrong(name, _Says, say=lambda self, result, call, _: result["content"].append(make(call)))
-
-
-says("says-the-call-to-everybody", lambda call: {"type": "text", "text": call})
-says(
-    "says-the-call-in-a-resource",
-    lambda call: {"type": "resource", "resource": {"uri": "file:///next.txt", "text": call}},
-)
-says(
-    "says-the-call-in-a-link",
-    lambda call: {"type": "resource_link", "uri": "file:///n", "name": "n", "description": call},
-)
-wrong(
-    "says-the-call-as-json-text",
-    _Says,
-    say=lambda self, result, _, call: result["structuredContent"].update(next=json.dumps(call)),
-)
-
-
-class NextStepInContent(SmallServer):
-    def attach_words(self, result, directive):
-        super().attach_words(result, directive)
-        text = json.dumps(result["structuredContent"])
-        result["content"].insert(0, {"type": "text", "text": text})
-
-
 class TakesMalformedSettings(SmallServer):
     def attach(self, result, directive, request):
         result["_meta"] = {"nextTool": directive}
         if request.settings is None:
             self.attach_words(result, directive)
+
+
+def within_settings(capabilities):
+    settings = capabilities.get("extensions", {}).get(ID)
+    right = isinstance(settings, dict) and type(settings.get("version", 1)) is int
+    return settings if right else {}
 
 
 def takes_capabilities(name, change, only_in=None):
@@ -259,8 +185,6 @@ def takes_capabilities(name, change, only_in=None):
     wrong(name, call=call, only_in=only_in)
 
 
-ONE = {"extensions": {ID: {"version": 1}}}
-
 takes_capabilities("reads-extensions-only", lambda given: {**given, "experimental": {}})
 takes_capabilities(
     "looks-in-one-place-only",
@@ -268,19 +192,27 @@ takes_capabilities(
     LEGACY,
 )
 takes_capabilities(
-    "second-place-decides-for-a-server",
-    lambda given: {**given, "extensions": {}} if ID in given.get("experimental", {}) else given,
-    LEGACY,
+    "takes-later-settings-for-none",
+    lambda given: {} if within_settings(given).get("version", 1) > 1 else given,
 )
-takes_capabilities("takes-true-for-one-of-a-client", lambda given: ONE if given == ONE else given)
+takes_capabilities(
+    "takes-unknown-settings-for-none",
+    lambda given: {} if len(within_settings(given)) > 1 else given,
+)
 
 
 class NoContentOfItsOwn(SmallServer):
-    content = ()
+    def attach(self, result, directive, request):
+        result["content"] = []
+        super().attach(result, directive, request)
+
+
+class LaterWordsAlone(NoContentOfItsOwn):
+    only_in = LEGACY
 
     def attach(self, result, directive, request):
-        result["content"] = [*self.content]
-        super().attach(result, directive, request)
+        later = directive["tool"] != "ask_manager" and not request.declared
+        (super() if later else super(NoContentOfItsOwn, self)).attach(result, directive, request)
 
 
 class ChainIdOpensDoors(SmallServer):
@@ -317,88 +249,6 @@ def is_follow_up(request):
     return shown.get("level", 1) not in (1, 1.5) and isinstance(previous, str) and previous != ""
 
 
-class ProvenanceEndsChain(SmallServer):
-    def place_order(self, arguments, request):
-        result, directive = super().place_order(arguments, request)
-        return result, None if is_follow_up(request) else directive
-
-
-class ProvenanceChangesFollowUp(SmallServer):
-    def notify_team(self, arguments, request):
-        if is_follow_up(request):
-            return self.says("The team knows already."), None
-        return super().notify_team(arguments, request)
-
-
-def rejects(name, is_wrong, kind=dict):
-    """Register a server for which provenance of this kind is an error if `is_wrong` says so."""
-
-    def when(request):
-        shown = request.meta.get(ID, ...)
-        return isinstance(shown, kind) and is_wrong(shown)
-
-    refuses(name, when)
-
-
-rejects("rejects-malformed-provenance", lambda text: True, str)
-rejects("rejects-null-provenance", lambda null: True, type(None))
-rejects("rejects-list-as-provenance", lambda items: True, list)
-rejects("rejects-missing-chain-id", lambda shown: "chainId" not in shown)
-rejects("rejects-long-chain-id", lambda shown: len(str(shown.get("chainId"))) > 128)
-rejects("rejects-missing-level", lambda shown: "level" not in shown)
-rejects("rejects-long-chains", lambda shown: shown.get("level") in range(6, 1000))
-rejects("rejects-level-true", lambda shown: shown.get("level") is True)
-rejects("rejects-broken-level", lambda shown: shown.get("level") == 1.5)
-rejects("rejects-null-previous-tool", lambda shown: shown.get("previousTool", "") is None)
-rejects("rejects-empty-previous-tool", lambda shown: shown.get("previousTool") == "")
-rejects(
-    "rejects-missing-previous-tool",
-    lambda shown: shown.get("level") == 2 and "previousTool" not in shown,
-)
-rejects(
-    "rejects-previous-tool-at-level-1",
-    lambda shown: shown.get("level") == 1 and "previousTool" in shown,
-)
-rejects(
-    "rejects-unlisted-previous-tool",
-    lambda shown: (
-        isinstance(name := shown.get("previousTool"), str)
-        and name not in [tool["name"] for tool in SmallServer.tools]
-    ),
-)
-rejects(
-    "rejects-unknown-members-of-provenance",
-    lambda shown: set(shown) - {"chainId", "level", "previousTool"},
-)
-
-
-class RepeatsOldResults(SmallServer):
-    def __init__(self):
-        super().__init__()
-        self.known = {}
-
-    def key(self, request):
-        shown = request.provenance if isinstance(request.provenance, dict) else {}
-        return json.dumps([shown.get("chainId"), shown.get("level")]) if shown else None
-
-    def call(self, request):
-        key = self.key(request)
-        if key is None:
-            return super().call(request)
-        if key not in self.known:
-            self.known[key] = super().call(request)
-        return self.known[key]
-
-
-class RefusesAChainItKnows(RepeatsOldResults):
-    def call(self, request):
-        key = self.key(request)
-        if key is not None and key in self.known:
-            raise Refusal(-32602, "This call of the chain was made")
-        self.known[key] = True
-        return SmallServer.call(self, request)
-
-
 class UnmarksWordsOfAFollowedDirective(SmallProxy):
     def without_words(self, content):
         return [{key: part for key, part in item.items() if key != "_meta"} for item in content]
@@ -415,8 +265,8 @@ class HandsOnForeignWords(SmallProxy):
         return {**super().withheld(result), "content": result["content"]}
 
 
-class _Numbered(SmallServer):
-    """Makes a record with each order: its number varies, in the words and in the directive."""
+class ProvenanceChangesOneArgument(SmallServer):
+    """It makes a record with each order: the number varies, in the words and in the directive."""
 
     def place_order(self, arguments, request):
         result, directive = super().place_order(arguments, request)
@@ -425,35 +275,8 @@ class _Numbered(SmallServer):
         number = f"no. {self.calls}"
         result = self.says(f"A manager has to agree to order {number} of 500 chairs.")
         directive["arguments"] = {"order": f"{directive['arguments']['order']}, {number}"}
-        self.change(result, directive["arguments"], request.provenance, is_follow_up(request))
+        directive["arguments"]["reason"] = "follow-up" if is_follow_up(request) else "first"
         return result, directive
 
-    def change(self, result, arguments, shown, follows):
-        """What a mutant does with the provenance that was shown; a call may follow by it."""
 
-
-class RemembersNumbersByProvenance(_Numbered):
-    def change(self, result, arguments, shown, follows):
-        known = vars(self).setdefault("known", {})
-        if follows:
-            number = known.setdefault(shown["chainId"] + str(shown["level"]), arguments["order"])
-            arguments["order"] = number
-
-
-class ProvenanceChangesOneArgument(_Numbered):
-    def change(self, result, arguments, shown, follows):
-        arguments["reason"] = "follow-up" if follows else "first"
-
-
-class ProvenanceChangesOneMember(_Numbered):
-    def change(self, result, arguments, shown, follows):
-        result["structuredContent"]["fee"] = {"amount": 0 if follows else 5}
-
-
-class MalformedProvenanceChangesOneArgument(_Numbered):
-    def change(self, result, arguments, shown, follows):
-        arguments["reason"] = "none" if shown == {} else "first"
-
-
-wrong("content-of-no-width", NoContentOfItsOwn, content=({"type": "text", "text": "\u200b"},))
 SERVER_MUTANTS |= by_name(vars(), SmallServer)

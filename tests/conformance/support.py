@@ -33,7 +33,8 @@ from tool_chaining_conformance.target.era import Era
 
 from ..kit.serving import Handler
 from ..kit.serving import serving as served_by_handler
-from . import small_client
+from .host import run as run_host
+from .small_client import SmallClient
 from .small_server import SmallServer
 
 HERE = Path(__file__).parent
@@ -162,7 +163,7 @@ def examine_server(
 
 
 def examine_client(
-    kind: type[small_client.SmallClient] = small_client.SmallClient,
+    kind: Any = SmallClient,
     eras: Sequence[Era] = tuple(Era),
     *,
     but: frozenset[str] = frozenset(),
@@ -171,7 +172,7 @@ def examine_client(
     """Judge a client in this process without the scripts `but`, in the cases `only` if given."""
 
     def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
-        return ClientEnd(*small_client.run(kind, url, environment))
+        return ClientEnd(*run_host(kind, url, environment))
 
     chosen = [script for script in scripts() if script.scenario not in but]
     checks = all_checks("client")

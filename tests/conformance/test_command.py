@@ -19,7 +19,7 @@ from tool_chaining_conformance.target.era import Era
 
 from ..kit.command import end_with_the_tests
 from .server_mutants import SERVER_MUTANTS
-from .small_server import Refusal, SmallServer
+from .small_server import Refusal, SmallServer, tool
 from .support import (
     HERE,
     OF_INTERMEDIARIES,
@@ -117,12 +117,12 @@ def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
     assert run.code == 4  # It is no finding about the server.
     note = """\
 note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive
-  text of the result: We could not place the order.
-  the server wrote to standard error:
+  | text of the result: We could not place the order.
+  | the server wrote to standard error:
   | working on it
   | the database is locked
 note: one, 2026-07-28, step slip: expected a directive, saw error -32602 "Unknown tool: plac_order"
-  the list of tools has no 'plac_order'; did you mean place_order?
+  | the list of tools has no 'plac_order'; did you mean place_order?
 """
     assert run.output.startswith(note)
 
@@ -146,7 +146,7 @@ def test_a_check_can_be_left_out() -> None:
     with serving(SERVER_MUTANTS["names-unlisted-tool"]()) as url:
         run = suite("server", "--url", url, "--scenario", SHOP, "--skip", UNLISTED)
     assert run.code == 0
-    assert "sentences left out: 1" in run.output
+    assert "(it was not chosen)" in run.output
 
 
 # A first scenario file
@@ -167,6 +167,30 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
+
+
+def test_the_first_step_of_a_draft_begins_a_chain() -> None:
+    class Described(SmallServer):
+        tools = (
+            tool("größe", [], description="Call it after `reserve`.", annotations={}),
+            tool("queue", [], description="Where somebody waits that called `reserve`."),
+            tool("reserve", [], description="Reserves a seat, then see `größe` and `queue`."),
+        )
+
+        def listed(self, request: Any) -> Any:
+            return [{**self.tools[0], "description": ""}, *self.tools[1:]]
+
+    class Mentioned(SmallServer):
+        tools = (
+            tool("queue", [], description="Where somebody waits."),
+            tool("reserve", [], description="Reserves a seat; `queue` follows."),
+        )
+
+    for kind, first in ((Described, "größe"), (Mentioned, "reserve")):
+        with serving(kind()) as url:
+            draft = suite("scenario", "--url", url).output
+        assert [each["call"] for each in yaml.safe_load(draft)["steps"]] == [first]
+        assert f'"{first}"' in draft or first in draft
 
 
 # Secrets
@@ -246,6 +270,16 @@ def test_what_ends_a_run_before_its_time() -> None:
         ends(ZeroDivisionError())
 
 
+def test_a_reader_who_has_seen_enough_changes_no_verdict(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tool_chaining_conformance", "server", "--scenario", SHOP]
+    read, write = os.pipe()
+    os.close(read)
+    for more in ([], ["--json"]):
+        words = list(map(str, [*command, *more, "--", *SERVER_COMMAND]))
+        assert subprocess.run(words, stdout=write, stderr=write).returncode == 0
+    os.close(write)
+
+
 def test_list_names_every_check_and_its_sentences() -> None:
     every, only = suite("list").output, suite("list", "client").output
     for check in load_checks().values():
@@ -261,11 +295,11 @@ SERVER_HANGS = """
 CLIENT_HANGS = """
 import sys
 sys.path.insert(0, {root!r})
-from tests.conformance import small_client
+from tests.conformance import host, small_client
 class Client(small_client.SmallClient):
     def obstacle(self, *arguments):
         return {hang} if self.context["case"] == "last-page" else super().obstacle(*arguments)
-print(small_client.run(Client, sys.argv[-1], __import__("os").environ)[1])
+print(host.run(Client, sys.argv[-1], __import__("os").environ)[1])
 """
 
 
@@ -308,23 +342,11 @@ def test_a_run_that_is_stopped_ends_what_it_started_and_keeps_what_was_judged(
     assert "the run was stopped" in (tmp_path / "junit.xml").read_text()
 
 
-DIES_IN_THE_END = """
-import contextlib, runpy
-with contextlib.suppress(SystemExit):
-    runpy.run_path({example!r}, run_name="__main__")
-raise RuntimeError("out of paper")
-"""
-
-
-def test_a_run_says_how_far_it_is_and_that_a_client_crashes_again_and_again(tmp_path: Path) -> None:
-    """Also in a pipe. The traceback is told once."""
+def test_a_run_says_how_far_it_is_and_what_a_crashed_client_wrote(tmp_path: Path) -> None:
     client = tmp_path / "client.py"
-    client.write_text(DIES_IN_THE_END.format(example=str(HERE / "small_client.py")))
+    client.write_text("raise RuntimeError('out of paper')")
     found = suite("client", *chosen_cases(4), "--", sys.executable, client)
-    assert found.errors.count("RuntimeError: out of paper") == 1
-    assert "the client ended in the same way in 2 runs" in found.errors
-    alone = f"client --scenario refusals/unknown-tool-by-case --spec-version {Era.MODERN} -- "
-    assert f"{alone}{sys.executable} {client}\n" in found.errors
+    assert "  | RuntimeError: out of paper\n" in found.output
     assert "2026-07-28: 1 of 4 runs" in found.errors
 
 

@@ -13,6 +13,7 @@ from .support import SHOP, UNTESTABLE, stdio_server, suite
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 FLOOD = "while True: print('hello')"
+NEVER_READS = 'while True: print(\'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\')'
 EMPTY = (
     "import sys, json\n"
     "for line in sys.stdin:\n"
@@ -33,11 +34,20 @@ CLIENT = ("client", "--timeout", "0.5")
         (SERVER, ["sleep", "60"]),
         (SERVER, [sys.executable, "-c", ECHO]),
         (SERVER, [sys.executable, "-c", FLOOD]),
+        (SERVER, [sys.executable, "-c", NEVER_READS]),
         (SERVER, [sys.executable, "-c", EMPTY]),
         (CLIENT, ["/bin/true"]),
         (CLIENT, ["/bin/sh", "-c", "sleep 60"]),
     ],
-    ids=["false", "absent", "hangs", "echoes", "floods", "empty-results", "silent", "hangs-too"],
+    ids=[
+        "false",
+        "absent",
+        "hangs",
+        "echoes",
+        "floods",
+        "never-reads",
+        *("empty-results", "silent", "hangs-too"),
+    ],
 )
 def test_a_program_that_is_no_target(arguments: tuple[object, ...], command: list[str]) -> None:
     run = suite(*arguments, "--json", "--", *command)
@@ -54,7 +64,8 @@ def test_a_server_that_dies_is_told_with_what_it_wrote_last() -> None:
     assert run.code == 3
     assert (
         "error: nothing could be examined: the server ended with exit code 1 instead of answering; "
-        "what it wrote last to its standard error: No database: orders.db\n" in run.output
+        "it wrote last to its standard error:\n  | Loading orders.\n  | No database: orders.db\n"
+        in run.output
     )
 
 

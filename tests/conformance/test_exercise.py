@@ -17,7 +17,7 @@ from tool_chaining_conformance.target.era import Era
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
 from .small_server import SESSION, SmallServer
-from .support import UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
+from .support import SHOP, UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
 
 NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
 SCENARIO = """
@@ -212,6 +212,78 @@ def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
     assert any("pick_colour asked for input 2 times and did not" in each for each in run.problems)
 
 
+DROPS = """
+    def ask_manager(self, arguments):
+        print("[09:12] ERROR Dropped the directive of `ask_manager`: no such tool", file=sys.stderr)
+        return self.says("The manager was asked.")
+
+    def run(self, name, arguments, request):
+        if name == "ask_manager":
+            return self.ask_manager(arguments), None
+        return super().run(name, arguments, request)
+"""
+RESERVES = """
+name: reserves
+description: A chain of two follow-up calls.
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+    expect: {nextTool: ask_manager CHAIN}
+    repeatable: true
+    follow: true
+"""
+
+
+@pytest.mark.parametrize(
+    ("members", "chain", "code", "why"),
+    [
+        (DROPS, "", 1, "--strict allows no such directive"),
+        (
+            DROPS,
+            ", chain: [ask_manager, notify_team]",
+            4,
+            "expected the chain ask_manager → notify",
+        ),
+        ("", ", chain: [ask_manager, notify_team]", 4, "Please sign in first."),
+        ("", "", 4, "Please sign in first."),
+    ],
+)
+def test_a_later_directive_that_was_left_out_is_seen(
+    members: str, chain: str, code: int, why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(RESERVES.replace(" CHAIN", chain))
+    arguments = ("server", "--spec-version", Era.MODERN, "--scenario", path)
+    server = ("--", *stdio_server(tmp_path, members or "    pass"))
+    run = suite(*arguments, "--strict", *server)
+    assert (run.code, why in run.output) == (code, True), run.output
+    if members:
+        assert "note: reserves, 2026-07-28, step order, call 2: [09:12] ERROR Dropped" in run.output
+        assert suite(*arguments, *server).code == (0 if code == 1 else code)
+
+
+REMEMBERS = """
+    first = None
+
+    def respond(self, request):
+        if self.first is None:
+            self.first = request.declared
+        return super().respond(request)
+
+    def attach(self, result, directive, request):
+        if self.first:
+            super().attach(result, directive, request)
+"""
+
+
+def test_a_server_that_remembers_its_first_client_is_asked_by_another(tmp_path: Path) -> None:
+    arguments = ("server", "--spec-version", Era.MODERN, "--scenario", SHOP, "--json")
+    run = suite(*arguments, "--", *stdio_server(tmp_path, REMEMBERS))
+    warned = [each["id"] for each in run.report["checks"] if each["status"] == "WARNING"]
+    assert warned == ["tool-chaining-server-emits-to-undeclared-client"]
+
+
 # One process over stdio
 
 
@@ -255,4 +327,3 @@ def test_a_chain_stays_in_the_process_of_its_first_call(scenario: str, tmp_path:
     run = suite(*arguments, "--", *stdio_server(tmp_path, KEEPS_IN_MEMORY))
     notes = run.output + run.errors
     assert ("no such order here" in notes) is (scenario is APART)
-    assert ("another process of the server" in notes) is (scenario is APART)

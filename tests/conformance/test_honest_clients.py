@@ -10,7 +10,8 @@ from tool_chaining_conformance.report.judgement import Judgement, Status
 from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.target.era import Era
 
-from .small_client import LEGACY, Lost, NoResult, Refused, SmallClient
+from .host import LEGACY, Lost, NoResult, Refused
+from .small_client import SmallClient
 from .support import examine_client, statuses
 
 
@@ -29,7 +30,7 @@ class CannotBeAsked(SmallClient):
         del declared["elicitation"]
         return declared
 
-    def on_question(self, interim: Any) -> None:
+    def on_question(self, asked: Any) -> None:
         raise AssertionError("it was asked")
 
 
@@ -43,36 +44,40 @@ class KnowsTheOldContract(SmallClient):
         known = ("name", "case", "tool", "arguments", "elicitation", "trustHints")
         super().__init__(url, era, {name: context[name] for name in known if name in context})
 
-    def printed(self, results: Any, outcome: str) -> Any:
-        printed = super().printed(results, outcome)
+    def printed(self) -> Any:
+        printed = super().printed()
         return {name: printed[name] for name in ("outcome", "content")}
 
 
 class BelievesAFreshList(SmallClient):
-    """Reads the list again only when it is not fresh any more, or would end the chain."""
+    """Reads the list again only when a page is not fresh any more, or it would end the chain."""
 
     fresh_until = 0.0
 
     def request(self, method: str, params: Any, meta: Any = None) -> Any:
         result = super().request(method, params, meta)
         if method == "tools/list":
-            self.fresh_until = time.monotonic() + result.get("ttlMs", 0) / 1000
+            until = time.monotonic() + result.get("ttlMs", 0) / 1000
+            self.fresh_until = min(self.fresh_until, until) if "cursor" in params else until
         return result
 
-    def obstacle(self, tool_name: str, arguments: Any, made: Any) -> Any:
-        if len(made) < self.limit and time.monotonic() < self.fresh_until:
-            questions = json.dumps(self.context)
-            if self.obstacle_in_list(tool_name, arguments, made) is None:
-                return None
-            # A question that was asked for nothing is not asked.
-            self.context = json.loads(questions)
-        return super().obstacle(tool_name, arguments, made)
+    def read_list(self) -> None:
+        if time.monotonic() >= self.fresh_until:
+            super().read_list()
+
+    def obstacle(self, tool: str, arguments: Any) -> Any:
+        context, ends = json.loads(json.dumps(self.context)), super().obstacle(tool, arguments)
+        if ends in (None, "limit_reached", "cancelled") or not self.fresh_until:
+            return ends
+        # A question that was asked for nothing is not asked.
+        self.context, self.fresh_until = context, 0.0
+        return super().obstacle(tool, arguments)
 
 
 class RepeatsWhenAllowed(SmallClient):
     """Repeats a failed call if it may."""
 
-    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+    def call(self, name: str, arguments: Any, meta: Any = None) -> Any:
         try:
             return super().call(name, arguments, meta)
         except Lost:
@@ -107,7 +112,7 @@ def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
 class DeclinesEverything(SmallClient):
     """Says that it has its reasons, every time."""
 
-    def may_follow(self, name: str, tool: Any) -> bool:
+    def may_follow(self, listed: Any) -> bool:
         return False
 
 
@@ -119,7 +124,7 @@ def test_a_client_that_declines_everything_is_not_conformant_for_it() -> None:
 class AsksAlwaysAndAgain(AsksAlways):
     """Asks before it sends a call again whose answer was lost, too, and does as it is told."""
 
-    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+    def call(self, name: str, arguments: Any, meta: Any = None) -> Any:
         try:
             return super().call(name, arguments, meta)
         except NoResult:
@@ -129,7 +134,7 @@ class AsksAlwaysAndAgain(AsksAlways):
 
 
 class SendsAgainUnasked(AsksAlways):
-    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+    def call(self, name: str, arguments: Any, meta: Any = None) -> Any:
         try:
             return super().call(name, arguments, meta)
         except NoResult:
@@ -149,7 +154,7 @@ def test_who_asks_before_every_call_is_judged_by_the_second_question(
 class DiesInTheEnd(SmallClient):
     """Makes its calls, and crashes before it prints anything."""
 
-    def lines(self, results: Any, outcome: str) -> Any:
+    def lines(self, printed: Any) -> Any:
         raise RuntimeError("out of paper")
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from tool_chaining_conformance.client import mock_server
 from tool_chaining_conformance.client.mock_server import MockServer
 from tool_chaining_conformance.target.era import Era
 
-from .small_client import LEGACY, META, MODERN
+from .host import LEGACY, META, MODERN
 from .support import scripts
 
 pytestmark = pytest.mark.quick
@@ -75,6 +76,15 @@ def test_no_more_of_a_body_is_read_than_a_message_may_have(
     with playing("schemas/valid-arguments") as mock:
         assert asked(mock, "POST", "/mcp", body, headers=header)[0] == status
         assert asked(mock, "POST", "/mcp", message("tools/list"))[0] == 200, "it goes on"
+
+
+def test_no_more_is_kept_of_a_client_than_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mock_server, "KEPT_BYTES", 100_000)
+    body = message("tools/list", {"x": "y" * 40_000})
+    with playing("schemas/valid-arguments") as mock:
+        statuses = [asked(mock, "POST", "/mcp", body)[0] for _ in range(4)]
+    assert statuses == [200, 200, 413, 413]
+    assert mock.allowance.left < 0
 
 
 @pytest.mark.parametrize("era", Era)

@@ -92,7 +92,7 @@ def test_a_click_on_a_sentence_shows_what_each_implementation_did(
     view = opened.view
     shop, other = view.locator(".card").all()
     assert "✗ nonconformant" in shop.inner_text()
-    assert "14 passed" in shop.inner_text().replace("\n", " ")
+    assert "14 sentences passed" in shop.inner_text().replace("\n", " ")
     assert "small-client" in other.inner_text()
     row = view.locator("#TC-S-12")
     assert row.locator("summary .sign").inner_text().startswith("✗")
@@ -198,20 +198,11 @@ def test_a_report_on_another_revision_of_the_text_is_marked(
     page: Callable[..., Path], server: Any
 ) -> None:
     older = copy.deepcopy(server)
-    renamed = {"TC-S-14": "TC-S-99"}
-    for check in older["checks"]:
-        for sentence in check["requirements"]:
-            sentence["id"] = renamed.get(sentence["id"], sentence["id"])
-            if sentence["id"] == "TC-S-12":
-                sentence["text"] = "Servers MUST name a tool."
+    older["checks"][0]["requirements"][0]["text"] = "Servers MUST name a tool."
     html = page(Older=older, Now=server).read_text(encoding="utf-8")
     _, first, second = html.split('<article class="card">')
-    assert "The report has another wording of TC-S-12." in first
-    assert "It does not have TC-S-14." in first
-    assert "Judged by another revision" not in second.partition("</section>")[0]
-    assert "<strong>Another wording in this report:</strong> Servers MUST name a tool." in html
-    assert "Not in the text of this suite" in html
-    assert 'id="TC-S-99"' in html
+    notice = "Judged by another revision of the text."
+    assert (notice in first, notice in second) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,6 @@ def test_the_program_that_is_written_is_the_example(tmp_path: Path) -> None:
     assert suite(*case, *command).code == 0
     one = suite("client", "--scenario", "follow", "--one-process", *command)
     assert one.code == 0, one.output
-    written.write_text(text.replace("Follower(client", "fails(client"), "utf-8")
+    written.write_text(text.replace("ended[-1]", "fails"), "utf-8")
     fails = suite(*case, "--one-process", *command)
     assert (fails.code, "NameError: name 'fails' is not defined" in fails.output) == (3, True)

@@ -1,6 +1,7 @@
 """What reports hold, in every form: each failure, what was not exercised, nothing that runs."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,7 +12,7 @@ from tool_chaining_conformance.report.redaction import REDACTED
 from tool_chaining_conformance.requirements import load_checks
 
 from .server_mutants import SERVER_MUTANTS
-from .small_server import SESSION, Refusal, SmallServer
+from .small_server import SESSION, Refusal, SmallServer, tool
 from .support import REPORT, SHOP, Ended, serving, suite
 
 LISTED = "tool-chaining-server-names-listed-tool"
@@ -119,7 +120,7 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
     assert reports.run.code == 0, reports.run.output
     *_, verdict = lines = reports.run.output.splitlines()
     assert verdict == "conformant: every check that applies passed"
-    (gaps,) = [line for line in lines if line.startswith("not exercised, or not everywhere: TC-D-")]
+    gaps = "".join(line for line in lines if re.match("not judged: |judged in part: ", line))
     reason = "the call was made once, so nothing was compared; it has no `repeatable: true`"
     once = "shop/small", "shop/asked"
     rows = {row["id"]: row for row in reports.report["not_exercised"] if row["reason"] == reason}
@@ -168,6 +169,74 @@ def test_a_run_that_did_not_go_as_the_scenario_expects_is_no_pass(
     assert reports.run.code == 4
     last = reports.run.output.splitlines()[-1]
     assert last == f"inconclusive: not all went as expected: shop, 2026-07-28, {went}"
+
+
+ORDERS = "\n::error::conformant\n##[error]done\x1b[2K\x9b2K\x85\u2028\u202ex"
+"""What a CI system or a terminal would obey, if it began a line or stood there raw."""
+
+
+class GivesOrders(SmallServer):
+    """Its errors, names and results are full of them."""
+
+    tools = (*SmallServer.tools, tool(f"pick{ORDERS}", ["sku"]))
+
+    def run(self, name: str, arguments: Any, request: Any) -> Any:
+        raise Refusal(-32000, ORDERS)
+
+    def colour_directive(self) -> Any:
+        return {"tool": ORDERS, "title": ORDERS}
+
+    def discover(self) -> Any:
+        return super().discover() | {"instructions": ORDERS, "capabilities": {ORDERS: {}}}
+
+    def initialize(self) -> Any:
+        raise Refusal(-32000, ORDERS)
+
+
+class RefusesWithOrders(GivesOrders):
+    def discover(self) -> Any:
+        raise Refusal(-32000, ORDERS)
+
+
+@pytest.mark.parametrize("kind", [GivesOrders, RefusesWithOrders])
+def test_no_text_of_a_target_gives_an_order(kind: type[SmallServer], tmp_path: Path) -> None:
+    reports = Reports(tmp_path, kind(), "--scenario", SHOP)
+    with serving(kind()) as url:
+        at = ("--url", url)
+        runs = [
+            reports.run,
+            suite("server", *at, "--scenario", SHOP, "--json"),
+            suite("scenario", *at),
+            suite("report", tmp_path / "report.json", "--output", tmp_path / "again.html"),
+        ]
+    texts = [text for run in runs for text in (run.output, run.errors)]
+    for text in [*texts, *reports.forms().values()]:
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
+    for text in texts:
+        assert not re.search(r"^\s*::|##\[", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("directive", "lines"),
+    [
+        (None, ["wrong     /result/_meta/nextTool is null"]),
+        ({"name": "notify_team"}, ["change    You sent `name`; the member is `tool`."]),
+        ({"tool": "notify_team", "arguments": {"order": "1", "price": 9007199254740993}}, []),
+    ],
+)
+def test_a_failure_shows_what_was_sent(directive: Any, lines: list[str], tmp_path: Path) -> None:
+    class Sends(SmallServer):
+        def attach(self, result: Any, own: Any, request: Any) -> None:
+            super().attach(result, own, request)
+            if request.params["name"] == "pick_colour":
+                result["_meta"]["nextTool"] = directive
+
+    reports = Reports(tmp_path, Sends(), "--scenario", SHOP, "--spec-version", "2026-07-28")
+    assert reports.run.code == 1
+    for line in lines:
+        assert line in reports.run.output
+    for form, text in reports.forms().items():
+        assert ("9007199254740993" in text) is (not lines), form
 
 
 HOSTILE = (

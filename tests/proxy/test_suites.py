@@ -85,8 +85,8 @@ def with_status(run: Ended, status: str) -> set[tuple[str, str]]:
 def test_the_client_suite(era: Era) -> None:
     """Each check of each case applies and holds, but for two.
 
-    The server validates arguments (TC-C-14), and of a proxy that asks about each call nobody can
-    tell whether it asks because of a doubt. `test_never_twice.py` has what only a proxy can show.
+    The server validates arguments (TC-C-14), and a host that trusts the hints lets its model make
+    the harmless call, too. `test_never_twice.py` has what only a proxy can show.
     """
     run = examine_program(proxied_client.run_once, [era])
     others = [one for one in run.judgements if one.status != "SUCCESS"]
@@ -96,8 +96,8 @@ def test_the_client_suite(era: Era) -> None:
         for case in script.cases
         if case.expect and case.expect.outcome == "invalid_arguments"
     }
-    assert {one.step for one in others} == {*unfit, "lost-and-agreed"}
+    assert {one.step for one in others} == {*unfit, "harmless-tool"}
     assert {(one.check.id, one.status) for one in others} == {
-        ("tool-chaining-client-doubts-no-other-call", "SKIPPED"),
+        ("tool-chaining-client-same-policy-as-for-the-model", "SKIPPED"),
         ("tool-chaining-client-invalid-arguments-not-called", "WARNING"),
     }

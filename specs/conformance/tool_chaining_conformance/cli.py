@@ -21,8 +21,14 @@ from tool_chaining_conformance.options import RunOptions, need_jinja
 from tool_chaining_conformance.requirements import Side, checks_of
 from tool_chaining_conformance.specification import read_text, read_yaml
 from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.text import block
 
-REPLACE = "Replace `follow`, `User` and `Caller` by your client"
+PROGRAMS = {
+    False: ("client_under_test.py", "Replace `follow`, `User` and `Caller` by your client"),
+    True: ("proxy_under_test.py", "Replace `command` and `asked_about` by those of your proxy"),
+}
+"""The programs around a client and a proxy, each with what to change."""
+
 FILL_IN = "Write your arguments into it, and remove the # before expect, repeatable and follow"
 
 app = typer.Typer(
@@ -137,11 +143,17 @@ def first_scenario(
 
 
 @app.command(epilog=f"Example: {SUITE} program --output my_client.py")
-def program(output: Output = None) -> None:
+def program(
+    output: Output = None,
+    proxy: Annotated[
+        bool, typer.Option("--proxy", help="For an intermediary, such as a proxy.")
+    ] = False,
+) -> None:
     """Write a Python program for your client under test."""
     _check_new(output)
+    name, replace = PROGRAMS[proxy]
     run = f"{SUITE} client --one-process -- python {output}"
-    _write(read_text("examples/client_under_test.py"), output, f"{REPLACE}, then run: {run}")
+    _write(read_text(f"examples/{name}"), output, f"{replace}, then run: {run}")
 
 
 def _check_new(output: Path | None) -> None:
@@ -233,7 +245,7 @@ def main() -> None:
     try:
         app()
     except ForPeople as error:
-        print(f"{SUITE}: {error}", file=sys.stderr)
+        print(f"{SUITE}: {block(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -2,7 +2,7 @@
 
 import json
 import os
-import shlex
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from difflib import get_close_matches
@@ -28,7 +28,7 @@ from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
 from tool_chaining_conformance.server.values import check_environment
 from tool_chaining_conformance.target.channel import Target, TargetFailure
-from tool_chaining_conformance.text import printable
+from tool_chaining_conformance.text import block
 
 
 def judge_server(
@@ -75,12 +75,10 @@ def judge_client(
     only = _cases(scripts, wanted)
     options.make_folders()
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
-    program = f"{'--one-process ' * one_process}-- {shlex.join(command)}"
     with programs as run_once:
         run = run_client(
             *(run_once, scripts, options.eras, chosen, options.timeout, _progress(options)),
             only=only,
-            program=program,
         )
     at = {"command": list(command)}
     return _finish(Report.on(run, at, Redaction(), strict=options.strict), options)
@@ -97,11 +95,24 @@ def _finish(report: Report, options: RunOptions) -> int:
         from tool_chaining_conformance.report.page import page_of
 
         options.html.write_text(page_of([("", json.loads(report_json(report)))]), "utf-8")
-    if options.as_json:
-        print(report_json(report), end="")
-    else:
-        print_summary(report, Console())
+    try:
+        if options.as_json:
+            print(report_json(report), end="")
+        else:
+            print_summary(report, Terminal())
+        sys.stdout.flush()
+    except BrokenPipeError:  # As in `… | head -1`. The verdict stays what it is.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return report.run.stopped or report.conclusion.exit_code
+
+
+class Terminal(Console):
+    """A console that may lose its reader, who then has seen enough."""
+
+    def on_broken_pipe(self) -> None:
+        """Write no more, and do not end the suite."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def compare(files: Sequence[str], output: Path) -> None:
@@ -213,11 +224,11 @@ def _without_credentials(url: str) -> str:
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
     """Return a function that prints the progress of the run on standard error."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
 
     def show(what: str) -> None:
         if not options.as_json:
-            line = Text(f"… {printable(what)}", style="dim")
+            line = Text(f"… {block(what)}", style="dim")
             console.print(line, soft_wrap=True)
 
     return show

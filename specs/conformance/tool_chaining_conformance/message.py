@@ -27,7 +27,10 @@ class WireMessage:
 
     sender: Literal["client", "server"]
     body: Json
+    raw: str | None = None
+    """Its text, if a parser hides a part of it, such as the digits of a number."""
 
     def to_json(self) -> Json:
         """Return the message as reports show it."""
-        return {"from": self.sender, "message": self.body}
+        raw = {} if self.raw is None else {"raw": self.raw}
+        return {"from": self.sender, "message": self.body, **raw}

@@ -94,6 +94,10 @@ class RunOptions:
             try:
                 if file is not None:
                     file.parent.mkdir(parents=True, exist_ok=True)
+                    # A run that ends early leaves no empty file.
+                    is_new = not file.exists()
                     file.open("a").close()
+                    if is_new:
+                        file.unlink()
             except OSError as error:
                 raise UsageError(f"{option}: cannot write {file}: {error.strerror}") from error

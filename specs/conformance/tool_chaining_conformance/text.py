@@ -9,7 +9,7 @@ _INVISIBLE = (
     r"\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 )
 
-_UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
+UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
 """Control characters, and characters that look blank or are invisible: tags, marks,
 fillers, noncharacters.
 
@@ -26,17 +26,28 @@ def cut(text: str, length: int) -> str:
 
 def is_blank(text: str) -> bool:
     """Return whether a text has only white space and invisible characters."""
-    return not _UNSEEN.sub("", text).strip()
+    return not UNSEEN.sub("", text).strip()
+
+
+def block(text: str, margin: str = "") -> str:
+    """Return a text of a target for a terminal or a log: one line, and each further one indented.
+
+    None of its lines begins with what the target wrote, so it can neither look like the suite's
+    own nor give an order to the terminal or the CI system (`::error::`, `##[error]`).
+    """
+    lines = [printable(line, lines=False).strip() for line in text.splitlines()]
+    return f"\n{margin}  | ".join(filter(None, lines))
 
 
 def printable(text: str, *, lines: bool = True) -> str:
     """Return a text with control and invisible characters as escapes, such as `\\u202e`.
 
-    With `lines`, tabs and line ends stay as they are.
+    With `lines`, tabs and line ends stay as they are. `##[` becomes `## [`, or GitHub would obey.
     """
-    return _UNSEEN.sub(
+    text = UNSEEN.sub(
         lambda found: found[0] if lines and found[0] in "\n\t" else ascii(found[0])[1:-1], text
     )
+    return text.replace("##[", "## [")
 
 
 def one_line(text: str) -> str:

@@ -43,8 +43,8 @@ def same(one: Any, other: Any) -> bool:
     return identity(one) == identity(other)
 
 
-def at_pointer(pointer: str, value: Any) -> Any:
-    """Return the value at a JSON Pointer (RFC 6901), or None if there is none."""
+def at_pointer(pointer: str, value: Any, absent: Any = None) -> Any:
+    """Return the value at a JSON Pointer (RFC 6901), or `absent` if there is none."""
     for part in pointer.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and name in value:
@@ -52,7 +52,7 @@ def at_pointer(pointer: str, value: Any) -> Any:
         elif isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
             value = value[int(name)]
         else:
-            return None
+            return absent
     return value
 
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from tool_chaining_conformance.client.matching import match
 from tool_chaining_conformance.client.mock_server import Log, Operation
 from tool_chaining_conformance.client.script import Case, ClientScript, Provided
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
 from tool_chaining_conformance.target.channel import TargetFailure, read
-from tool_chaining_conformance.target.child_process import last_errors
+from tool_chaining_conformance.target.child_process import wrote_last
 from tool_chaining_conformance.target.era import Era
-from tool_chaining_conformance.text import cut
-from tool_chaining_conformance.values import SHOWN, quote
+from tool_chaining_conformance.values import quote
 
 
 def result_in(line: str) -> Json | None:
@@ -59,10 +60,7 @@ class ClientEnd:
             ended = f"the client exited with code {self.exit_code}"
         if self.outcome is not None:
             ended += f" and printed the outcome {quote(self.outcome)}"
-        words = last_errors(self.errors)
-        return ended + (
-            f"; what it wrote last to its standard error: {cut(words, SHOWN)}" if words else ""
-        )
+        return ended + wrote_last(self.errors)
 
 
 @dataclass(frozen=True)
@@ -81,13 +79,20 @@ class CaseRun:
     others: Mapping[str, "CaseRun"] = field(default_factory=dict[str, "CaseRun"])
     """All runs of the client in this era, by name."""
 
-    def call(self, number: int) -> Operation | None:
-        """Return call `number`, or None if the expected tool was not called at that place."""
-        operations = self.log.operations
-        expected = self.case.expect.calls[number - 1]
-        if len(operations) < number or operations[number - 1].tool != expected.tool:
-            return None
-        return operations[number - 1]
+    @cached_property
+    def made(self) -> Mapping[int, Operation]:
+        """The expected calls that the client made, by their numbers in the script."""
+        return match(self.case.expect.calls, self.log.operations)
+
+    def not_among(self, expected: int) -> list[Operation]:
+        """Return the calls that are none of the first `expected` ones of the script."""
+        fine = [call.number for number, call in self.made.items() if number <= expected]
+        return [call for call in self.log.operations if call.number not in fine]
+
+    @property
+    def surplus(self) -> list[Operation]:
+        """The calls that the script does not expect."""
+        return self.not_among(len(self.case.expect.calls))
 
     def missing_capability(self) -> str | None:
         """Return a required capability that the client did not declare, if any."""
@@ -112,11 +117,10 @@ class CaseRun:
     def missing_witness(self, witness: int) -> NotApplicable | Untestable | None:
         """Return which of the calls 1 to `witness` is missing or unanswered, or None."""
         for number in range(1, witness + 1):
-            call, tool = self.call(number), self.case.expect.calls[number - 1].tool
+            call, tool = self.made.get(number), self.case.expect.calls[number - 1].tool
             if call is None:
                 return self.excuse() or Untestable(
-                    f"call {number} ({tool}) was never made, so the calls after it cannot be "
-                    f"judged; {name_calls(self.log)}; {self.end}"
+                    f"call {number} ({tool}) was not made. Seen: {name_calls(self.log)}; {self.end}"
                 )
             if not call.answered:
                 return Untestable(f"call {number} ({tool}) was never answered; {self.end}")
@@ -127,15 +131,18 @@ class CaseRun:
         other = self.others.get(provided.case)
         if other is None:
             return NotApplicable(f"the client was not run in the case {provided.case}")
-        calls = other.log.operations
-        if len(calls) != provided.calls or not other.end.ended_well:
-            fine = (
-                ". That is allowed: a host that lets its model make this call without asking, for "
-                "example because of the hints, was not refused anything here"
-            )
+        # A call that was made twice is no other one. Other checks count it.
+        made = list(other.made.values())
+        made += [
+            call
+            for call in other.surplus
+            if not any(call.is_of(each.tool, each.arguments) for each in made)
+        ]
+        if len(made) != provided.calls or not other.end.ended_well:
+            fine = ". That is allowed: its host may let the model make this call unasked"
             return NotApplicable(
-                f"in the case {provided.case} the client makes {name_calls(other.log)}, not "
-                f"{provided.calls}; {other.end}" + ("" if provided.calls else fine)
+                f"in the case {provided.case}, the client made {name_calls(other.log)}, and not "
+                f"{provided.calls}" + ("" if provided.calls else fine)
             )
         return None
 
@@ -143,7 +150,7 @@ class CaseRun:
         """Return the reason that excuses a missing call, or None if nothing does."""
         if not self.end.ended_well:
             return Untestable(str(self.end))
-        if self.end.outcome == "declined":
+        if self.end.outcome == "declined" and not self.surplus:
             # Row 9 of the table of outcomes: the policy of a client may be stricter than another's.
             reason = "the client declines the call: by its user, or by its own rules"
             refused = self.case.context.consent != "grant"

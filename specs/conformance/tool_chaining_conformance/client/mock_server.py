@@ -64,6 +64,8 @@ UNAUTHORIZED: Final = (401, 403)
 """The HTTP statuses that say so."""
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
+KEPT_BYTES: Final = 16 * 1024 * 1024
+"""How much all requests of a run may have together: the suite keeps each. It refuses the rest."""
 LINE_BYTES: Final = 1_000
 """The longest line with the length of a chunk."""
 META_TEXT: Final = "the text of _meta stands here"
@@ -132,6 +134,20 @@ class Log:
         return [capabilities for capabilities in found if isinstance(capabilities, dict)]
 
 
+class Allowance:
+    """The bytes of requests that the mock servers of one run may still keep."""
+
+    def __init__(self) -> None:
+        self.left = KEPT_BYTES
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Return whether a request of this size may be kept; if not, no later one may be."""
+        with self._lock:
+            self.left = self.left - size if size <= self.left else -1
+            return self.left >= 0
+
+
 class MockServer(ThreadingMixIn, TCPServer):
     """Plays one case on a free port of the loopback interface during the `with` block.
 
@@ -149,12 +165,14 @@ class MockServer(ThreadingMixIn, TCPServer):
         *,
         patience: float,
         other: bool = False,
+        allowance: Allowance | None = None,
     ) -> None:
         """Play `case`; `other` plays the second server of the script instead.
 
         A question waits `patience` seconds for its answer.
         """
         self.log = Log()
+        self.allowance = allowance or Allowance()
         self._script = script
         self._case = case
         self._era = era
@@ -330,7 +348,9 @@ class MockServer(ThreadingMixIn, TCPServer):
             # An empty cursor is a cursor like any other.
             page["nextCursor"] = "" if end == last else str(end)
         if self._era is Era.MODERN:
-            page |= {"ttlMs": self._script.ttl_ms, "cacheScope": "private"}
+            lifetimes = self._case.ttl_ms or (self._script.ttl_ms,)
+            lifetime = lifetimes[min(start // size, len(lifetimes) - 1)]
+            page |= {"ttlMs": lifetime, "cacheScope": "private"}
         return page
 
     def _call(self, message: WireMessage, params: Json, exchange: "_Exchange") -> Json | None:
@@ -348,6 +368,7 @@ class MockServer(ThreadingMixIn, TCPServer):
             # On 2025-11-25 questions are asked while the one request is open.
             self._ask(asked.elicit, exchange)
             index += 1
+        time.sleep(asked.waits_ms / 1000)
         if asked.together is not None:
             self._wait_for_others(operation.tool, asked.together)
         # Mark it before sending, since the client may be faster than this thread.
@@ -439,7 +460,7 @@ class MockServer(ThreadingMixIn, TCPServer):
 
 
 class _TooLarge(Exception):
-    """The body of a request is longer than `MESSAGE_BYTES`."""
+    """The body of a request is longer than `MESSAGE_BYTES`, or the suite keeps enough."""
 
 
 class _Exchange(BaseHTTPRequestHandler):
@@ -458,7 +479,10 @@ class _Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         received, refusal = None, 400
         try:
-            received = read(self._body())
+            body = self._body()
+            if not self._mock.allowance.take(len(body)):
+                raise _TooLarge
+            received = read(body)
         except _TooLarge:
             refusal = 413
         except (TargetFailure, ValueError):

@@ -98,13 +98,15 @@ class _Worker:
 
     def run(self, inputs: Mapping[str, object], timeout: float) -> ClientEnd:
         self._process.new_errors()  # Drop those of earlier runs.
+        deadline = time.monotonic() + timeout
         if self._answered_again():
             return ClientEnd(1, "", f"it answered {FURTHER}")
         try:
-            self._process.send(json.dumps(inputs).encode())
+            self._process.send(json.dumps(inputs).encode(), timeout)
+        except TimeoutError:
+            return ClientEnd(None, "", self._process.new_errors())
         except OSError:
             return self._gone("")
-        deadline = time.monotonic() + timeout
         noise = ""
         while True:
             try:

@@ -4,13 +4,17 @@ import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.client.checks import judge_check
 from tool_chaining_conformance.client.checks.declaration import chain_ids
 from tool_chaining_conformance.client.evidence import CaseRun
-from tool_chaining_conformance.client.mock_server import CANCEL, MockServer
+from tool_chaining_conformance.client.mock_server import (
+    CANCEL,
+    KEPT_BYTES,
+    Allowance,
+    MockServer,
+)
 from tool_chaining_conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -22,15 +26,11 @@ from tool_chaining_conformance.message import CLIENT_INFO_KEY, Json, within
 from tool_chaining_conformance.report.judgement import Finding, Judge, Untestable
 from tool_chaining_conformance.report.run import STOPPED, Run
 from tool_chaining_conformance.requirements import load_checks
-from tool_chaining_conformance.target.child_process import last_errors
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
 
 PATIENCE: Final = 2
-"""After this many consecutive timeouts, or crashes before a request, the suite makes no more runs.
-
-After this many consecutive runs with the same crash, the user gets a message at once.
-"""
+"""After so many timeouts in a row, or crashes before a request, the suite makes no more runs."""
 
 Progress = Callable[[str], None]
 """Receives a line for standard error."""
@@ -45,7 +45,6 @@ def run_client(
     progress: Progress,
     *,
     only: frozenset[str] | None = None,
-    program: str = "-- COMMAND",
 ) -> Run:
     """Run the client once for each case that a chosen check needs, and judge it.
 
@@ -55,13 +54,12 @@ def run_client(
         eras: The eras to play them in.
         chosen: Ids of the checks to make.
         timeout: Seconds for one run.
-        progress: Called ten times for each revision, and if the client crashes repeatedly.
+        progress: Called ten times for each revision.
         only: The cases to judge, as `scenario/case`; None: all.
-        program: The client's part of the command line, for texts.
 
     Raises CannotStart.
     """
-    examination = _Examination(run_once, timeout, progress, program)
+    examination = _Examination(run_once, timeout, progress)
     for era in eras:
         plan = [
             (script, case, checks)
@@ -85,6 +83,11 @@ def run_client(
         examination.run_all(era, played)
         for script, case, checks in plan:
             examination.judge(script, case, era, chosen, checks)
+    if examination.allowance.left < 0:
+        most = f"{KEPT_BYTES // 1024**2} MiB"
+        examination.run.problems.append(
+            f"the client sent more than {most} in all; the mock server refused the rest (HTTP 413)"
+        )
     examination.run.excuse_unspoken_eras()
     return examination.run
 
@@ -97,18 +100,14 @@ def name_of(script: ClientScript, case: Case) -> str:
 class _Examination:
     """The runs of one client, and their results in the order of the plan."""
 
-    def __init__(
-        self, run_once: RunClient, timeout: float, progress: Progress, program: str
-    ) -> None:
+    def __init__(self, run_once: RunClient, timeout: float, progress: Progress) -> None:
         self.run = Run("client")
+        self.allowance = Allowance()
         self._overdue = 0
         """The number of consecutive timeouts, and crashes before a request."""
-        self._crash, self._crashes = "", 0
-        """The last output of the last crashed run, and the number of runs in a row with it."""
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
-        self._program = program
         self._chain_ids: dict[str, str] = {}
         """Every chain id, with the run where it first occurred."""
         self._runs: dict[str, CaseRun] = {}
@@ -143,7 +142,8 @@ class _Examination:
                 late = "the client did not end in time, or crashed before it sent a request"
                 self._left[name] = f"{late}, in {PATIENCE} runs, one after the other"
             else:
-                self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
+                made = play(self._run_once, script, case, era, self._timeout, self.allowance)
+                self._take(name, case, era, made)
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
         """Record the result of a run."""
@@ -191,16 +191,6 @@ class _Examination:
         end = case_run.end
         lost = end.exit_code is None or not (end.ended_well or case_run.log.requests)
         self._overdue = self._overdue + 1 if lost else 0
-        words = (last_errors(end.errors) if end.exit_code else None) or ""
-        self._crashes = self._crashes + 1 if words and words == self._crash else 1
-        self._crash = words
-        if words and self._crashes == PATIENCE:
-            name = name_of(case_run.script, case_run.case)
-            self._progress(
-                f"the client ended in the same way in {PATIENCE} runs, one after the other; to "
-                f"make the last one alone: {SUITE} client --scenario {name} --spec-version "
-                f"{case_run.era} {self._program}\nIt wrote:\n{end.errors.strip()}"
-            )
         for request in case_run.log.requests:
             in_meta = within(request.params, "_meta", CLIENT_INFO_KEY)
             info = within(request.params, "clientInfo") or in_meta
@@ -209,18 +199,23 @@ class _Examination:
 
 
 def play(
-    run_once: RunClient, script: ClientScript, case: Case, era: Era, timeout: float
+    run_once: RunClient,
+    script: ClientScript,
+    case: Case,
+    era: Era,
+    timeout: float,
+    allowance: Allowance,
 ) -> CaseRun:
     """Run the client in one case, with mock servers of its own.
 
-    `timeout` is how many seconds it may take. Raises CannotStart.
+    `timeout` is how many seconds it may take, `allowance` how much it may send. Raises CannotStart.
     """
-
+    options: Any = {"patience": timeout, "allowance": allowance}
     with contextlib.ExitStack() as servers:
-        mock = servers.enter_context(MockServer(script, case, era, patience=timeout))
+        mock = servers.enter_context(MockServer(script, case, era, **options))
         context, other = _context(script, case, mock), None
         if script.other_server is not None:
-            second = MockServer(script, case, era, patience=timeout, other=True)
+            second = MockServer(script, case, era, **options, other=True)
             context["otherServerUrl"] = servers.enter_context(second).url
             other = second.log
         context_text = json.dumps(context)
@@ -285,5 +280,5 @@ def _outcome(case_run: CaseRun, seen: str) -> str:
     printed, expected = case_run.end.outcome, case_run.case.expect.outcome
     if printed is None or printed in seen:
         return ""
-    ends = "" if expected is None else f"; expected was {expected}"
-    return f"; it printed the outcome {quote(printed)}{ends}"
+    other = "" if expected in (None, printed) else f" in place of {quote(expected)}"
+    return f"; it printed the outcome {quote(printed)}{other}"

@@ -80,6 +80,8 @@ class Round(Strict):
     together: Annotated[int, Field(ge=2)] | None = None
     """The answer waits until this number of calls of the tool run at once, or the client has sent
     nothing for a second."""
+    waits_ms: Annotated[int, Field(ge=0)] = 0
+    """The answer waits for so many milliseconds."""
     held: bool = False
     """The user cancels when the call arrives. The server answers only after the client cancelled
     the call. For cases with `cancel: true`."""
@@ -214,6 +216,8 @@ class Case(Strict):
     first_call: ScriptCall
     """Absent: the first call of the script."""
     elicitation: Json | None = None
+    ttl_ms: Several[Annotated[int, Field(ge=0)]] | None = None
+    """`ttl_ms` of each page of the list; the last one is that of all further pages, too."""
     last_page_fails: bool = False
     """The last page of `tools/list` gets an error after the first call."""
     list_held: bool = False

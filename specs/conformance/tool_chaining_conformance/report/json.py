@@ -32,8 +32,8 @@ def report_json(report: Report) -> str:
         "not_exercised": [_not_exercised_json(each) for each in report.not_exercised],
         "checks": [_result_json(report, result) for result in report.results],
     }
-    if report.run.problems:
-        document["problems"] = report.run.problems
+    if notes := [*report.run.problems, *report.run.dropped]:
+        document["problems"] = notes
     return as_json(document, indent=2) + "\n"
 
 
@@ -65,7 +65,7 @@ def _result_json(report: Report, result: Judgement) -> Json:
             for requirement in result.check.requirements
         ],
         "reads": result.check.reads,
-        "remedy": result.check.remedy,
+        "remedy": result.advice or result.check.remedy,
         **_judgement_json(result),
         "judgements": [_judgement_json(each) for each in report.on_check(result)],
     }

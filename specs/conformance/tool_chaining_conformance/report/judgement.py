@@ -32,6 +32,8 @@ class Finding:
     holds: bool
     expected: str
     seen: str
+    advice: str | None = None
+    """What to change, if that is more than the check says about every failure."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Judgement:
     """It is untestable because the target crashed, hung, or did not talk at all."""
     messages: Sequence[WireMessage] = ()
     """The messages that show a violation, as far as they are kept; otherwise empty."""
+    advice: str | None = None
+    """What to change, in place of what the check says."""
 
     @property
     def at(self) -> str:
@@ -133,7 +137,7 @@ class Judge:
             return
         check = load_checks()[check_id]
         match judged:
-            case Finding(holds=holds, expected=expected, seen=seen):
+            case Finding(holds, expected, seen):
                 failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
                 status = Status.SUCCESS if holds else failed
             case Untestable(reason):
@@ -153,6 +157,7 @@ class Judge:
             untestable=untestable,
             crashed=crashed and untestable,
             messages=tuple(messages)[-MESSAGES:] if is_violation else (),
+            advice=judged.advice if isinstance(judged, Finding) and is_violation else None,
         )
         self.judgements.append(judgement)
 

@@ -18,7 +18,7 @@ from tool_chaining_conformance.report.not_exercised import by_reason
 from tool_chaining_conformance.report.plain import message_line
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.target.era import Era
-from tool_chaining_conformance.text import printable
+from tool_chaining_conformance.text import block, one_line, printable
 
 
 def write_junit(report: Report, path: Path) -> None:
@@ -83,26 +83,27 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
 def failure_text(report: Report, result: Judgement) -> str:
     """Return the text about a failed check in one revision: a sentence, then every place."""
     failed = [each for each in report.on_check(result) if each.is_violation]
-    text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else result.seen
+    text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else block(result.seen)
     return printable(text)
 
 
 def _sentence(result: Judgement, places: int) -> str:
     if result.status is Status.SKIPPED:
-        return result.seen
+        return one_line(result.seen)
     more = f" (and at {places - 1} more places)" if places > 1 else ""
-    return f"{result.at or 'the run'}: expected {result.expected}; saw {result.seen}{more}"
+    seen = one_line(result.seen)
+    return f"{result.at or 'the run'}: expected {one_line(result.expected)}; saw {seen}{more}"
 
 
 def _in_full(failed: list[Judgement]) -> str:
     check = failed[0].check
     lines = [f"{requirement.id}: {requirement.text}" for requirement in check.requirements]
-    lines.append(f"change: {check.remedy}")
+    lines.append(f"change: {failed[0].advice or check.remedy}")
     for each in failed:
         lines += [
             f"at {each.at or 'the run'}",
-            f"  expected {each.expected}",
-            f"  saw {each.seen}",
+            f"  expected {block(each.expected, '  ')}",
+            f"  saw {block(each.seen, '  ')}",
             *(f"  {message_line(message, 2000)}" for message in each.messages),
         ]
     return "\n".join(lines)

@@ -68,6 +68,6 @@ def by_reason(rows: Iterable[NotExercised]) -> dict[str, str]:
         named = reasons.setdefault(f"{mark}{row.reason}", {})
         named.update((one.id, None) for one in row.check.requirements)
     return {
-        reason: f"sentences left out: {len(named)}" if reason == NOT_CHOSEN else ", ".join(named)
+        reason: f"{len(named)} sentences" if reason == NOT_CHOSEN else ", ".join(named)
         for reason, named in reasons.items()
     }

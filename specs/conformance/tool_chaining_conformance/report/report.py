@@ -49,6 +49,7 @@ class Report:
                 silence=run.silence,
                 crashes=run.crashes,
                 problems=run.problems,
+                dropped=run.dropped,
                 strict=strict,
             ),
             finished=datetime.now(UTC),
@@ -92,17 +93,20 @@ def _redacted(run: Run, redaction: Redaction) -> Run:
             size = len(as_json(body))
             if size > MESSAGE:
                 body = {"\u2026": f"a message of {size:,} characters"}
-            shown[id(message)] = WireMessage(message.sender, body)
+            raw = None if message.raw is None else cut(redaction.text(message.raw), TEXT)
+            shown[id(message)] = WireMessage(message.sender, body, raw)
         return shown[id(message)]
 
     return replace(
         run,
         problems=[shortened(each, redaction) for each in run.problems],
+        dropped=[shortened(each, redaction) for each in run.dropped],
         crashes=[shortened(each, redaction) for each in run.crashes],
         unspoken={era: shortened(why, redaction) for era, why in run.unspoken.items()},
         judgements=[
             replace(
                 each,
+                advice=each.advice and shortened(each.advice, redaction),
                 expected=shortened(each.expected, redaction),
                 seen=shortened(each.seen, redaction),
                 messages=tuple(map(message_of, each.messages)),

@@ -7,9 +7,13 @@ from typing import Final
 from tool_chaining_conformance.report.judgement import Judgement
 from tool_chaining_conformance.requirements import Side
 from tool_chaining_conformance.target.era import Era, in_each_era
+from tool_chaining_conformance.text import cut, one_line
 
 STOPPED: Final = "the run was stopped"
 """Why a check was not made after a signal, such as Ctrl-C."""
+
+ONE_LINE: Final = 200
+"""Characters of the reason why a revision is not supported."""
 
 
 @dataclass
@@ -25,6 +29,8 @@ class Run:
     """Eras that the target does not support, each with its response."""
     problems: list[str] = field(default_factory=list[str])
     """Reasons why some checks were not made: unmet expectations, crashes, time limits."""
+    dropped: list[str] = field(default_factory=list[str])
+    """Directives that the server left out, as it says itself on its standard error."""
     name: str | None = None
     """The target's own name, if it gives one."""
     version: str | None = None
@@ -77,7 +83,7 @@ class Run:
                 untestable=False,
                 crashed=False,
                 seen=f"the {self.side} does not support {judgement.era}: "
-                f"{self.unspoken[judgement.era]}",
+                + cut(one_line(self.unspoken[judgement.era].partition("\n")[0]), ONE_LINE),
             )
             if judgement.era in self.unspoken and judgement.era not in self.spoken
             else judgement

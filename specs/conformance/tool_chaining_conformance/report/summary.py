@@ -1,18 +1,18 @@
 """The report on the terminal: what failed, why, and what to change."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
 from tool_chaining_conformance.report.judgement import Judgement, Status, eras_of, grouped
-from tool_chaining_conformance.report.not_exercised import by_reason
+from tool_chaining_conformance.report.not_exercised import NotExercised, by_reason
 from tool_chaining_conformance.report.plain import message_line, on_one_line
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.report.verdict import Verdict
-from tool_chaining_conformance.text import printable
+from tool_chaining_conformance.text import block, one_line
 from tool_chaining_conformance.values import at_pointer
 
 SHOWN_MESSAGES: Final = 6
@@ -32,22 +32,41 @@ def print_summary(report: Report, console: Console) -> None:
     """Print the report on a run."""
     page = _Page(console)
     # Problems come first: they explain the lists of checks below.
-    for problem in report.run.problems:
+    for problem in [*report.run.problems, *report.run.dropped]:
         page.line(f"note: {problem}", "yellow")
     for failures in report.violations:
         page.violation(failures)
     page.line(counts(report.results))
-    # If nothing could be examined at all, the verdict says why for all checks.
-    rows = [each for each in report.not_exercised if report.run.spoken or not each.untestable]
-    gaps = by_reason(rows)
-    if gaps and report.conclusion.verdict is Verdict.CONFORMANT:
-        sentences = ", ".join(dict.fromkeys(", ".join(gaps.values()).split(", ")))
-        page.line(f"not exercised, or not everywhere: {sentences}; report.json says why")
-    elif gaps:
-        page.line("not exercised:")
-        for reason, sentences in gaps.items():
-            page.line(f"  {reason}: {sentences}")
+    for line in not_judged(report):
+        page.line(line)
     page.line(f"{report.conclusion.verdict}: {report.conclusion.reason}", "bold")
+
+
+def not_judged(report: Report) -> Iterator[str]:
+    """Yield what was not judged, and why: in two lines if the verdict is conformant."""
+    broken = {one.id for each in report.violations for one in each[0].check.requirements}
+    judged = {
+        one.id
+        for each in report.results
+        if each.status is not Status.SKIPPED
+        for one in each.check.requirements
+    }
+    spoken, unspoken = report.run.spoken, report.run.unspoken.keys() - report.run.spoken
+    rows: dict[str, list[NotExercised]] = {"not judged": [], "judged in part": []}
+    for row in report.not_exercised:
+        named = {one.id for one in row.check.requirements}
+        # If nothing could be examined at all, the verdict says why for all checks.
+        if (spoken or not row.untestable) and not named & broken and set(row.eras) - unspoken:
+            rows["judged in part" if named & judged else "not judged"].append(row)
+    for head, found in rows.items():
+        gaps = by_reason(found)
+        if head == "not judged" and spoken:
+            gaps |= {f"the {report.run.side} does not support it": era for era in unspoken}
+        if report.conclusion.verdict is Verdict.CONFORMANT and gaps:
+            yield f"{head}: " + "; ".join(f"{what} ({one_line(why)})" for why, what in gaps.items())
+        elif gaps:
+            yield f"{head}:"
+            yield from (f"  {one_line(why)}: {what}" for why, what in gaps.items())
 
 
 def counts(results: Sequence[Judgement]) -> str:
@@ -70,7 +89,8 @@ class _Page:
         self._console = console
 
     def line(self, text: str, style: str = "") -> None:
-        self._print(Text(printable(text), style=style))
+        margin = text[: len(text) - len(text.lstrip())]
+        self._print(Text(margin + block(text, margin), style=style))
 
     def violation(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
@@ -79,7 +99,7 @@ class _Page:
         self._print(head.append(check.id, style="bold").append(f"  {eras_of(failures)}"))
         for requirement in check.requirements:
             self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
-        self.line(f"{_MARGIN}change    {check.remedy}")
+        self.line(f"{_MARGIN}change    {failures[0].advice or check.remedy}")
         # Failures that differ only in their era are printed once.
         places = grouped(failures, lambda each: (each.at, each.expected, each.seen))
         for number, group in enumerate(places, 1):
@@ -99,9 +119,10 @@ class _Page:
                 if other.body.get("id") == message.body.get("id") and other is not message:
                     self.line(f"{_MARGIN}{message_line(other, 160)}", "dim")
             self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
-            found = at_pointer(at, message.body)
-            value = "is missing" if found is None else f"is {on_one_line(found, 1000)}"
-            self.line(f"{_MARGIN}wrong     {at} {value}")
+            found = at_pointer(at, message.body, absent=...)
+            value = "is missing" if found is ... else f"is {on_one_line(found, 1000)}"
+            if message.raw is None:
+                self.line(f"{_MARGIN}wrong     {at} {value}")
             return
         if len(messages) > SHOWN_MESSAGES:
             left_out = len(messages) - SHOWN_MESSAGES

@@ -36,7 +36,7 @@ class Conclusion:
     verdict: Verdict
     reason: str
     forbids_warning: bool = False
-    """Whether there is a warning although the user allows none."""
+    """Whether there is a warning, or a directive was left out, although the user allows none."""
 
     @property
     def exit_code(self) -> int:
@@ -50,6 +50,7 @@ def conclude(
     silence: str | None,
     crashes: Sequence[str] = (),
     problems: Sequence[str] = (),
+    dropped: Sequence[str] = (),
     strict: bool = False,
 ) -> Conclusion:
     """Apply the rules.
@@ -59,12 +60,17 @@ def conclude(
         silence: The reason why nothing could be examined, or None.
         crashes: Runs of a client that crashed or hung, each with the reason.
         problems: Deviations from what a scenario expects.
-        strict: Whether a conformant run with a warning ends with exit code 1.
+        dropped: Directives that the server left out, as it says.
+        strict: Whether a conformant run with a warning, or such a directive, ends with exit code 1.
     """
     found = _found(judgements, silence, crashes, problems)
     warned = [each for each in judgements if each.status is Status.WARNING]
-    forbids = strict and found.verdict is Verdict.CONFORMANT and bool(warned)
-    reason = found.reason + ", and --strict allows no warning" * forbids
+    forbids = strict and found.verdict is Verdict.CONFORMANT and bool(warned or dropped)
+    reason = found.reason
+    if dropped:
+        reason += f"; the server says that it left out a directive: {dropped[0]}"
+    if forbids:
+        reason += f", and --strict allows no {'warning' if warned else 'such directive'}"
     if unknown := {each.era for each in warned if each.check.id == ADVERTISES}:
         known = {each.era for each in judgements if each.status is Status.SUCCESS} - unknown
         where = f" on {', '.join(unknown)}" if known else ""

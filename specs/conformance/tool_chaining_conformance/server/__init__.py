@@ -7,7 +7,7 @@ Read in this order:
 - `evidence`: what a server did, as input of the checks;
 - `report.judgement`, one folder up: the possible results of a check;
 - `checks`: the checks, one function each; `bounded` validates arguments against a schema;
-- `variants`: the ways in which a call is repeated;
+- `ways`: the ways in which a call is repeated;
 - `exercise`: plays a scenario and produces evidence. It uses `connections`, where each caller signs
   in; `values`, the values of `${name}`; `expectation`, which compares a step with what the file
   expects; and `repeating`, which confirms each difference;

@@ -12,7 +12,7 @@ from tool_chaining_conformance.server.expectation import unmet
 from tool_chaining_conformance.server.references import filled, references
 from tool_chaining_conformance.server.scenario import AnyCall, ServerScenario
 from tool_chaining_conformance.server.values import Values
-from tool_chaining_conformance.server.variants import Absent
+from tool_chaining_conformance.server.ways import ABSENT
 from tool_chaining_conformance.target.channel import NotServed, Target
 from tool_chaining_conformance.target.connection import (
     ORDINARY,
@@ -37,6 +37,8 @@ class Calling:
     """A caller of the scenario; None: the scenario's own."""
     second: bool = False
     """On a second connection of the same kind."""
+    anew: bool = False
+    """On a connection whose first request declares the same."""
 
     @property
     def is_ordinary(self) -> bool:
@@ -56,9 +58,11 @@ class _Open:
 def connection_of(era: Era, calling: Calling) -> Key:
     """Return the key of the connection for a call.
 
-    From 2026-07-28 on, requests carry the capabilities: one connection serves all profiles.
+    From 2026-07-28 on, requests carry the capabilities: one connection serves all profiles,
+    except for a client that is to have one of its own.
     """
-    profile = json.dumps(calling.profile.capabilities()) if era is Era.LEGACY else ""
+    apart = era is Era.LEGACY or calling.anew
+    profile = json.dumps(calling.profile.capabilities()) if apart else ""
     return calling.caller, profile, calling.second
 
 
@@ -104,24 +108,6 @@ class Connections:
         """Return the standard error of a call's server since the last call of this method."""
         opened = self._open.get(connection_of(self._era, calling))
         return "" if opened is None else opened.connection.new_errors()
-
-    def elsewhere(self, calling: Calling) -> str:
-        """Return a note if a call was made in another process than ordinary steps.
-
-        Over stdio a process serves one connection. So a step of another caller has its own process.
-        On 2025-11-25 so has a step whose client declares elicitation, if others do not.
-        """
-        if not self._target.command or connection_of(self._era, calling) == connection_of(
-            self._era, Calling()
-        ):
-            return ""
-        why = "it has another caller"
-        if calling.caller is None:
-            why = f"on {Era.LEGACY} a process has one declaration, here with elicitation"
-        return (
-            "; another process of the server made this call than the scenario's steps without "
-            f"`elicitation` ({why}), and it does not have what the other one keeps in memory"
-        )
 
     def known(self, calling: Calling) -> dict[str, Any]:
         """Return the values of each `${name}` for this caller."""
@@ -194,7 +180,7 @@ class Connections:
         calling: Calling,
         tool: str,
         arguments: Json,
-        provenance: Any = Absent.ABSENT,
+        provenance: Any = ABSENT,
     ) -> ToolCall:
         """Call a tool, as a part of the scenario says. Raises TargetFailure.
 
@@ -217,10 +203,10 @@ def _called(
     tool: str,
     arguments: Json,
     values: Mapping[str, Any],
-    provenance: Any = Absent.ABSENT,
+    provenance: Any = ABSENT,
 ) -> ToolCall:
     meta = filled(part.meta, values)
-    if provenance is not Absent.ABSENT:
+    if provenance is not ABSENT:
         meta = {**meta, IDENTIFIER: provenance}
     answers = [
         ElicitationAnswer.model_validate(filled(each.model_dump(exclude_unset=True), values))

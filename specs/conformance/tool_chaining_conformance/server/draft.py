@@ -1,11 +1,11 @@
 """Makes a first scenario file from a server's list of tools. It calls no tool."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.report.plain import as_json
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.target.connection import Connection, Profile, connect
 from tool_chaining_conformance.target.era import Era, in_each_era
@@ -65,8 +65,13 @@ def _connected(target: Target) -> Connection:
 
 
 def _steps(tools: Sequence[Json]) -> Iterator[str]:
-    """Yield a step for each tool. The first one is active; it is a read-only tool if possible."""
-    first = next((tool for tool in tools if _reads_only(tool)), tools[0])
+    """Yield a step for each tool. The first one is active: that begins a chain, not that ends it.
+
+    A later tool of a chain is often named in the description of another one.
+    """
+    texts = [str(tool.get("description")) for tool in tools]
+    named = [any(str(tool.get("name")) in text for text in texts) for tool in tools]
+    first = tools[named.index(False)] if False in named else tools[0]
     taken: set[str] = set()
     for tool in [first, *(tool for tool in tools if tool is not first)]:
         step_id = base = _kebab(tool.get("name")) or "step"
@@ -109,6 +114,6 @@ def _short(text: object) -> str:
 
 def _yaml(value: Any) -> str:
     """Return a value as JSON, which is also YAML; simple names have no quotation marks."""
-    text = json.dumps(value)
+    text = as_json(value)
     plain = isinstance(value, str) and re.fullmatch("[a-z][a-z0-9_-]{5,}", value)
     return text[1:-1] if plain else text

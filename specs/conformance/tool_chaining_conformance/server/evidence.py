@@ -1,6 +1,6 @@
 """Evidence: what a server did, as input of the checks. Only the checks judge it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -8,8 +8,11 @@ from tool_chaining_conformance.message import Json, WireMessage, within
 from tool_chaining_conformance.names import IDENTIFIER
 from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
 from tool_chaining_conformance.server.reading import PARTS, Member, SeenDirective, directive_of
+from tool_chaining_conformance.server.ways import EMITS, PROVENANCE, REFUSED, Way
 from tool_chaining_conformance.target.connection import ToolCall
 from tool_chaining_conformance.target.era import Era
+
+NO_INTERMEDIARY: Final = NotApplicable("no step is about an intermediary")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,11 @@ class Evidence:
     """The reason of a check that found no evidence of this kind."""
     calls_tools: ClassVar[bool] = True
     """Whether it takes a tool call, and so a scenario that allows one."""
+
+    @property
+    def subject(self) -> "Subject":
+        """What the checks are registered for that judge it."""
+        return type(self)
 
 
 @dataclass(frozen=True)
@@ -65,10 +73,7 @@ class InterimResult(Evidence):
 
     directive: SeenDirective | None
 
-    unseen = NotApplicable(
-        "no call asked for input (or, on 2025-11-25, continued as a task); to exercise this, add a "
-        "step with `elicitation` whose tool asks"
-    )
+    unseen = NotApplicable("no call asked the user; a step with `elicitation` can show it")
 
 
 @dataclass(frozen=True)
@@ -87,15 +92,8 @@ class ResultWithDirective(Evidence):
     None if it is not listed."""
     listed: Sequence[str]
     """The names of all tools in that list."""
-
-
-@dataclass(frozen=True)
-class DirectiveOfIntermediary(Evidence):
-    """A directive from an intermediary that may rename tools, as the scenario says."""
-
-    result: ResultWithDirective
-
-    unseen = NotApplicable("no scenario with `intermediary: true` returned a directive")
+    intermediary: bool = False
+    """Whether the server passes on the tools of others, as the scenario says."""
 
 
 @dataclass(frozen=True)
@@ -108,81 +106,42 @@ class PassedOn(Evidence):
     listed: Mapping[str, Json]
     """The tools of the intermediary, by their names."""
 
-    unseen = NotApplicable(
-        "no step has `followed: true`, which is for an intermediary that follows directives"
-    )
+    unseen = NO_INTERMEDIARY
 
 
 @dataclass(frozen=True)
 class Withheld(PassedOn):
     """A result of an intermediary that may not hand on the directive of a server behind it."""
 
-    unseen = NotApplicable(
-        "no step has `withheld: true`, which is for an intermediary that joins several servers"
-    )
-
 
 @dataclass(frozen=True)
 class Repetition(Evidence):
     """A call that was repeated in a way that must not change its result."""
 
+    way: Way
     first: ToolCall
     """The call to compare it with."""
     again: ToolCall
-    what: str
-    """What was different in it, as text."""
     differs: frozenset[Member]
     """The members that differed in every repetition, and were equal in every repetition of the call
     that it is compared with."""
 
-    unseen: ClassVar[Untestable | NotApplicable] = Untestable(
-        "no step that ends in a directive has `repeatable: true`"
-    )
-    compared: ClassVar[frozenset[str]] = frozenset({"refusal", "tool", "arguments"})
-    """The parts that must be equal."""
+    unseen = Untestable("no step that ends in a directive has `repeatable: true`")
 
+    @property
+    def subject(self) -> "Subject":
+        """The check that compares the two calls."""
+        return self.way.check
 
-class RepeatedUndeclared(Repetition):
-    """Again as a client that did not declare the extension, or whose settings are `{}`."""
-
-
-class RepeatedWithLaterVersion(Repetition):
-    """Again as a client whose settings have a later version."""
-
-    compared = frozenset({"refusal", "tool", "arguments", "words"})
-
-
-class RepeatedWithUnknownSettings(RepeatedWithLaterVersion):
-    """Again as a client whose settings have unknown members."""
-
-
-class RepeatedWithMalformedSettings(RepeatedWithLaterVersion):
-    """Again as a client whose settings are malformed; compared with one that did not declare."""
-
-
-class RepeatedInExperimental(RepeatedWithLaterVersion):
-    """Again as a client that declares the extension under `experimental`."""
-
-    unseen = NotApplicable(
-        "the server answers clients that declared the extension like those that did not"
-    )
-
-
-class RepeatedWithProvenance(Repetition):
-    """Again with provenance, well-formed or not."""
-
-    compared = PARTS
-
-
-class Refusal(Repetition):
-    """A call that was refused to one caller and succeeded for another, and the refused call again
-    with provenance."""
-
-    unseen = NotApplicable(
-        "the scenario has no call that is refused; to exercise this, add a step with "
-        "`refused: true`"
-    )
-    compared = frozenset({"refusal"})
+    @staticmethod
+    def compared(check: str) -> Collection[str]:
+        """Return the parts of the result that must be equal for a check."""
+        parts = {
+            PROVENANCE: PARTS,
+            REFUSED: ("refusal",),
+            EMITS: ("refusal", "tool", "arguments"),
+        }
+        return parts.get(check, ("refusal", "tool", "arguments", "words"))
 
 
 @dataclass(frozen=True)
@@ -200,19 +159,8 @@ class FollowedChain(Evidence):
         return directive_of(self.calls[-1].final)
 
 
-Kinds = Sequence[type[Evidence]]
-
-OF_REPEATING: Kinds = (
-    RepeatedUndeclared,
-    RepeatedWithLaterVersion,
-    RepeatedWithUnknownSettings,
-    RepeatedWithMalformedSettings,
-    RepeatedWithProvenance,
-)
-"""The evidence from a repeated step."""
-
-OF_PROVENANCE: Kinds = (RepeatedWithProvenance,)
-"""The evidence from a repeated follow-up call."""
+Subject = type[Evidence] | str
+"""What a check judges: a type of evidence, or the repetitions that are compared for this check."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +168,7 @@ class Missing:
     """Evidence that a step should have shown, but did not."""
 
     step: str
-    kinds: Kinds
+    subjects: Sequence[Subject]
     reason: str
     messages: Sequence[WireMessage] = ()
 
@@ -233,8 +181,8 @@ class NotCompared:
     """A comparison that could not be made, or was not allowed."""
 
     step: str
-    kinds: Kinds
-    """The evidence that the comparison would have given."""
+    subjects: Sequence[Subject]
+    """What the comparison would have shown."""
     reason: str = f"{ONCE}; it has no `repeatable: true`"
 
 
@@ -243,6 +191,8 @@ class Problem:
     """A note for the report: a reason why some checks were not made, or another fact."""
 
     sentence: str
+    dropped: bool = False
+    """Whether the server says that it left a directive out."""
 
 
 Observation = Evidence | Missing | NotCompared | Problem

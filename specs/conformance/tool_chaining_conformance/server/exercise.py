@@ -1,5 +1,6 @@
 """Plays one scenario in one era, and reports what the server did. It judges nothing."""
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +10,7 @@ from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.server.connections import Calling, Connections
 from tool_chaining_conformance.server.evidence import (
-    OF_PROVENANCE,
-    OF_REPEATING,
     ONCE,
-    DirectiveOfIntermediary,
-    Evidence,
     FollowedChain,
     Greeting,
     InterimResult,
@@ -23,9 +20,8 @@ from tool_chaining_conformance.server.evidence import (
     OtherResult,
     PassedOn,
     Problem,
-    Refusal,
-    RepeatedWithProvenance,
     ResultWithDirective,
+    Subject,
     Withheld,
 )
 from tool_chaining_conformance.server.expectation import explained, unmet
@@ -45,19 +41,31 @@ from tool_chaining_conformance.server.references import filled
 from tool_chaining_conformance.server.repeating import Repeating
 from tool_chaining_conformance.server.scenario import AnyCall, FollowUp, ServerScenario, Step
 from tool_chaining_conformance.server.values import Values
-from tool_chaining_conformance.server.variants import (
-    Absent,
-    Variant,
+from tool_chaining_conformance.server.ways import (
+    ABSENT,
+    EMITS,
+    OF_REPEATING,
+    PROVENANCE,
+    REFUSED,
+    UNDECLARED,
+    Way,
     claims_of,
+    in_chain,
     new_id,
     provenance,
-    variants_of,
-    variants_of_provenance,
+    ways_of,
+    ways_of_provenance,
 )
 from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.connection import ORDINARY, Listing, Profile, Reply, ToolCall
 from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.text import one_line
 from tool_chaining_conformance.values import identity
+
+LEFT_OUT: Final = re.compile(
+    r"(?i)(?=.*(?:directive|next.?tool))(?=.*(?:drop|discard|omit|left out|leav|remov|not sent))"
+)
+"""A line of standard error that says that the server left a directive out."""
 
 FOLLOW_UPS: Final = 10
 """The most follow-up calls if the scenario sets no limit."""
@@ -91,12 +99,10 @@ class Planned:
     declares: Mapping[str, Any] = field(default_factory=lambda: ORDINARY)
     """The settings of the extension that the client declares."""
 
-    def calling(
-        self, declares: Mapping[str, Any] | None = None, *, second: bool = False
-    ) -> Calling:
-        """Return the caller, if given as a client that declares other settings."""
-        profile = Profile(self.declares if declares is None else declares, self.elicits)
-        return Calling(profile, self.caller, second)
+    def calling(self, way: Way | None = None, *, second: bool = False) -> Calling:
+        """Return the caller, if given as a client that makes the call in another way."""
+        profile = Profile(self.declares if way is None else way.declares, self.elicits)
+        return Calling(profile, self.caller, second, way is not None and way.anew)
 
 
 class Exercise:
@@ -129,6 +135,8 @@ class Exercise:
         """The reported results, each with its step and the kind of client."""
         self._listings: dict[str, Listing] = {}
         """The lists of tools that were read, each with its place and the kind of client."""
+        self._errors = ""
+        """The standard error of the server during the last planned call, if it had no directive."""
         self._noticed: set[tuple[str, bool]] = set()
         """The answered methods other than `tools/call`, and whether with a directive."""
 
@@ -169,30 +177,27 @@ class Exercise:
         planned = Planned(step.id, step, step.caller, step.call, step.arguments, step.elicits)
         call, fault = self._make_planned(planned)
         if not step.repeatable:
-            shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
+            shows = OF_REPEATING if directive_of(call.final) else (PROVENANCE,)
             self._observe(NotCompared(step.id, shows))
         self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
             self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
             return
         if step.has_no_expectation and directive_of(call.final) is None:
-            calling = planned.calling()
-            fault = (
-                f"expected a directive, saw {ending(call)}{self._connections.elsewhere(calling)}"
-            )
-            self._problem_of(call, step.id, fault, calling)
+            fault = f"expected a directive, saw {ending(call)}"
+            self._problem_of(call, step.id, fault)
         if step.refused:
             self._claim_a_chain(planned, call)
         elif step.repeatable:
-            self._repeat(planned, call, variants_of(self._era, self._provenances(step.call)))
+            self._repeat(planned, call, ways_of(self._era, self._provenances(step.call)))
         if step.follow is not None:
             self._follow(planned, step, call)
 
-    def _provenances(self, tool: str) -> list[Variant]:
+    def _provenances(self, tool: str) -> list[Way]:
         """Return every provenance with which a call of a tool is repeated."""
         called = [made.call.tool for made in reversed(self._made)]
         others = [each for each in dict.fromkeys([*called, *self._tools]) if each != tool]
-        return variants_of_provenance(self._chain, tool, others)
+        return ways_of_provenance(self._chain, tool, others)
 
     def _make_planned(
         self, planned: Planned, claimed: Json | None = None
@@ -200,14 +205,18 @@ class Exercise:
         """Make a call. Return it, and its deviation from what the scenario expects, or None."""
         part, calling = planned.part, planned.calling()
         self._connections.new_errors(calling)  # Drop those of earlier calls.
-        call = self._make(planned, calling, Absent.ABSENT if claimed is None else claimed)
+        call = self._make(planned, calling, ABSENT if claimed is None else claimed)
         self._remember(planned, calling, call, claimed)
         self._values.named |= self._values.captured(planned.place, part.capture, call)
         self._look_at(call, planned.place, calling)
+        self._errors = ""
+        if directive_of(call.final) is None:
+            self._errors = self._connections.new_errors(calling)
+            for line in filter(LEFT_OUT.search, self._errors.splitlines()):
+                self._observe(Problem(f"step {planned.place}: {one_line(line)}", dropped=True))
         fault = unmet(part, call, self._connections.known(calling))
         if fault is not None:
-            fault += self._connections.elsewhere(calling)
-            self._problem_of(call, planned.place, fault, calling)
+            self._problem_of(call, planned.place, fault)
         return call, fault
 
     def _make(self, planned: Planned, calling: Calling, claimed: Any) -> ToolCall:
@@ -271,10 +280,9 @@ class Exercise:
             structured=structured_content_of(call.final),
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
+            intermediary=self._scenario is not None and self._scenario.intermediary,
         )
         self._observe(result)
-        if self._scenario is not None and self._scenario.intermediary:
-            self._observe(DirectiveOfIntermediary(step, result.messages, result))
 
     def _listed(self, place: str, calling: Calling, tool: str | None) -> Listing:
         """Read the list of tools, as this caller, up to a tool that was named at this place.
@@ -305,29 +313,31 @@ class Exercise:
     def _problem(self, sentence: str) -> None:
         self._observe(Problem(sentence))
 
-    def _problem_of(self, call: ToolCall, place: str, fault: str, calling: Calling) -> None:
+    def _problem_of(self, call: ToolCall, place: str, fault: str) -> None:
         """Report a fault of a call; if the call has no directive, also what may explain it."""
         if directive_of(call.final) is None:
-            errors = self._connections.new_errors(calling)
-            fault = explained(fault, call, self._tools, errors, self._redaction)
+            fault = explained(fault, call, self._tools, self._errors, self._redaction)
         self._problem(f"step {place}: {fault}")
 
     # Repeating a call
 
-    def _repeat(self, planned: Planned, first: ToolCall, variants: Sequence[Variant]) -> None:
+    def _repeat(self, planned: Planned, first: ToolCall, ways: Sequence[Way]) -> None:
         """Make a call again in ways that must not change its result."""
-        part = planned.part
 
-        def make(variant: Variant, second: bool) -> ToolCall:
-            calling = planned.calling(variant.declares, second=second)
-            call = self._make(planned, calling, variant.provenance)
-            self._remember(planned, calling, call, None)
-            if isinstance(part, Step):
-                self._pass_on(part, call, as_expected=not is_refused(call))
-            self._look_at(call, planned.place, calling)
-            return call
+        def make(way: Way, second: bool) -> ToolCall:
+            return self._repeated(planned, way, second=second)
 
-        Repeating(planned.place, self._era, first, make, self._observe).all(variants)
+        Repeating(planned.place, self._era, first, make, self._observe).all(ways)
+
+    def _repeated(self, planned: Planned, way: Way, *, second: bool = False) -> ToolCall:
+        """Make a call in one way, and report what it shows."""
+        part, calling = planned.part, planned.calling(way, second=second)
+        call = self._make(planned, calling, way.provenance)
+        self._remember(planned, calling, call, None)
+        if isinstance(part, Step):
+            self._pass_on(part, call, as_expected=not is_refused(call))
+        self._look_at(call, planned.place, calling)
+        return call
 
     def _claim_a_chain(self, planned: Planned, alone: ToolCall) -> None:
         """Repeat a refused call as a part of a chain."""
@@ -342,7 +352,7 @@ class Exercise:
                 "the same call, with the same arguments, succeeded for no other caller before, so "
                 "its refusal may be any error; add such a step before this one"
             )
-            self._observe(Missing(planned.place, [Refusal], reason, alone.final.messages))
+            self._observe(Missing(planned.place, [REFUSED], reason, alone.final.messages))
             return
         own = [made.chain for made in allowed if made.chain is not None]
         chains = own or [made.chain for made in self._made if made.chain is not None]
@@ -353,46 +363,53 @@ class Exercise:
     def _follow(self, began: Planned, step: Step, first: ToolCall) -> None:
         """Follow the chain as far as the scenario allows, but make no call twice.
 
-        On 2026-07-28 a client that did not declare the extension makes the calls, unless one is
-        repeatable: servers repeat directives for such clients. On 2025-11-25 it would need another
-        connection.
+        A client that did not declare the extension makes the calls, unless one is repeatable:
+        servers repeat directives for such clients. On 2025-11-25 it has a connection of its own,
+        on which the first call has to be made again.
         """
         chain_id = new_id()
+        undeclared: ToolCall | None = None
+        if self._era is Era.LEGACY and step.repeatable:
+            undeclared = self._repeated(began, UNDECLARED)
         repeatable = any(each.repeatable for each in step.follow_ups)
-        declares = ORDINARY if repeatable or self._era is Era.LEGACY else {}
+        declares: Mapping[str, Any] = ORDINARY if repeatable or self._era is Era.LEGACY else {}
+        if undeclared and not repeatable and directive_of(undeclared.final):
+            first, declares = undeclared, {}
         allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow_ups
         calls, messages = [first], list(first.final.messages)
         for follow_up in allowed:
-            seen = directive_of(calls[-1].final)
-            if seen is None or seen.tool is None or seen.arguments is None:
-                break
             place = f"{step.id}, call {len(calls) + 1}"
-            planned = Planned(
-                place, follow_up, step.caller, seen.tool, seen.arguments, step.elicits, declares
-            )
-            made = [key_of(call.tool, call.arguments) for call in calls]
-            listed = self._listed(place, planned.calling(), seen.tool).tools
-            if seen.key in made or seen.tool not in listed:
+            planned = _next(place, follow_up, began, calls[-1], declares)
+            keys = [key_of(call.tool, call.arguments) for call in calls]
+            if planned is None or key_of(planned.tool, planned.arguments) in keys:
+                break
+            if planned.tool not in self._listed(place, planned.calling(), planned.tool).tools:
                 break
             claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
+            twin = _next(place, follow_up, began, undeclared, {}) if undeclared else None
             call, fault = self._make_planned(planned, claimed)
             calls.append(call)
             messages += call.final.messages
             if follow_up.repeatable:
-                self._repeat_follow_up(planned, claimed)
+                undeclared = self._repeat_follow_up(planned, claimed, twin)
             else:
+                unseen = [PROVENANCE, *[EMITS] * (declares == ORDINARY)]
                 reason = f"{ONCE}; its entry in `follow` has no `repeatable: true`"
-                self._observe(NotCompared(place, OF_PROVENANCE, reason))
+                self._observe(NotCompared(place, unseen, reason))
             if fault is not None:
                 self._observe(Missing(place, [FollowedChain], fault, messages))
                 return
         if step.repeatable and len(calls) > 1:
             # The server has seen this provenance with another call, and may repeat its result.
             known = provenance(chain_id, 2, first.tool)
-            plain = self._make(began, began.calling(), Absent.ABSENT)
+            plain = self._make(began, began.calling(), ABSENT)
             self._repeat(
-                began, plain, [_chained("with the provenance of the call after it", known)]
+                began, plain, [in_chain("with the provenance of the call after it", known)]
             )
+        made = [call.tool for call in calls[1:]]
+        if (wanted := step.expect.chain) is not None and made != list(wanted):
+            seen = f"{' → '.join(made) or 'no follow-up call'}, then {ending(calls[-1])}"
+            self._problem(f"step {step.id}: expected the chain {' → '.join(wanted)}, saw {seen}")
         last = directive_of(calls[-1].final)
         if last is None or last.key is not None:
             self._observe(FollowedChain(step.id, messages, calls))
@@ -401,22 +418,46 @@ class Exercise:
             reason = "the directive is malformed, so there is no chain to follow"
             self._observe(Missing(step.id, [FollowedChain], reason, messages))
 
-    def _repeat_follow_up(self, planned: Planned, claimed: Json) -> None:
-        """Make a follow-up call again, without provenance and with it."""
-        first = self._make(planned, planned.calling(), Absent.ABSENT)
+    def _repeat_follow_up(
+        self, planned: Planned, claimed: Json, twin: Planned | None
+    ) -> ToolCall | None:
+        """Make a follow-up call again, without provenance and with it.
+
+        `twin` is the same call in a chain of a client that did not declare the extension, on
+        2025-11-25, and its last result is returned.
+        """
+        first = self._make(planned, planned.calling(), ABSENT)
         if is_refused(first):
             reason = f"without provenance the call ends in {ending(first)}"
-            self._observe(Missing(planned.place, OF_PROVENANCE, reason, first.final.messages))
-            return
-        chained = _chained("with the provenance of its chain", claimed)
-        variants = variants_of(self._era, [chained, *self._provenances(planned.tool)])
-        # On 2025-11-25 another declaration needs another connection, which may have another state.
-        same = [each for each in variants if each.declares == ORDINARY]
-        self._repeat(planned, first, same if self._era is Era.LEGACY else variants)
+            self._observe(Missing(planned.place, [PROVENANCE], reason, first.final.messages))
+            return None
+        chained = in_chain("with the provenance of its chain", claimed)
+        ways = ways_of(self._era, [chained, *self._provenances(planned.tool)])
+        last: ToolCall | None = None
+
+        def make(way: Way, second: bool) -> ToolCall:
+            nonlocal last
+            if twin is None or way.declares:
+                return self._repeated(planned, way, second=second)
+            last = self._repeated(twin, way)
+            return last
+
+        if self._era is Era.LEGACY:
+            # Another declaration needs another connection, which may have another state.
+            ways = [each for each in ways if each.declares == ORDINARY]
+            ways += [UNDECLARED] * (twin is not None)
+        Repeating(planned.place, self._era, first, make, self._observe).all(ways)
+        return last
 
 
-def _chained(what: str, claimed: Json) -> Variant:
-    return Variant(RepeatedWithProvenance, what, ORDINARY, claimed)
+def _next(
+    place: str, part: FollowUp, began: Planned, call: ToolCall, declares: Mapping[str, Any]
+) -> Planned | None:
+    """Return the call that a result's directive asks for, or None if it asks for none."""
+    seen = directive_of(call.final)
+    if seen is None or seen.tool is None or seen.arguments is None:
+        return None
+    return Planned(place, part, began.caller, seen.tool, seen.arguments, began.elicits, declares)
 
 
 def _removes(step: Step) -> list[type[PassedOn]]:
@@ -424,16 +465,16 @@ def _removes(step: Step) -> list[type[PassedOn]]:
     return [PassedOn] * bool(step.followed) + [Withheld] * bool(step.withheld)
 
 
-def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:
+def _missed(step: Step, call: ToolCall) -> list[Subject]:
     """Return what a step should have shown, and did not."""
-    missed: list[type[Evidence]] = [*_removes(step)]
+    missed: list[Subject] = [*_removes(step)]
     wanted = step.expect.next_tool
     if directive_of(call.final) is None and wanted not in (None, "none"):
         missed.append(ResultWithDirective)
     if step.refused:
-        missed.append(Refusal)
+        missed.append(REFUSED)
     elif step.repeatable:
-        missed += OF_REPEATING
+        missed.extend(OF_REPEATING)
     if step.follow is not None:
         missed.append(FollowedChain)
     return missed

@@ -80,5 +80,5 @@ def explained(
     written = [line for line in redaction.text(errors).splitlines() if line.strip()]
     if written:
         lines.append("the server wrote to standard error:")
-        lines += [f"| {cut(line, TEXT)}" for line in written[-LINES:]]
-    return "\n  ".join(lines)
+        lines += [cut(line, TEXT) for line in written[-LINES:]]
+    return "\n".join(lines)

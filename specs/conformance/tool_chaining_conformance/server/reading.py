@@ -16,6 +16,13 @@ CallKey = tuple[str, str]
 """The identity of a call: the tool and its canonical arguments."""
 
 
+OTHER_NAMES: Final = {
+    "tool": ("name", "toolName", "tool_name", "nextTool", "Tool"),
+    "arguments": ("args", "params", "parameters", "input", "argument", "Arguments"),
+}
+"""The members of a directive, and what authors write in their place."""
+
+
 def key_of(tool: str, arguments: Json) -> CallKey:
     """Return the identity of a call with these arguments."""
     return tool, identity(arguments)
@@ -31,11 +38,19 @@ class SeenDirective:
 
     @property
     def tool(self) -> str | None:
-        """The tool that it names, also by the alias `name`; None if it names none."""
-        if not isinstance(self.value, dict):
-            return None
-        tool = self.value["tool"] if "tool" in self.value else self.value.get("name")
+        """The tool that it names; None if it names none."""
+        tool = self.value.get("tool") if isinstance(self.value, dict) else None
         return tool if isinstance(tool, str) and tool else None
+
+    @property
+    def misspelt(self) -> str | None:
+        """Advice about a member under another name, if a member that is read is missing."""
+        given = self.value if isinstance(self.value, dict) else {}
+        for name, others in OTHER_NAMES.items():
+            wrong = [other for other in others if other in given]
+            if wrong and name not in given:
+                return f"You sent `{wrong[0]}`; the member is `{name}`."
+        return None
 
     @property
     def arguments(self) -> Json | None:
@@ -249,19 +264,17 @@ def members_of(call: ToolCall) -> dict[Member, str]:
         if seen.key is not None:
             members["tool", ""] = seen.key[0]
             members |= {("arguments", k): identity(v) for k, v in (seen.arguments or {}).items()}
-            members["title", ""] = identity(seen.value.get("title"))
+            if "title" in seen.value:
+                members["title", ""] = identity(seen.value["title"])
     own = [item for item in items if item not in words]
     members |= {("content", str(place)): identity(item) for place, item in enumerate(own)}
     return members | {("structured", name): identity(item) for name, item in structured.items()}
 
 
-def differing(one: dict[Member, str], two: dict[Member, str]) -> set[Member]:
-    """Return the members that differ between two results."""
-    return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
-
-
 def member_names(members: Iterable[Member]) -> str:
-    """Return the names of members as text."""
+    """Return the names of members as text: of all but the tool, if another one or none is named."""
+    others = [each for each in members if each[0] not in ("arguments", "title")]
+    members = others if ("tool", "") in others else members
     return ", ".join(
         PART_NAMES[part] + (f" at /{name}" if name else "") for part, name in sorted(members)
     )

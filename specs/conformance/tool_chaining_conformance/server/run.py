@@ -11,16 +11,17 @@ from tool_chaining_conformance.report.run import STOPPED, Run
 from tool_chaining_conformance.server.checks import CHECKS
 from tool_chaining_conformance.server.checks.registry import ServerCheck
 from tool_chaining_conformance.server.evidence import (
-    OF_PROVENANCE,
     Evidence,
     Greeting,
     Missing,
     NotCompared,
     Observation,
     Problem,
+    Subject,
 )
 from tool_chaining_conformance.server.exercise import Exercise
 from tool_chaining_conformance.server.scenario import ServerScenario
+from tool_chaining_conformance.server.ways import PROVENANCE
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.target.era import Era
 
@@ -81,9 +82,10 @@ class _Judging:
     def __init__(self, scenario: ServerScenario | None, judge: Judge) -> None:
         self._scenario = scenario
         self._judge = judge
-        self._seen: set[type[Evidence]] = set()
+        self._seen: set[Subject] = set()
         self._greeting: Greeting | None = None
         self._problems: list[str] = []
+        self._dropped: list[str] = []
         self._not_compared: list[NotCompared] = []
         self.failure: str | None = None
         """The reason why the exercise ended early."""
@@ -91,14 +93,15 @@ class _Judging:
     def observe(self, observation: Observation) -> None:
         """Judge a piece of evidence, or note what is missing."""
         match observation:
-            case Problem(sentence):
-                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
+            case Problem(sentence, dropped):
+                notes = self._dropped if dropped else self._problems
+                notes.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
             case NotCompared():
                 # Recorded at the end, after the results of all steps.
                 self._not_compared.append(observation)
-            case Missing(step, kinds, reason, messages):
+            case Missing(step, subjects, reason, messages):
                 for check in CHECKS.values():
-                    if check.on in kinds:
+                    if check.subject in subjects:
                         why = Untestable(reason)
                         self._judge.record(check.id, why, step=step, messages=messages)
             case Evidence():
@@ -107,9 +110,9 @@ class _Judging:
                 self._have_judged(observation)
 
     def _have_judged(self, evidence: Evidence) -> None:
-        self._seen.add(type(evidence))
+        self._seen.add(evidence.subject)
         for check in CHECKS.values():
-            if type(evidence) is not check.on or not self._judge.wants(check.id):
+            if evidence.subject != check.subject or not self._judge.wants(check.id):
                 continue
             judged = check.judge(evidence)
             for one in judged if isinstance(judged, Sequence) else [judged]:
@@ -131,7 +134,7 @@ class _Judging:
                 self._judge.record(check.id, self._why_unseen(check))
         for once in self._not_compared:
             for check in CHECKS.values():
-                if check.on in once.kinds:
+                if check.subject in once.subjects:
                     self._judge.record(check.id, NotApplicable(once.reason), step=once.step)
 
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
@@ -141,12 +144,10 @@ class _Judging:
             return check.unseen
         steps = self._scenario.steps if self._scenario is not None else ()
         follows = all(step.followed or step.withheld or step.refused for step in steps)
-        if follows and check.on.calls_tools and check.on not in OF_PROVENANCE:
+        if follows and check.on.calls_tools and check.id != PROVENANCE:
             return NotApplicable("the server follows each directive by itself, so none can be seen")
-        if check.on in self._seen:
-            return Untestable(
-                "the results have nothing to compare: no directive, or a malformed one"
-            )
+        if check.subject in self._seen:
+            return Untestable("the results show nothing that this check compares")
         return check.unseen
 
     def report_to(self, run: Run) -> None:
@@ -157,6 +158,7 @@ class _Judging:
             run.name = run.name or (name if isinstance(name, str) else None)
             run.version = run.version or (version if isinstance(version, str) else None)
         run.problems += self._problems
+        run.dropped += self._dropped
         if self.failure is not None:
             run.ended_early(self._judge.scenario, self._judge.era, self.failure)
         run.judgements += self._judge.judgements

@@ -84,6 +84,8 @@ class StepExpectation(Strict):
     arguments: Json | None = None
     """Members that the arguments of the directive must have, with these values."""
     is_error: bool | None = Field(default=None, alias="isError")
+    chain: Several[Name] | None = None
+    """The tools of all follow-up calls, in order. Needs `follow`."""
 
 
 class AnyCall(Strict):
@@ -165,6 +167,8 @@ class Step(AnyCall):
             raise ValueError("a refused step needs repeatable: true")
         if self.refused and self.follow is not None:
             raise ValueError("a refused step has nothing to follow")
+        if self.expect.chain is not None and self.follow is None:
+            raise ValueError("expect.chain needs follow: true, or a list")
         return self
 
 

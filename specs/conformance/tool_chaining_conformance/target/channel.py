@@ -78,6 +78,8 @@ class Received:
     body: Json
     faults: tuple[str, ...] = ()
     """The faults of its directive as I-JSON."""
+    raw: str | None = None
+    """Its text, if there are such faults."""
 
 
 @dataclass
@@ -86,10 +88,15 @@ class Record:
 
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
 
-    def note(self, sender: Literal["client", "server"], body: Json, *, ends: bool = False) -> None:
-        """Record a message; the last one of an exchange is always recorded."""
-        if ends or len(self.messages) < MESSAGES:
+    def note(self, sender: Literal["client", "server"], body: Json) -> None:
+        """Record a message."""
+        if len(self.messages) < MESSAGES:
             self.messages.append(WireMessage(sender, body))
+
+    def receive(self, received: Received, *, ends: bool) -> None:
+        """Record a message of the server; the last one of an exchange is always recorded."""
+        if ends or len(self.messages) < MESSAGES:
+            self.messages.append(WireMessage("server", received.body, received.raw))
 
 
 def read(text: str | bytes) -> Received | None:
@@ -108,7 +115,9 @@ def read(text: str | bytes) -> Received | None:
         too_deep = True
     if too_deep:
         raise TargetFailure(f"the server sent a message nested deeper than {LEVELS} levels")
-    return Received(message, directive_faults(text))
+    faults = directive_faults(text)
+    raw = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    return Received(message, faults, raw.strip() if faults else None)
 
 
 def is_deeper(value: object, levels: int) -> bool:

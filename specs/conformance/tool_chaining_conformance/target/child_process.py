@@ -26,13 +26,25 @@ QUEUED_LINES: Final = 8
 """Lines of output that may wait to be read. A program that writes more has to wait."""
 
 
-def last_errors(errors: str) -> str | None:
-    """Return the last line of a program's standard error that has letters or digits, or None.
+LAST_LINES: Final = 10
+"""Lines of standard error that a message shows: the last line of Node's is its version."""
 
-    The line is not cut, since the redaction must still find a secret in it.
+
+def last_errors(errors: str) -> list[str]:
+    """Return the last lines of a program's standard error that have letters or digits.
+
+    The lines are not cut, since the redaction must still find a secret in them.
     """
     lines = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return lines[-1].strip(" |\t") if lines else None
+    return [line.rstrip() for line in lines[-LAST_LINES:]]
+
+
+def wrote_last(errors: str) -> str:
+    """Return the end of a message about a program: what it wrote last, if anything."""
+    lines = last_errors(errors)
+    if len(lines) < 2:
+        return f"; it wrote to its standard error: {lines[0].strip(' |')}" if lines else ""
+    return "; it wrote last to its standard error:\n" + "\n".join(lines)
 
 
 class _Tail:
@@ -150,15 +162,26 @@ class ChildProcess:
             is_missing = isinstance(error, FileNotFoundError)
             why = "there is no such command" if is_missing else error.strerror or error
             raise CannotStart(f"cannot start {command[0]!r}: {why}") from error
+        self._input = -1
+        if self._process.stdin is not None:
+            self._input = self._process.stdin.fileno()
+            os.set_blocking(self._input, False)
         output = cast(IO[bytes], self._process.stdout)
         self._output = _Tail(output) if longest_line is None else _Lines(output, longest_line)
         self._errors = _Tail(cast(IO[bytes], self._process.stderr))
 
-    def send(self, line: bytes) -> None:
-        """Write a line to its standard input. Raises OSError if it has ended."""
-        stdin = cast(IO[bytes], self._process.stdin)
-        stdin.write(line + b"\n")
-        stdin.flush()
+    def send(self, line: bytes, seconds: float) -> None:
+        """Write a line to its standard input.
+
+        Raises OSError if it has ended, and TimeoutError if it does not read it in time.
+        """
+        left, end = line + b"\n", time.monotonic() + seconds
+        while left:
+            free = select.select([], [self._input], [], max(0.0, end - time.monotonic()))[1]
+            if not free:
+                raise TimeoutError("it does not read its input")
+            with contextlib.suppress(BlockingIOError):
+                left = left[os.write(self._input, left) :]
 
     def wait(self, seconds: float) -> int | None:
         """Return its exit code, or None if it still runs after `seconds`."""

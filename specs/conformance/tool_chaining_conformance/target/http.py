@@ -79,7 +79,7 @@ class Http:
                     body = received.body
                     # A server that rejects a request before reading its id answers with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
-                    self.record.note("server", body, ends=ends)
+                    self.record.receive(received, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
                         raise NotServed(_unauthorized(response), 401)
                     if ends:

@@ -1,6 +1,5 @@
 """The channel to a server that the suite starts: lines of JSON on its standard streams."""
 
-import contextlib
 import json
 import queue
 import time
@@ -19,8 +18,7 @@ from tool_chaining_conformance.target.channel import (
     response_to,
     too_long,
 )
-from tool_chaining_conformance.target.child_process import ChildProcess, last_errors
-from tool_chaining_conformance.text import one_line
+from tool_chaining_conformance.target.child_process import ChildProcess, wrote_last
 
 
 class Stdio:
@@ -41,8 +39,8 @@ class Stdio:
 
         Raises TargetFailure.
         """
-        self.notify(message)
         deadline = time.monotonic() + self._timeout
+        self.notify(message)
         noise = others = 0
         while True:
             left = deadline - time.monotonic()
@@ -66,27 +64,34 @@ class Stdio:
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]
-            self.record.note("server", body, ends=ends)
+            self.record.receive(received, ends=ends)
             if ends:
                 return received
             others += 1
             if "method" in body and "id" in body:
-                self.notify(response_to(body, answer))
+                self._send(response_to(body, answer), deadline - time.monotonic())
 
     def _wrote_last(self) -> str:
-        """Return the end of a message: the last line of the server's standard error, if any."""
-        words = one_line(last_errors(self._process.captured_errors()) or "")
-        return f"; what it wrote last to its standard error: {words}" if words else ""
+        """Return the end of a message: the last lines of the server's standard error, if any."""
+        return wrote_last(self._process.captured_errors())
 
     def new_errors(self) -> str:
         """Return the server's standard error since the last call of this method."""
         return self._process.new_errors()
 
     def notify(self, message: Json) -> None:
-        """Send a message."""
+        """Send a message. Raises TargetFailure."""
+        self._send(message, self._timeout)
+
+    def _send(self, message: Json, seconds: float) -> None:
         self.record.note("client", message)
-        with contextlib.suppress(OSError):  # It has ended, which the next read reports.
-            self._process.send(json.dumps(message).encode())
+        try:
+            self._process.send(json.dumps(message).encode(), seconds)
+        except TimeoutError:
+            late = f"the server did not read its input within {self._timeout:g} s"
+            raise TargetFailure(f"{late}{self._wrote_last()}") from None
+        except OSError:
+            pass  # It has ended, which the next read reports.
 
     def adopt(self, version: str) -> None:
         """Do nothing: over stdio messages do not carry the negotiated revision."""

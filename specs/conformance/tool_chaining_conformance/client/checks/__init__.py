@@ -10,7 +10,7 @@ the name after `assert` is its kind, and the function with `@kind("name")` is he
 """
 
 from tool_chaining_conformance.client.checks import calls, declaration, printed
-from tool_chaining_conformance.client.checks.registry import KINDS
+from tool_chaining_conformance.client.checks.registry import FORBIDDING, KINDS
 from tool_chaining_conformance.client.evidence import CaseRun
 from tool_chaining_conformance.client.script import ScriptCheck
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable
@@ -24,14 +24,14 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
         return NotApplicable(f"the client does not declare {capability}")
     if (ignored := case_run.missing_context()) is not None:
         return ignored
-    if check.kind == "not_called" and check.at_most is None:
-        # A forbidden call needs no witness.
-        judged = KINDS[check.kind](case_run, check)
-        if isinstance(judged, Finding) and not judged.holds:
-            return judged
+    judge = KINDS[check.kind]
+    # A call too many needs no witness, and nothing excuses it.
+    judged = judge(case_run, check) if check.kind in FORBIDDING else None
+    too_many = judged if isinstance(judged, Finding) and not judged.holds else None
+    if too_many is not None and check.kind == "not_called":
+        return too_many
     for provided in check.provided:
         if (unseen := case_run.missing_provision(provided)) is not None:
             return unseen
-    if (missing := case_run.missing_witness(check.witness)) is not None:
-        return missing
-    return KINDS[check.kind](case_run, check)
+    missing = None if too_many else case_run.missing_witness(check.witness)
+    return missing or judged or judge(case_run, check)

@@ -6,7 +6,6 @@ from typing import Any
 from tool_chaining_conformance.client.checks.registry import if_proven, kind
 from tool_chaining_conformance.client.evidence import CaseRun, name_calls
 from tool_chaining_conformance.client.script import ScriptCheck
-from tool_chaining_conformance.message import within
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from tool_chaining_conformance.values import quote, same
 
@@ -20,25 +19,16 @@ def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
         False,
-        expected=f"call {number}: {expected.tool} {quote(expected.arguments)}"
-        + _visibility(case_run, expected.tool),
+        expected=f"call {number}: {expected.tool} {quote(expected.arguments)}",
         seen=f"{name_calls(case_run.log)}; {case_run.end}",
     )
-
-
-def _visibility(case_run: CaseRun, name: str) -> str:
-    """Return what `tools/list` says about the visibility of a tool (MCP Apps), as text."""
-    for tool in case_run.script.tools:
-        if tool.name == name and (ui := within(tool.to_wire(), "_meta", "ui")):
-            return f", for which tools/list has _meta.ui {quote(ui)}"
-    return ""
 
 
 @kind("called")
 def called(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """Call number `call` was made, by the expected tool."""
     number = check.call or 1
-    call = case_run.call(number)
+    call = case_run.made.get(number)
     if call is None:
         return _not_made(case_run, check, number)
     return Finding(True, expected=f"call {number}: {call.tool}", seen=name_calls(case_run.log))
@@ -48,7 +38,7 @@ def called(case_run: CaseRun, check: ScriptCheck) -> Judged:
 def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """Call number `call` was made, by the expected tool and with the expected arguments."""
     number = check.call or 1
-    call = case_run.call(number)
+    call = case_run.made.get(number)
     if call is None:
         return _not_made(case_run, check, number)
     expected = case_run.case.expect.calls[number - 1].arguments
@@ -59,7 +49,7 @@ def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
     )
 
 
-@kind("not_called")
+@kind("not_called", forbids=True)
 def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """The tool `tool` was called at most `at_most` times, on the other server if `other_server`."""
     log, where = case_run.log, ""
@@ -77,22 +67,24 @@ def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
         and (check.arguments is None or same(check.arguments, call.arguments))
     ]
     holds = sum(call.times for call in meant) <= allowed
-    calls = f"at most {allowed} calls" if allowed else "no call"
+    calls = f"at most {allowed} call{'s' * (allowed > 1)}" if allowed else "no call"
     again = [f"; call {call.number} was sent again" for call in meant if call.times > 1]
     expected, seen = f"{calls} of {check.tool}{where}", name_calls(log) + "".join(again)
     finding = Finding(holds, expected, seen)
     return if_proven(case_run, holds, finding)
 
 
-@kind("calls_end")
+@kind("calls_end", forbids=True)
 def calls_end(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """No call was made after call number `witness`."""
-    later = case_run.log.operations[check.witness :]
+    """No call was made but the expected ones, up to call number `witness`."""
+    later = case_run.not_among(check.witness)
     rounds = [each for answer in case_run.case.answers for each in answer.rounds]
     sent = [json.loads(each.meta_text) for each in rounds if each.meta_text]
     if later and any(map(_has_half_a_pair, sent)) and not _has_half_a_pair(later[0].arguments):
         return NotApplicable("the client's parser replaces half of a surrogate pair")
-    expected, seen = f"no call after call {check.witness}", name_calls(case_run.log)
+    count = "1 call" if check.witness == 1 else f"{check.witness} calls"
+    names = ", ".join(call.tool for call in case_run.case.expect.calls[: check.witness])
+    expected, seen = f"{count}: {names}", name_calls(case_run.log)
     return if_proven(case_run, not later, Finding(not later, expected, seen))
 
 

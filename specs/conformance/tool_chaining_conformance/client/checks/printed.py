@@ -137,9 +137,13 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
     taken = bool(own) and "followUps" in first
     lists = own and seen is not None and _lists_calls(case_run)
     ambiguous = _ambiguous_status(case_run, _told_in_structured) if lists else None
+    data = _data(result)
+    kept_as_text = not data or any(_contains(each, data) for each in _shown(printed))
     return Finding(
-        seen is None or (same(kept, wanted) and not unnamed and not taken and ambiguous is None),
-        expected="no structuredContent"
+        kept_as_text
+        if seen is None
+        else same(kept, wanted) and not unnamed and not taken and ambiguous is None,
+        expected=f"no structuredContent, and {quote(data)} as JSON in a text for the model"
         + (", since the server uses the name followUps itself" if taken else "")
         + ("" if taken else f", or {quote(wanted)}")
         + (", with an array followUps of texts that name each call" if own and not taken else ""),
@@ -202,12 +206,7 @@ def printed_unchanged(case_run: CaseRun, check: ScriptCheck, printed: Json) -> J
 @_of_printed
 def printed_later_data(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The structured content of each later call is in a printed text that the model gets."""
-    shown = [
-        found
-        for item in printed["content"]
-        if isinstance(item, dict) and within(item, "annotations").get("audience") != ["user"]
-        for found in objects_in(str(item.get("text", "")))
-    ]
+    shown = _shown(printed)
     later = [_data(result) for result in _results(case_run)[1:]]
     missing = [data for data in later if data and not any(_contains(each, data) for each in shown)]
     return Finding(
@@ -215,6 +214,16 @@ def printed_later_data(case_run: CaseRun, check: ScriptCheck, printed: Json) -> 
         expected=f"texts for the model with {', '.join(map(quote, filter(None, later)))} as JSON",
         seen=f"content {quote(printed['content'])}",
     )
+
+
+def _shown(printed: Json) -> list[Any]:
+    """Return each JSON object in the printed texts that the model gets."""
+    return [
+        found
+        for item in printed["content"]
+        if isinstance(item, dict) and within(item, "annotations").get("audience") != ["user"]
+        for found in objects_in(str(item.get("text", "")))
+    ]
 
 
 def _data(result: Json) -> Json:

@@ -16,7 +16,11 @@ KINDS: Final[dict[str, Kind]] = {}
 """Every kind by its name, after the modules of this package are imported."""
 
 
-def kind(name: str) -> Callable[[Kind], Kind]:
+FORBIDDING: Final[set[str]] = set()
+"""The kinds that a call too many breaks, whatever else is missing."""
+
+
+def kind(name: str, *, forbids: bool = False) -> Callable[[Kind], Kind]:
     """Register a function for the checks with `assert: name` in a script.
 
     The function reads one run of the client and changes nothing.
@@ -24,6 +28,7 @@ def kind(name: str) -> Callable[[Kind], Kind]:
 
     def register(judge: Kind) -> Kind:
         KINDS[name] = judge
+        FORBIDDING.update([name] * forbids)
         return judge
 
     return register

@@ -29,6 +29,7 @@ def directive_well_formed(result: ResultWithDirective) -> Finding:
         expected="an object with a non-empty string `tool`, and with an object for `arguments` if "
         "it has that member",
         seen=f"{META_KEY}: {quote(result.directive.value)}",
+        advice=result.directive.misspelt,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
-from tool_chaining_conformance.server.evidence import Evidence
+from tool_chaining_conformance.server.evidence import Evidence, Repetition, Subject
 
 E = TypeVar("E", bound=Evidence)
 
@@ -19,7 +19,8 @@ class ServerCheck:
 
     id: str
     on: type[Evidence]
-    """The kind of evidence that it judges, and no other."""
+    subject: Subject
+    """What it judges, and nothing else."""
     unseen: Untestable | NotApplicable
     """The result if a run had no such evidence, or none that concerns the check."""
     judge: Callable[[Any], CheckResult]
@@ -34,11 +35,14 @@ def check(
 ) -> Callable[[Callable[[E], CheckResult]], Callable[[E], CheckResult]]:
     """Register a function as the check `check_id`, which is called with each evidence of type `on`.
 
+    Of the repetitions, it is called with those that are compared for it.
+
     `unseen` replaces the `unseen` of the type of evidence.
     """
 
     def register(judge: Callable[[E], CheckResult]) -> Callable[[E], CheckResult]:
-        CHECKS[check_id] = ServerCheck(check_id, on, unseen or on.unseen, judge)
+        subject = check_id if on is Repetition else on
+        CHECKS[check_id] = ServerCheck(check_id, on, subject, unseen or on.unseen, judge)
         return judge
 
     return register

@@ -3,19 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from tool_chaining_conformance.report.judgement import Finding
+from tool_chaining_conformance.report.judgement import Finding, NotApplicable
 from tool_chaining_conformance.server.checks.registry import check
-from tool_chaining_conformance.server.evidence import (
-    FollowedChain,
-    Refusal,
-    RepeatedInExperimental,
-    RepeatedUndeclared,
-    RepeatedWithLaterVersion,
-    RepeatedWithMalformedSettings,
-    RepeatedWithProvenance,
-    RepeatedWithUnknownSettings,
-    Repetition,
-)
+from tool_chaining_conformance.server.evidence import FollowedChain, Repetition
 from tool_chaining_conformance.server.reading import (
     content_of,
     directive_of,
@@ -23,6 +13,15 @@ from tool_chaining_conformance.server.reading import (
     is_refused,
     key_of,
     member_names,
+)
+from tool_chaining_conformance.server.ways import (
+    EMITS,
+    EXPERIMENTAL,
+    LATER,
+    MALFORMED,
+    PROVENANCE,
+    REFUSED,
+    UNKNOWN,
 )
 from tool_chaining_conformance.target.connection import ToolCall
 from tool_chaining_conformance.values import quote
@@ -48,7 +47,7 @@ def chain_within_default_limit(chain: FollowedChain) -> Finding | None:
     )
 
 
-@check("tool-chaining-server-emits-to-undeclared-client", on=RepeatedUndeclared)
+@check(EMITS, on=Repetition)
 def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
     """A directive is for every client, declared or not."""
     if directive_of(repetition.first.final) is None:
@@ -59,55 +58,46 @@ def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
     return _alike(repetition if kept else replace(repetition, differs=frozenset()))
 
 
-@check("tool-chaining-server-accepts-later-version", on=RepeatedWithLaterVersion)
-def accepts_later_version(repetition: RepeatedWithLaterVersion) -> Finding | None:
-    """A client of a later version gets the same results."""
-    return _with_directive(repetition)
-
-
-@check("tool-chaining-server-ignores-unknown-settings", on=RepeatedWithUnknownSettings)
-def ignores_unknown_settings(repetition: RepeatedWithUnknownSettings) -> Finding | None:
-    """A client whose settings have unknown members gets the same results."""
-    return _with_directive(repetition)
-
-
-@check("tool-chaining-server-malformed-settings-absent", on=RepeatedWithMalformedSettings)
-def malformed_settings_absent(repetition: RepeatedWithMalformedSettings) -> Finding:
-    """A client with malformed settings gets the same results as one that did not declare."""
-    return _alike(repetition)
-
-
-@check("tool-chaining-server-reads-experimental", on=RepeatedInExperimental)
-def reads_experimental(repetition: RepeatedInExperimental) -> Finding | None:
-    """On 2025-11-25 a declaration counts in either place."""
-    return _with_directive(repetition)
-
-
-@check("tool-chaining-server-provenance-changes-nothing", on=RepeatedWithProvenance)
-def provenance_changes_nothing(repetition: Repetition) -> Finding:
-    """Provenance has no effect on a call, well-formed or not."""
-    return _alike(repetition)
-
-
-@check("tool-chaining-server-chained-call-authorized", on=Refusal)
-def chained_call_authorized(refusal: Refusal) -> Finding:
-    """A call that is refused is also refused with the provenance of any chain."""
-    return Finding(
-        is_refused(refusal.again),
-        expected=f"refused, as without provenance: {ending(refusal.first)}",
-        seen=f"{refusal.what}: {ending(refusal.again)}",
-    )
-
-
-def _with_directive(repetition: Repetition) -> Finding | None:
+@check(LATER, on=Repetition)
+@check(UNKNOWN, on=Repetition)
+@check(
+    EXPERIMENTAL,
+    on=Repetition,
+    unseen=NotApplicable("the server answers every client alike, whatever it declares"),
+)
+def same_result_with_directive(repetition: Repetition) -> Finding | None:
+    """What a client declares, and where, changes nothing but what the sentence says."""
     if directive_of(repetition.first.final) is None and not repetition.differs:
         return None  # Two calls without a directive show nothing.
     return _alike(repetition)
 
 
+@check(
+    REFUSED,
+    on=Repetition,
+    unseen=NotApplicable(
+        "no step has `refused: true`, so the scenario has no call that is refused"
+    ),
+)
+def chained_call_authorized(repetition: Repetition) -> Finding:
+    """A call that is refused is also refused with the provenance of any chain."""
+    return Finding(
+        is_refused(repetition.again),
+        expected=f"refused, as without provenance: {ending(repetition.first)}",
+        seen=f"{repetition.way.what}: {ending(repetition.again)}",
+    )
+
+
+@check(MALFORMED, on=Repetition)
+@check(PROVENANCE, on=Repetition)
+def same_result(repetition: Repetition) -> Finding:
+    """Provenance, and malformed settings, have no effect on a call."""
+    return _alike(repetition)
+
+
 def _alike(repetition: Repetition) -> Finding:
     first, again, differs = repetition.first, repetition.again, repetition.differs
-    expected = f"{ending(first)}, and the same result again {repetition.what}"
+    expected = f"{ending(first)}, and the same result again {repetition.way.what}"
     if not differs:
         return Finding(True, expected=expected, seen=ending(again))
     parts = {member[0] for member in differs}

@@ -8,10 +8,7 @@ from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.report.judgement import Finding, NotApplicable, Untestable
 from tool_chaining_conformance.server.bounded import CannotTell, first_fault
 from tool_chaining_conformance.server.checks.registry import check
-from tool_chaining_conformance.server.evidence import (
-    DirectiveOfIntermediary,
-    ResultWithDirective,
-)
+from tool_chaining_conformance.server.evidence import NO_INTERMEDIARY, ResultWithDirective
 from tool_chaining_conformance.server.reading import SeenDirective, is_marked, objects_within
 from tool_chaining_conformance.values import at_pointer, quote, same
 
@@ -30,12 +27,11 @@ def names_listed_tool(result: ResultWithDirective) -> Finding | None:
     )
 
 
-@check("tool-chaining-server-intermediary-renames", on=DirectiveOfIntermediary)
-def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | None:
+@check("tool-chaining-server-intermediary-renames", on=ResultWithDirective, unseen=NO_INTERMEDIARY)
+def intermediary_renames(result: ResultWithDirective) -> Finding | None:
     """The directive and the words of an intermediary name the tool as in its own list."""
-    result, tool = passed_on.result, passed_on.result.directive.tool
-    listed = _is_listed(result)
-    if tool is None or not isinstance(listed, Finding) or not listed.holds:
+    tool, listed = result.directive.tool, _is_listed(result) if result.intermediary else None
+    if listed is None or not listed.holds:
         return listed
     step = result.structured.get("nextStep")
     other = [
@@ -117,6 +113,7 @@ def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
         expected="arguments that are complete and valid against the input schema of "
         f"{result.directive.tool}",
         seen=fault or "valid arguments",
+        advice=result.directive.misspelt,
     )
 
 

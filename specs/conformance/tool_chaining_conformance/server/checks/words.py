@@ -1,7 +1,6 @@
 """Checks of the text that describes a directive, and of the other content."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from tool_chaining_conformance.message import Json, within
@@ -13,18 +12,16 @@ from tool_chaining_conformance.server.evidence import PassedOn, ResultWithDirect
 from tool_chaining_conformance.server.reading import (
     NEXT_STEP,
     SeenDirective,
-    arguments_in,
     has_next_step,
     is_for_user,
     is_marked,
-    names,
     names_call,
     objects_within,
     without_next_step,
     words_of,
 )
 from tool_chaining_conformance.text import is_blank
-from tool_chaining_conformance.values import quote, same, texts_in
+from tool_chaining_conformance.values import quote, same
 
 
 @check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
@@ -113,50 +110,29 @@ def _withheld(result: PassedOn, why: str) -> Finding:
 def _left(result: PassedOn) -> list[str]:
     """Return the names of the parts of a directive that a result still has."""
     structured = without_next_step(result.structured)
+    unmarked = [item for item in result.content if not (is_marked(item) or is_for_user(item))]
     return [
         *(["the directive"] if result.directive is not None else []),
         *(["its words"] if words_of(result.content, result.directive) else []),
-        *(f"unmarked words: {quote(item)}" for item in result.content if _asks(item, result)),
+        *(f"unmarked words: {quote(item)}" for item in unmarked if _asks(item, result)),
         *([NEXT_STEP] if has_next_step(result.structured) else []),
-        *(["structuredContent with a call"] if _has_a_call(structured, result) else []),
+        *(["structuredContent with a call"] if _asks(structured, result) else []),
     ]
 
 
-def _asks(item: Json, result: PassedOn) -> bool:
-    """Return whether an unmarked text names a tool of the list, and arguments that the tool takes.
+def _asks(value: Json, result: PassedOn) -> bool:
+    """Return whether a value asks for a call of a listed tool, with arguments that the tool takes.
 
     The directive was removed. So any call counts, also by the name that the server behind this one
     gives the tool: the name in the list may have a prefix.
     """
-    if is_marked(item) or is_for_user(item):
-        return False
-    return _has_a_call(item, result) or any(
-        any(names(text, each) for each in _names_of(tool))
-        and any(_takes(schema, found) for found in arguments_in(text))
-        for text in texts_in(item)
-        for tool, schema in _schemas(result)
-    )
-
-
-def _has_a_call(value: Any, result: PassedOn) -> bool:
-    """Return whether some object in a JSON value, or in a text of it, is a call of a listed tool.
-
-    It has the tool's name and arguments that the tool takes as members.
-    """
-    schemas = list(_schemas(result))
     return any(
-        any(name in members for name in _names_of(tool))
-        and any(_takes(schema, one) for one in members if isinstance(one, dict))
-        for members in (list(each.values()) for each in objects_within(value))
-        for tool, schema in schemas
+        _takes(schema, found) and _repeats(value, SeenDirective({"tool": name, "arguments": found}))
+        for found in objects_within(value)
+        for tool, listed in result.listed.items()
+        if (schema := within(listed, "inputSchema"))
+        for name in _names_of(tool)
     )
-
-
-def _schemas(result: PassedOn) -> Iterator[tuple[str, Json]]:
-    """Give each tool of the list that has a schema, with it."""
-    for tool, listed in result.listed.items():
-        if schema := within(listed, "inputSchema"):
-            yield tool, schema
 
 
 def _names_of(tool: str) -> list[str]:

@@ -4,50 +4,51 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from functools import partial
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.names import SETTINGS
-from tool_chaining_conformance.server.evidence import (
-    Refusal,
-    RepeatedInExperimental,
-    RepeatedUndeclared,
-    RepeatedWithLaterVersion,
-    RepeatedWithMalformedSettings,
-    RepeatedWithProvenance,
-    RepeatedWithUnknownSettings,
-    Repetition,
-)
 from tool_chaining_conformance.target.connection import ORDINARY
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
 
+ABSENT: Final = object()
+"""No provenance at all; None is sent as null, and is malformed."""
 
-class Absent(Enum):
-    """No provenance at all; None is sent as null, and is malformed."""
+EMITS: Final = "tool-chaining-server-emits-to-undeclared-client"
+LATER: Final = "tool-chaining-server-accepts-later-version"
+UNKNOWN: Final = "tool-chaining-server-ignores-unknown-settings"
+MALFORMED: Final = "tool-chaining-server-malformed-settings-absent"
+EXPERIMENTAL: Final = "tool-chaining-server-reads-experimental"
+PROVENANCE: Final = "tool-chaining-server-provenance-changes-nothing"
+REFUSED: Final = "tool-chaining-server-chained-call-authorized"
+"""The checks that compare a repeated call, in the order in which it is repeated."""
 
-    ABSENT = "absent"
+OF_REPEATING: Final = (EMITS, LATER, UNKNOWN, MALFORMED, PROVENANCE)
+"""Those that apply to every step that is repeated."""
 
 
 @dataclass(frozen=True)
-class Variant:
+class Way:
     """One way to repeat a call."""
 
-    kind: type[Repetition]
+    check: str
+    """The check that compares it with the plain call."""
     what: str
     """What is different in it, as text for reports."""
     declares: Mapping[str, Any]
     """The settings that the client declares, by the member of its capabilities."""
-    provenance: Any = Absent.ABSENT
+    provenance: Any = ABSENT
     twice: bool = False
     """Whether to make it twice: a server that knows the chain may repeat its old result."""
+    anew: bool = False
+    """Whether the client has a connection of its own, whose first request declares the same."""
 
 
-PLAIN: Final = Variant(Repetition, "unchanged", ORDINARY)
-UNDECLARED: Final = Variant(
-    RepeatedUndeclared, "as a client that did not declare the extension", {}
+PLAIN: Final = Way("", "unchanged", ORDINARY)
+UNDECLARED: Final = Way(EMITS, "as a client that did not declare the extension", {})
+_FROM_THE_START: Final = Way(
+    EMITS, "on a new connection, as a client that never declared the extension", {}, anew=True
 )
 # Always objects: MCP requires objects as members of `extensions`.
 _MALFORMED_SETTINGS: Final[Sequence[Json]] = tuple(
@@ -55,33 +56,34 @@ _MALFORMED_SETTINGS: Final[Sequence[Json]] = tuple(
 )
 
 
-def variants_of(era: Era, provenances: Sequence[Variant]) -> list[Variant]:
+def ways_of(era: Era, provenances: Sequence[Way]) -> list[Way]:
     """Return every way to repeat a call that `repeatable: true` allows."""
-    unknown = {"version": 1, "since": "a later version", "options": {"level": 2}}
+    later = {"version": 1, "since": "a later version", "options": {"level": 2}}
     malformed = _MALFORMED_SETTINGS
-    in_experimental: list[Variant] = []
+    more = [_FROM_THE_START]
     if era is Era.LEGACY:
-        # Each needs its own connection.
+        # There each declaration has a connection of its own, so it takes fewer.
         malformed = malformed[:1]
-        in_experimental = [
-            _declaring(RepeatedInExperimental, {"experimental": SETTINGS}),
-            *(
-                _declaring(RepeatedInExperimental, {"extensions": one, "experimental": two})
-                for one, two in ((malformed[0], SETTINGS), (SETTINGS, malformed[0]))
-            ),
+        more = [
+            _declaring(EXPERIMENTAL, **each)
+            for each in (
+                {"experimental": SETTINGS},
+                {"extensions": malformed[0], "experimental": SETTINGS},
+                {"extensions": SETTINGS, "experimental": malformed[0]},
+            )
         ]
     return [
         UNDECLARED,
-        _declaring(RepeatedUndeclared, {"extensions": {}}),
-        _declaring(RepeatedWithLaterVersion, {"extensions": {"version": 2}}),
-        _declaring(RepeatedWithUnknownSettings, {"extensions": unknown}),
-        *(_declaring(RepeatedWithMalformedSettings, {"extensions": each}) for each in malformed),
-        *in_experimental,
+        _declaring(EMITS, extensions={}),
+        _declaring(LATER, extensions={"version": 2}),
+        _declaring(UNKNOWN, extensions=later),
+        *(_declaring(MALFORMED, extensions=each) for each in malformed),
+        *more,
         *provenances,
     ]
 
 
-def variants_of_provenance(chain: str, tool: str, others: Sequence[str]) -> list[Variant]:
+def ways_of_provenance(chain: str, tool: str, others: Sequence[str]) -> list[Way]:
     """Return every provenance with which to repeat a call of `tool`.
 
     All have the chainId `chain`. The server has seen it with other calls, and then with this one.
@@ -90,12 +92,13 @@ def variants_of_provenance(chain: str, tool: str, others: Sequence[str]) -> list
     known = provenance(chain, 2, tool)
     again = {**known, "since": "a later version"}
     what = f"twice with provenance {quote(again)}, whose chainId and level were used before"
+    previous = zip(_HIGHER_LEVELS, [UNLISTED, *others], strict=False)
+    shapes: list[Any] = [{"chainId": chain, "level": 1}, known]
+    shapes += [provenance(chain, level, other) for level, other in previous]
     return [
-        _with({"chainId": chain, "level": 1}),
-        _with(known),
-        *map(_with, map(partial(provenance, chain), _HIGHER_LEVELS, [UNLISTED, *others])),
-        Variant(RepeatedWithProvenance, what, ORDINARY, again, twice=True),
-        *variants_of_malformed_provenance(chain, tool),
+        *map(_with, shapes),
+        Way(PROVENANCE, what, ORDINARY, again, twice=True),
+        *map(_with, malformed_provenance(chain, tool)),
     ]
 
 
@@ -109,9 +112,9 @@ _CHAIN_ID_LENGTH: Final = 128
 """The most characters of a chainId."""
 
 
-def variants_of_malformed_provenance(chain: str, tool: str) -> list[Variant]:
-    """Return every way to repeat a call of `tool` with malformed provenance."""
-    shapes: list[Any] = [
+def malformed_provenance(chain: str, tool: str) -> list[Any]:
+    """Return malformed provenance of each kind, for a call of `tool`."""
+    return [
         None,
         "no object",
         {"chainId": "", "level": 1},
@@ -122,18 +125,13 @@ def variants_of_malformed_provenance(chain: str, tool: str) -> list[Variant]:
         7,
         {"level": 1},
         {"chainId": chain},
-        {"chainId": chain, "level": 0},
-        {"chainId": chain, "level": 1.5},
-        {"chainId": chain, "level": True},
-        {"chainId": chain, "level": 2},
-        {"chainId": chain, "level": 2, "previousTool": None},
-        {"chainId": chain, "level": 2, "previousTool": ""},
+        *({"chainId": chain, "level": level} for level in (0, 1.5, True, 2)),
+        *({"chainId": chain, "level": 2, "previousTool": each} for each in (None, "")),
         {"chainId": chain, "level": 1, "previousTool": tool},
     ]
-    return [_with(shape) for shape in shapes]
 
 
-def claims_of(tool: str, chain: Json | None) -> list[Variant]:
+def claims_of(tool: str, chain: Json | None) -> list[Way]:
     """Return the provenance that a stranger could send with a call of `tool` to get access.
 
     `chain` is the provenance of another caller's successful follow-up call, or None.
@@ -148,9 +146,14 @@ def claims_of(tool: str, chain: Json | None) -> list[Variant]:
             ("with its chainId, as the first call", {"chainId": known, "level": 1}),
         ]
     claims.append(("with provenance that is made up", provenance(new_id(), 2, tool)))
-    malformed = variants_of_malformed_provenance(new_id(), tool)
-    claims += [(each.what, each.provenance) for each in malformed]
-    return [Variant(Refusal, what, ORDINARY, shape) for what, shape in claims]
+    malformed = malformed_provenance(new_id(), tool)
+    claims += [(f"with provenance {quote(each)}", each) for each in malformed]
+    return [Way(REFUSED, what, ORDINARY, shape) for what, shape in claims]
+
+
+def in_chain(what: str, shown: Json) -> Way:
+    """Return the way with the provenance of the call's own chain."""
+    return Way(PROVENANCE, what, ORDINARY, shown)
 
 
 def provenance(chain_id: str, level: int, previous_tool: str) -> Json:
@@ -163,11 +166,10 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def _declaring(kind: type[Repetition], declares: Mapping[str, Any]) -> Variant:
+def _declaring(check: str, **declares: Any) -> Way:
     places = " and ".join(f"{json.dumps(each)} in {place}" for place, each in declares.items())
-    return Variant(kind, f"as a client that declares {places}", declares)
+    return Way(check, f"as a client that declares {places}", declares)
 
 
-def _with(shape: Any) -> Variant:
-    what = f"with provenance {quote(shape)}"
-    return Variant(RepeatedWithProvenance, what, ORDINARY, provenance=shape)
+def _with(shape: Any) -> Way:
+    return Way(PROVENANCE, f"with provenance {quote(shape)}", ORDINARY, shape)
