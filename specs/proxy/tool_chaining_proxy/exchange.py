@@ -153,9 +153,6 @@ class Exchange:
                 outcome = await work()
             except MCPError as error:
                 outcome = error
-            except ClientGone:
-                self.cancel()
-                await anyio.lowlevel.checkpoint()
             except Exception:
                 logger.exception("%s failed", self.method)
                 outcome = MCPError(code=INTERNAL_ERROR, message="The proxy failed.")

@@ -45,7 +45,8 @@ class Callers:
     def __init__(self, options: ProxyOptions, chosen: HttpOptions) -> None:
         self._options = options
         self._chosen = chosen
-        self._group: TaskGroup | None = None
+        self.tasks: TaskGroup
+        """Where the work of all callers runs."""
         self.over = anyio.Event()
         """Set when the proxy ends; it then serves no more requests."""
         self._callers: dict[tuple[str, str | None], Caller] = {}
@@ -56,23 +57,16 @@ class Callers:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve callers inside the block, and close all sessions at its end."""
-        async with anyio.create_task_group() as self._group:
-            self._group.start_soon(self._close_unused)
+        async with anyio.create_task_group() as self.tasks:
+            self.tasks.start_soon(self._close_unused)
             yield
-            self._group.cancel_scope.cancel()
+            self.tasks.cancel_scope.cancel()
 
     def end(self) -> None:
         """End the running requests with an error for their clients, and serve no more requests."""
         self.over.set()
         for caller in self._callers.values():
             self.tasks.start_soon(caller.session.close)
-
-    @property
-    def tasks(self) -> TaskGroup:
-        """Where the work of all callers runs."""
-        if self._group is None:
-            raise RuntimeError("The proxy is not running.")
-        return self._group
 
     def begin_session(
         self, declared: Declared, authorization: str | None, standing: Channel

@@ -229,24 +229,29 @@ class _Response(Channel):
     async def answer(self, outcome: Json | MCPError | None) -> None:
         """Send the answer: in the stream, or as JSON with an HTTP status of its own."""
         outcome = _CANCELLED if outcome is None else outcome
-        message = answer_to(self._number, outcome)
+        body = written(answer_to(self._number, outcome))
         async with self._lock:
-            if self._is_stream:
-                await self._write(b"event: message\r\ndata: " + written(message) + b"\r\n\r\n")
-                await self._write(b"", end=True)
-                return
-            status, headers = 200, [("content-type", "application/json")]
-            if isinstance(outcome, Refused):
-                if self._forwards or not isinstance(outcome, NotAuthorized):
-                    status = outcome.status
-                    challenges = (one.decode("latin-1") for one in outcome.challenges)
-                    headers += [("www-authenticate", one) for one in challenges]
-            elif isinstance(outcome, MCPError):
-                status = ERROR_CODE_HTTP_STATUS.get(outcome.code, 200) if self._modern else 200
-            elif self.session is not None:
-                headers.append((SESSION, self.session))
-            await self._begin(status, headers)
-            await self._write(written(message), end=True)
+            try:
+                if self._is_stream:
+                    await self._write(b"event: message\r\ndata: " + body + b"\r\n\r\n")
+                    await self._write(b"", end=True)
+                else:
+                    await self._begin(*self._head(outcome))
+                    await self._write(body, end=True)
+            finally:
+                self.over.set()
+
+    def _head(self, outcome: Json | MCPError) -> tuple[int, list[tuple[str, str]]]:
+        """Return the HTTP status and the headers of an answer as JSON."""
+        headers = [("content-type", "application/json")]
+        if isinstance(outcome, Refused) and (
+            self._forwards or not isinstance(outcome, NotAuthorized)
+        ):
+            challenges = (one.decode("latin-1") for one in outcome.challenges)
+            return outcome.status, [*headers, *(("www-authenticate", one) for one in challenges)]
+        if isinstance(outcome, MCPError):
+            return ERROR_CODE_HTTP_STATUS.get(outcome.code, 200) if self._modern else 200, headers
+        return 200, [*headers, *([(SESSION, self.session)] if self.session else [])]
 
     async def end(self) -> None:
         """End a stream without an answer."""
