@@ -15,7 +15,7 @@ from tool_chaining_proxy.options import Address, ProxyOptions
 from ..kit.command import PATIENCE, environment
 from ..kit.serving import Handler, serving
 from .scripted import Shop, said
-from .test_rules import GOOD, LISTED, THEN_HOLD, shop, written
+from .test_rules import AGAIN, GOOD, LISTED, THEN_HOLD, shop, written
 from .wire import CHAINING, JSON, NEW, OLD, PROXY, Refused, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +38,8 @@ class Door(Handler):
     """A server of 2026-07-28 that accepts one token; its payment is lost once."""
 
     paid = 0
+    connected = 0
+    """How often the proxy connected with the good token."""
 
     def do_POST(self) -> None:
         message = self.message()
@@ -46,6 +48,7 @@ class Door(Handler):
         params, kind = message.get("params", {}), message["method"]
         result: JSON = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
         if kind == "server/discover":
+            Door.connected += 1
             result |= {"supportedVersions": [NEW]}
             result["capabilities"] = {"tools": {}, "extensions": {CHAINING: {}}}
         elif kind == "tools/list":
@@ -64,7 +67,7 @@ async def test_callers_without_a_token_erase_nobody_s_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(callers, "MAX_RECORDS", 3)
-    Door.paid = 0
+    Door.paid = Door.connected = 0
     with serving(Door) as origin:
         options = ProxyOptions(Address(origin), Shop(Path(), NEW).options().consent)
         with proxy_in_a_thread(options, forward_authorization=True, max_callers=4) as url:
@@ -78,10 +81,10 @@ async def test_callers_without_a_token_erase_nobody_s_record(
                 junk = Wire(url, NEW, authorization=f"Bearer {number}")
                 with pytest.raises(Refused) as refused:
                     await junk.open()
-                assert refused.value.status == 401, "no junk takes the place of a caller"
+                assert refused.value.status == 401
                 await junk.http.aclose()
             assert "may have taken effect" in json.dumps(await pay())
-    assert Door.paid == 1
+    assert (Door.paid, Door.connected) == (1, 1), "nor takes its place"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,10 @@ def test_a_file_that_is_too_large_or_too_deep_is_refused_in_one_line(tmp_path: P
 
 def test_a_server_s_text_does_not_control_the_terminal(tmp_path: Path) -> None:
     """Neither in the output of `--check`, on any terminal, nor on standard error."""
-    tool = {"name": "hold", "inputSchema": {"type": "object", "properties": {HOSTILE: {}}}}
+    tool = {
+        "name": "hold",
+        "inputSchema": {"type": "object", "properties": {f"{HOSTILE} caf\u00e9 \u0416": {}}},
+    }
     listed = [
         {"name": "search", "inputSchema": {}},
         tool,
@@ -149,8 +155,8 @@ def test_a_server_s_text_does_not_control_the_terminal(tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_is_closed_does_not_change_the_verdict(tmp_path: Path) -> None:
-    rules = written(tmp_path, GOOD.replace("'search'", "'serch'"))
-    for file, code in ((rules, 1), (written(tmp_path, GOOD + GOOD, "two.toml"), 1)):
+    wrong = written(tmp_path, GOOD.replace("'search'", "'serch'"))
+    for file, code in ((wrong, 1), (written(tmp_path, GOOD + AGAIN, "circle.toml"), 0)):
         command = [
             *PROXY,
             "--rules",
