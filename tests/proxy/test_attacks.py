@@ -133,7 +133,7 @@ def test_a_server_s_text_does_not_control_the_terminal(tmp_path: Path) -> None:
     """Neither in the output of `--check`, on any terminal, nor on standard error."""
     tool = {
         "name": "hold",
-        "inputSchema": {"type": "object", "properties": {f"{HOSTILE} caf\u00e9 \u0416": {}}},
+        "inputSchema": {"type": "object", "properties": {f"{HOSTILE} \u0416": {}}},
     }
     listed = [
         {"name": "search", "inputSchema": {}},
@@ -142,7 +142,7 @@ def test_a_server_s_text_does_not_control_the_terminal(tmp_path: Path) -> None:
         {"name": HOSTILE, "t": 1},
     ]
     server = shop(tmp_path, tools=[listed])
-    rules = written(tmp_path, THEN_HOLD + f"{{ {json.dumps('x' + HOSTILE[-12:])} = 1 }}\n")
+    rules = written(tmp_path, THEN_HOLD + "{ 'x]0;y31m::error::gone' = 1 }\n")
     for encoding in ("utf-8", "ascii", "cp1252"):
         variables = {"PYTHONIOENCODING": encoding}
         ended = run("--rules", rules, "--check", "--", *server.command, **variables)
