@@ -294,7 +294,7 @@ async def _call(
                 **chaining,
             )
             narrator.begin(tool, arguments)
-            with anyio.CancelScope() as scope, _ctrl_c(scope.cancel):
+            with anyio.CancelScope() as scope, on_ctrl_c(scope.cancel):
                 await follower.call_tool(tool, arguments)
             [result] = ended
             if result.detail in (NOT_ADVERTISED, NOT_ASKED):
@@ -306,11 +306,7 @@ async def _call(
             more += [advice] if advice else []
     finally:
         waiting.remove()
-    completed = result.outcome is Outcome.COMPLETED
-    good = completed and not result.steps[-1].is_error
-    unclear = good and result.followed and len(result.steps) == 1
-    if completed and (dropped := failures.dropped(possible=unclear)):
-        more += [dropped]
+    good = result.outcome is Outcome.COMPLETED and not result.steps[-1].is_error
     narrator.end(result)
     for remark in dict.fromkeys(more):
         say(out, sentence(remark))
@@ -348,7 +344,7 @@ def timeouts_of(timeout: float | None) -> "Timeouts":
 
 
 @contextmanager
-def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+def on_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     """Let the first Ctrl-C call `stop` in the event loop; a second one ends the program."""
     import asyncio
 

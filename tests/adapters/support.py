@@ -99,7 +99,7 @@ FRAMEWORKS: dict[str, Callable[..., Awaitable[str]]] = {
     "FastMCP": with_fastmcp,
     "OpenAI Agents": with_openai_agents,
 }
-"""Pydantic AI uses FastMCP's client, and `test_usage.py` runs the program that shows it."""
+"""Pydantic AI has `test_pydantic_ai.py`."""
 
 CAN_ASK = {"FastMCP"}
 """The frameworks whose user can be asked what the server asks."""

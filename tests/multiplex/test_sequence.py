@@ -337,7 +337,6 @@ async def test_where_the_clients_model_cannot_be_reached_the_banks_is_and_its_er
     with scripted_model([error(500, "the oracle at 10.9.8.7 is silent")]) as endpoint:
         monkeypatch.setenv("BANKING_MODEL_URL", endpoint.url)
         monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
-        monkeypatch.setattr("banking_server.client.agent.endpoint.RETRIES", 0)
         async with over_http(world) as me:
             result = await multiplex(me, *MINE)
     message = results(result)[1]["message"]
