@@ -133,7 +133,8 @@ async def connected_model(settings: ModelSettings) -> AsyncIterator["Model"]:
 
 def model_failure(settings: ModelSettings, error: Exception) -> str:
     """Say why a model gave no reply, in one line for people, without the key."""
-    why = one_line(str(error) or type(error).__name__, 300).rstrip(".")
+    why = str(error).replace("status_code: ", "HTTP ", 1) or type(error).__name__
+    why = one_line(why, 300).rstrip(".")
     if settings.key:
         why = why.replace(settings.key.get_secret_value(), "***")
     return (
