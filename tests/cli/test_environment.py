@@ -1,14 +1,16 @@
 """What the environment of a command can be: without a home, with any proxy, in any encoding."""
 
 import pwd
+import subprocess
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from ..kit.command import Cli, command, run
+from ..kit.command import PATIENCE, Cli, command, environment, run
 from ..kit.model import scripted_model
 from ..kit.servers import free_port
+from ..proxy.scripted import Shop, said
 from .support import one_line
 
 HOMELESS = [("doctor",), (), ("serve", "--http"), ("handoffs",), ("install", "cursor")]
@@ -70,8 +72,6 @@ def test_an_encoding_without_a_character(encoding: str, elsewhere: str) -> None:
 
 def test_a_server_of_mcp_1_is_said_to_be_harmless(cli: Cli, tmp_path: Path) -> None:
     """It prints 97 lines of errors at `server/discover`, which it does not know."""
-    from ..proxy.scripted import Shop, said
-
     shop = Shop(tmp_path, answers={"first": [said("done")]})
     complains = (
         "import os, sys\n"
@@ -85,3 +85,24 @@ def test_a_server_of_mcp_1_is_said_to_be_harmless(cli: Cli, tmp_path: Path) -> N
         "The server's errors about server/discover are harmless: it does not know MCP 2026-07-28, "
         "and is called by 2025-11-25."
     )
+
+
+def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path) -> None:
+    """As `| head -1` does. The list is longer than a pipe holds."""
+    tools = [{"name": f"t{n}", "inputSchema": {}, "description": "x" * 300} for n in range(220)]
+    shop = Shop(tmp_path, tools=[tools], answers={"first": [said("done " * 4_000)]})
+    for words in (("tools",), ("tools", "--json"), ("call", "first"), ("call", "first", "--json")):
+        program = subprocess.Popen(
+            command(*words, "--", *shop.command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+        with program:
+            assert program.stdout is not None
+            program.stdout.readline()
+            program.stdout.close()
+            assert program.wait(PATIENCE) == 0, words
+            assert program.stderr is not None
+            assert b"Traceback" not in program.stderr.read()
