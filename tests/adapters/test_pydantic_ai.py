@@ -139,12 +139,13 @@ async def test_without_a_yes_the_model_is_told_and_nothing_is_called(
 
 
 async def test_calls_of_one_reply_are_made_one_after_another_and_unknown_tools_never() -> None:
-    both = Reply(calls=[("prepare", {}), ("sell", {}), ("greet", {})])
+    both = Reply(calls=[("prepare", {}), ("sell", {}), ("pay", {"amount": 7})])
     async with scene([both, "Done."], ask_first=False) as s:
         await s.agent.run("Both.")
-        prepared, unknown, greeted = s.model.requests[-1]["messages"][-3:]
+        prepared, unknown, paid = s.model.requests[-1]["messages"][-3:]
     assert "Prepared." in prepared["content"]
     assert "Unknown tool" in unknown["content"]
-    assert greeted["content"] == "Hello."
+    assert "Paid 7." in paid["content"]
     # Without `ask_first`, the framework decides on the model's own calls.
-    assert s.person.asked == [("pay", 2, False), ("audit", 3, False)]
+    assert [one[:2] for one in s.person.asked] == [("pay", 2), ("audit", 3), ("audit", 2)]
+    assert s.shop.calls == ["prepare", "pay", "audit", "pay", "audit"]
