@@ -225,8 +225,8 @@ def test_any_reply_can_be_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
-        ('I call {"tool": "greet", "arguments": {}} now.', "a call is the JSON object alone"),
-        ('{"steps": [{"tool": "greet", "arguments": {}}]}', "a call is the JSON object alone"),
+        ('I call {"tool": "greet", "arguments": {}} now.', "a call is ONE JSON object, alone"),
+        ('{"steps": [{"tool": "greet", "arguments": {}}]}', "a call is ONE JSON object, alone"),
         (call("sell"), "there is no such tool"),
     ],
 )
@@ -234,7 +234,7 @@ async def test_a_mistake_goes_back_to_the_model_once(wrong: str, problem: str) -
     async with scene([wrong, call("greet"), "Hello."], "prompt") as s:
         assert await s.talk.ask("Greet.") == (True, "Hello.")
         back = s.model.requests[1]["messages"][-1]["content"]
-        assert back.startswith(f"No call was made: {problem}. The tools are: ")
+        assert back.startswith(f"No call was made: {problem}. Tools: ")
     async with scene([wrong, wrong, "Never."], "prompt") as s:
         assert await s.talk.ask("Greet.") == (True, wrong)
     assert s.person.asked == []

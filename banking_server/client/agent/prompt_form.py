@@ -39,12 +39,14 @@ You are a helpful assistant with access to these tools:
 
 {tools}
 
-Choose the appropriate tool for the user's request. To call it, reply with ONLY this JSON object:
-{"tool": "tool-name", "arguments": {"argument-name": "value"}}
-The result comes in the next message. Then call the next tool, until all that the user asked for \
-is done, or cannot be done. Then reply with ONLY this JSON object:
+Choose the appropriate tool for the user's request. To call it, reply with ONLY a JSON object:
+{"tool": "tool-name", "arguments": {"text-argument": "words", "number-argument": 25}}
+Make ONE call, and wait: its result comes in the next message, and the next call may need it. When \
+all that the user asked for is done, or cannot be done, reply with ONLY this JSON object:
 {"response": "what was done, and what was not, in a sentence for the user"}
 Use only the tools above. Never invent an id or a date, and leave out optional arguments."""
+
+_NEXT: Final = "Reply with the next call that it needs or, if nothing is left to do, the response."
 
 _FENCE: Final = re.compile(r"\s*```\w*\n(.*)\n\s*```\s*", re.DOTALL)
 _MARK: Final = re.compile(r'"(?:tool|mcp)"\s*:')
@@ -67,22 +69,23 @@ class PromptForm:
 
         agent = Agent(self.model, instructions=[*self.instructions, describe(self.tools)])
         said, told_of = request, set[str]()
+        then = f"\n\nThe user's request was: {request}\n{_NEXT}"
         for _ in range(MAX_REPLIES):
             ended = await agent.run(said, message_history=message_history)
             message_history = ended.all_messages()
             match read(ended.output):
                 case (name, arguments) if name in self.tools:
                     result = await self.call(name, arguments)
-                    said = f"Result of {name}:\n{result}\n\nThe user's request was: {request}"
+                    said = f"Result of {name}:\n{result}{then}"
                     continue
                 case (name, _):
                     mistake, answer = "there is no such tool", ended.output
                 case str(answer):
-                    mistake = "a call is the JSON object alone" if _MARK.search(answer) else ""
+                    mistake = "a call is ONE JSON object, alone" if _MARK.search(answer) else ""
             if not mistake or mistake in told_of:
                 return replace(ended, output=answer)
             told_of.add(mistake)
-            said = f"No call was made: {mistake}. The tools are: {', '.join(self.tools)}."
+            said = f"No call was made: {mistake}. Tools: {', '.join(self.tools)}.{then}"
         raise UsageLimitExceeded(f"The model has replied {MAX_REPLIES} times.")
 
 
