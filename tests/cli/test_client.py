@@ -1,10 +1,8 @@
 """`banking-server call`: a client for any server, without a terminal and in one."""
 
 import json
-import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -181,59 +179,6 @@ def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, tmp_path: Path) -> N
     assert "Traceback" not in failed.err
 
 
-DROPS = """
-import logging, os, sys
-from mcp.server.mcpserver import MCPServer
-from mcp.types import CallToolResult
-from tool_chaining import META_KEY, add_tool_chaining, with_next_tool
-
-if "plain" in sys.argv:
-    logging.basicConfig()
-mcp = MCPServer("drops")
-add_tool_chaining(mcp)
-
-@mcp.tool()
-async def first(named: dict) -> CallToolResult:
-    return with_next_tool("Done.", "first").model_copy(update={"meta": {META_KEY: named}})
-
-mcp.run(sys.argv[1])
-logging.error("That is all for today. " * 9)
-"""
-"""A server that sends any directive. Its log is a narrow table, or plain lines."""
-
-
-LONG = "a_name_that_is_longer_than_the_column_of_the_table"
-
-
-@pytest.mark.parametrize(
-    ("log", "named", "why"),
-    [
-        ("table", {"tool": "frst"}, 'this server lists no tool "frst". Did you mean "first"?'),
-        ("table", {"tool": LONG}, f'this server lists no tool "{LONG}".'),
-        ("colours", {"tool": "first"}, "arguments: 'named' is a required property."),
-        (
-            "plain",
-            {"tool": "first", "arguments": {"named": {}}, "title": "two\nlines"},
-            "the title must be plain text of 1 to 200 characters on one line.",
-        ),
-    ],
-)
-def test_a_directive_that_the_server_dropped_is_shown_with_the_reason(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, named: Any, why: str
-) -> None:
-    (tmp_path / "drops.py").write_text(DROPS)
-    if log == "colours":
-        monkeypatch.setenv("FORCE_COLOR", "1")
-    server = ("--", sys.executable, str(tmp_path / "drops.py"), "stdio", log)
-    called = cli("call", "first", "--arguments", json.dumps({"named": named}), *server)
-    assert called.code == 0
-    tool = json.dumps(named["tool"])
-    assert re.sub(r"\x1b\[[\d;]*m", "", called.out).splitlines()[-2:] == [
-        "Chain completed after 1 call: the last result names no further tool.",
-        f'The server logged: Dropped nextTool {tool} of tool "first": {why}',
-    ]
-
-
 def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere: str) -> None:
     declined = cli("call", "start_order", "--url", elsewhere)
     assert declined.code == 1
@@ -245,10 +190,6 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
         followed = cli("call", "start_order", *option, "--url", elsewhere)
         assert followed.code == 0
         assert "It is ordered." in followed.out
-        assert "the server's log" not in followed.out
-    assert cli("call", "order", "--url", elsewhere).out.splitlines()[-1] == (
-        "Over HTTP, only the server's log says whether it dropped a wrong directive."
-    )
     none = cli("call", "start_order", "--consent", "none", "--url", elsewhere)
     assert "It is ordered." not in none.out
     assert "Nobody could be asked" not in none.out
