@@ -118,7 +118,9 @@ def exclusive_use(path: Path) -> Iterator[None]:
                 connection.execute("PRAGMA journal_mode = DELETE")
                 connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError:
-            raise DatabaseUnavailable(f"{path} is in use; stop the server first.") from None
+            raise DatabaseUnavailable(
+                f"{path} is in use; stop the server first. `lsof {path}` names the process."
+            ) from None
         except sqlite3.DatabaseError:
             # Damaged; but is it ours? The id's place in the file is fixed:
             # https://www.sqlite.org/fileformat.html#the_database_header

@@ -2,6 +2,8 @@
 
 import io
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +17,7 @@ from banking_server.cli.client import (
     TimeoutOption,
     UnadvertisedOption,
     chosen_server,
+    on_ctrl_c,
     silence_libraries,
     timeouts_of,
 )
@@ -73,25 +76,23 @@ def chat(
 
     BANKING_MODEL_URL and BANKING_MODEL_NAME choose the model. The next tools that a server names
     are called without asking the model. A call that may change something needs your consent,
-    unless you trust what its server says about it. Ctrl-C stops a request, /quit or Ctrl-D ends the
-    conversation, and /help shows what else you can type.
+    unless you trust what its server says about it. Ctrl-C stops a request, and Ctrl-D ends the
+    conversation.
 
-    Without a terminal each line of standard input is a request, or a command like /tools. Nobody
-    can be asked then, so only read-only tools are called. If standard output is not a terminal,
-    it gets only the answers; the calls go to standard error. Exit code 0: every request was
-    answered, or a person saw which was not; 1: one was not; 130: stopped by Ctrl-C.
+    Without a terminal each line of standard input is a request. Nobody can be asked then, so only
+    read-only tools are called. If standard output is not a terminal, it gets only the answers; the
+    calls go to standard error. Exit code 0: every request was answered, or a person saw which was
+    not; 1: one was not; 130: stopped by Ctrl-C.
     """
+    import anyio
+
     from banking_server.cli.servers import connect_all, from_options
-    from banking_server.client.agent.conversation import Terminal
-    from banking_server.client.agent.conversation import chat as talk
-    from banking_server.client.agent.settings import (
-        ANY_AGENT,
-        load_agent,
-        load_model_settings,
-    )
-    from banking_server.client.printing import console
+    from banking_server.client.agent import settings as model
+    from banking_server.client.narrator import Narrator
+    from banking_server.client.printing import console, say, write
     from banking_server.client.questions import TerminalQuestions
     from banking_server.client.status_line import StatusLine
+    from banking_server.client.typed import read_line
 
     if agent_id and not config:
         raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
@@ -103,48 +104,84 @@ def chat(
     waiting = StatusLine(sys.stderr)
     out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
     # A program that reads the output gets only the answers; a person sees everything in order.
-    seen = sys.stdout.isatty()
-    is_here = sys.stdin.isatty()
-    person = TerminalQuestions(errors, waiting.hidden) if is_here else None
+    notes = out if sys.stdout.isatty() else errors
+    person = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
+    is_typed = person is not None and request is None
     timeouts = timeouts_of(timeout)
+    configuration = model.load_agent(config, agent_id) if config else model.AgentConfiguration()
+    is_ours = not (urls or command)
+    if not is_ours and (database or customer):
+        raise typer.BadParameter("--database and --customer are for this server only")
+    wanted = [chosen_server(ctx, None, None, database, customer)] if is_ours else []
+    wanted += from_options(urls or [], command)
+    settings = model.load_model_settings()
 
-    try:
-        configuration = load_agent(config, agent_id) if config else ANY_AGENT
-        if urls or command:
-            if database or customer:
-                raise typer.BadParameter("--database and --customer are for this server only")
-            wanted = from_options(urls or [], command)
+    from banking_server.client.agent.conversation import begin  # Takes two seconds.
+
+    connecting = connect_all(
+        wanted,
+        insecure=insecure,
+        person=person,
+        progressed=waiting.progressed if waiting.is_shown else None,
+        timeouts=timeouts,
+    )
+    narrate = partial(
+        Narrator,
+        notes,
+        questions=person,
+        trust_hints=trust_hints or is_ours,
+        waiting=waiting,
+        for_model=True,
+    )
+    chaining = {"follow_unadvertised": follow_unadvertised, "call_timeout": timeouts.call}
+
+    def answer(text: str) -> None:
+        """Show an answer: unchanged to a program, else indented, unlike our own lines."""
+        if out is notes:
+            out.print()
+            say(out, text, indent=3)
+            out.print()
         else:
-            wanted = [chosen_server(ctx, None, None, database, customer)]
-        settings = load_model_settings()
-        terminal = Terminal(
-            answers=out,
-            notes=out if seen else errors,
-            person=person,
-            waiting=waiting,
-            is_typed=is_here and request is None,
-        )
-        answered = talk(
-            settings,
-            partial(
-                connect_all,
-                wanted,
-                insecure=insecure,
-                person=person,
-                progressed=waiting.progressed if waiting.is_shown else None,
-                timeouts=timeouts,
-            ),
-            terminal,
-            prompt=request,
-            configuration=configuration,
-            trust_hints=trust_hints or not (urls or command),
-            follow_unadvertised=follow_unadvertised,
-            call_timeout=timeouts.call,
-        )
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None  # The exit code of a program that Ctrl-C ended.
-    if not (answered or terminal.is_typed):
-        raise typer.Exit(1)
+            write(out, text if text.endswith("\n") else f"{text}\n")
+
+    def lines() -> Iterator[str]:
+        while True:
+            try:
+                yield read_line("you> ").strip()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                if not is_typed:
+                    raise
+                say(notes, "(Ctrl-D ends the conversation.)")
+
+    async def talk() -> bool:
+        """Respond to each line; return whether all is well for who reads the exit code."""
+        waiting.show("Connecting")
+        async with model.connected_model(settings) as answering, connecting as clients:
+            talking = await begin(settings, answering, clients, configuration, narrate, **chaining)
+            waiting.remove()
+            if is_typed:
+                say(notes, f"Model: {settings.name}, with {len(talking.tools)} tools.")
+                say(notes, "Ctrl-C stops a request, and Ctrl-D ends the conversation.")
+            all_answered = True
+            for line in filter(None, lines() if request is None else [request]):
+                waiting.show("Thinking")
+                with on_ctrl_c(lambda: talking.scope.cancel()) if is_typed else nullcontext():
+                    is_answer, text = await talking.ask(line)
+                waiting.remove()
+                (answer if is_answer else partial(say, notes))(text)
+                all_answered &= is_answer
+            return all_answered or is_typed
+
+    code = 130  # The exit code of a program that Ctrl-C ended.
+    try:
+        code = 0 if anyio.run(talk) else 1
+    except* KeyboardInterrupt:
+        pass
+    finally:
+        waiting.remove()
+    raise typer.Exit(code)
 
 
 def _request(given: str) -> str:

@@ -214,7 +214,7 @@ def tools(
     silence_libraries()
     offer = anyio.run(read)
     if as_json:
-        print(json.dumps(offer, indent=2))
+        _print_json(offer)
     else:
         show_offer(console(sys.stdout), offer)
 
@@ -294,7 +294,7 @@ async def _call(
                 **chaining,
             )
             narrator.begin(tool, arguments)
-            with anyio.CancelScope() as scope, _ctrl_c(scope.cancel):
+            with anyio.CancelScope() as scope, on_ctrl_c(scope.cancel):
                 await follower.call_tool(tool, arguments)
             [result] = ended
             if result.detail in (NOT_ADVERTISED, NOT_ASKED):
@@ -306,16 +306,12 @@ async def _call(
             more += [advice] if advice else []
     finally:
         waiting.remove()
-    completed = result.outcome is Outcome.COMPLETED
-    good = completed and not result.steps[-1].is_error
-    unclear = good and result.followed and len(result.steps) == 1
-    if completed and (dropped := failures.dropped(possible=unclear)):
-        more += [dropped]
+    good = result.outcome is Outcome.COMPLETED and not result.steps[-1].is_error
     narrator.end(result)
     for remark in dict.fromkeys(more):
         say(out, sentence(remark))
     if as_json:
-        print(json.dumps(_as_json(result), indent=2))
+        _print_json(_as_json(result))
     if result.outcome is Outcome.CANCELLED:
         return 130  # The exit code of a program that Ctrl-C ended.
     return 0 if good else 1
@@ -348,7 +344,7 @@ def timeouts_of(timeout: float | None) -> "Timeouts":
 
 
 @contextmanager
-def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+def on_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     """Let the first Ctrl-C call `stop` in the event loop; a second one ends the program."""
     import asyncio
 
@@ -365,6 +361,12 @@ def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         with suppress(NotImplementedError):
             loop.remove_signal_handler(signal.SIGINT)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    """Print a result. A reader that has had enough does not change the exit code."""
+    with suppress(BrokenPipeError):
+        print(json.dumps(value, indent=2))
 
 
 def _as_json(result: "ChainResult") -> dict[str, Any]:

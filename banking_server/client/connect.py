@@ -7,6 +7,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp import Client, MCPError
@@ -18,18 +20,19 @@ from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
 from banking_server.client.plain import LINE
-from banking_server.client.server_log import ServerLog
 from banking_server.client.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
+from tool_chaining.negotiation import NEGOTIATED_FROM
 from tool_chaining.text import one_line
 from tool_chaining_proxy.hosting.answers import assigned
 from tool_chaining_proxy.hosting.call_timer import CallTimer
-from tool_chaining_proxy.hosting.server_errors import http_failure, server_ended
+from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
-from tool_chaining_proxy.hosting.urls import checked_url
+from tool_chaining_proxy.hosting.urls import checked_url, is_loopback
 
-_TIMEOUT = httpx2.Timeout(30, read=300)
+_TIMEOUT: Final = httpx2.Timeout(30, read=300)
+_PROXIES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 
 
 def this_server(database: Path) -> StdioServerParameters:
@@ -51,7 +54,7 @@ class ConnectionFailed(ForPeople):
 class Failures:
     """Remembers what the SDK's errors leave out: a refusal over HTTP, or a server's output."""
 
-    def __init__(self, advice: str, errors: ServerLog | None) -> None:
+    def __init__(self, advice: str, errors: ServerErrors | None) -> None:
         """`advice`: what to do if the server requires a token, or another one."""
         self.last: str | None = None
         self._advice = advice
@@ -65,18 +68,6 @@ class Failures:
         if closed and self._errors is not None:
             return server_ended(self._errors.last_line())
         return None
-
-    def dropped(self, *, possible: bool) -> str | None:
-        """Say which wrong directive the server dropped last; None if it logged none.
-
-        Call this only after the connection has ended. Over HTTP the log cannot be read; say so if
-        it is `possible` that the server dropped one.
-        """
-        if self._errors is not None:
-            message = self._errors.dropped()
-            return message and f"the server logged: {message}"
-        unknown = "over HTTP, only the server's log says whether it dropped a wrong directive"
-        return unknown if possible else None
 
     def reason(self, error: BaseException) -> str:
         """Say why a connection failed, in a few words."""
@@ -120,13 +111,14 @@ async def connected(
     later fails the running call, and the client goes on.
     """
     failure: Exception | None = None
+    errors = None
     async with AsyncExitStack() as stack:
         if isinstance(server, str):
             failures = Failures(token_advice, None)
             name = _checked(server, has_token=token is not None, insecure=insecure)
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            http = ResilientHttpClient(
-                headers=headers, timeout=_TIMEOUT, event_hooks={"response": [failures.note]}
+            http = http_client(
+                server, headers=headers, timeout=_TIMEOUT, event_hooks={"response": [failures.note]}
             )
             transport = streamable_http_client(
                 server,
@@ -136,7 +128,7 @@ async def connected(
         else:
             is_own = server.args[:2] == ["-m", "banking_server"]
             name = "banking-server" if is_own else server.command
-            errors = ServerLog()
+            errors = _Errors()
             stack.callback(errors.close)
             failures = Failures(token_advice, errors)
             # Invalid UTF-8 is not a message, and must not end anything.
@@ -160,6 +152,11 @@ async def connected(
             # A proxy reports the same about the server behind it.
             talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "
             raise ConnectionFailed(f"{talk}{reason}") from error
+        if errors and errors.complains and client.protocol_version < NEGOTIATED_FROM:
+            sys.stderr.write(
+                "The server's errors about server/discover are harmless: it does not know MCP "
+                f"{NEGOTIATED_FROM}, and is called by {client.protocol_version}.\n"
+            )
         try:
             yield client, failures
         except Exception as error:
@@ -167,6 +164,37 @@ async def connected(
     if failure is not None:
         # Raised here, since the client's task groups would wrap it.
         raise failure
+
+
+def http_client(url: str, **options: Any) -> ResilientHttpClient:
+    """Return an HTTP client for a URL, with options of `httpx2.AsyncClient`.
+
+    A proxy from the environment is for other computers only. Raises ConnectionFailed if that cannot
+    be used.
+    """
+    if is_loopback(urlsplit(url).hostname or ""):
+        return ResilientHttpClient(trust_env=False, **options)
+    try:
+        return ResilientHttpClient(**options)
+    except (ValueError, ImportError, httpx2.InvalidURL) as error:
+        names = [name for name in os.environ if name.upper() in _PROXIES and os.environ[name]]
+        why = one_line(str(error), LINE).rstrip(".")
+        raise ConnectionFailed(
+            f"A proxy of the environment ({', '.join(names)}) cannot be used: {why}."
+        ) from None
+
+
+class _Errors(ServerErrors):
+    """The standard error of a server, shown on ours, each line marked as the server's."""
+
+    def __init__(self) -> None:
+        self.complains = False
+        """Whether it wrote about `server/discover`, of a revision that it may not know."""
+        super().__init__(self._show)
+
+    def _show(self, line: str) -> None:
+        self.complains = self.complains or "server/discover" in line
+        sys.stderr.write(f"[server] {one_line(line)}\n")
 
 
 def _checked(url: str, *, has_token: bool, insecure: bool) -> str:

@@ -20,6 +20,7 @@ from tool_chaining import (
     Outcome,
     Proposal,
     Step,
+    Tool,
 )
 from tool_chaining.content import Json, content_of, for_user, in_text, member
 from tool_chaining.text import cut, one_line
@@ -39,8 +40,9 @@ class Narrator(ConsentPolicy):
 
     Pass it as the follower's `consent` and `show_step` as its `on_step`. It allows a tool that
     trusted hints mark as harmless, and any other only if the person at the terminal says yes.
-    Without `questions` nobody is asked. Instead of asking, `follows` can be "all" or
-    "none". `waiting` shows the running call.
+    Without `questions` nobody is asked. Instead of asking, `follows` can be "all" or "none".
+    `waiting` shows the running call. With `for_model`, a model chooses the first calls: it is asked
+    about them too, and only a tool that reads is harmless.
     """
 
     def __init__(
@@ -51,12 +53,16 @@ class Narrator(ConsentPolicy):
         follows: Literal["ask", "all", "none"] = "ask",
         trust_hints: bool = False,
         waiting: StatusLine | None = None,
+        for_model: bool = False,
     ) -> None:
         self.trusts_hints = trust_hints
+        self.allowed: set[str] | None = None
+        """The tools that may be called; None means all."""
         self._waiting = waiting or StatusLine(io.StringIO())
         self._out = out
         self._questions = questions if follows == "ask" else None
         self._follows = follows
+        self._for_model = for_model
         self._nobody_asked = False
         self._last: Step | None = None
 
@@ -68,22 +74,25 @@ class Narrator(ConsentPolicy):
         """Show the result of a step; an `on_step` of the chain."""
         self._waiting.remove()
         self._last = step
-        if self._questions is not None:
-            self._questions.names.add_result("", step.result)
         for line in shown_to_user(step.result):
             self._out.print()
             say(self._out, line, indent=3)
         if step.is_error:
             say(self._out, "(The tool reports this as an error.)", indent=3, style="red")
+        if self._for_model:
+            self._waiting.show("Thinking")
 
     def propose(self, proposal: Proposal) -> None:
-        """Show a follow-up call, its directive and the server's title."""
+        """Show a call that needs consent: its directive, and the server's title."""
+        self._out.print()
+        if proposal.level == 1:
+            self.begin(proposal.tool.name, proposal.arguments, "the model asked for it")
+            return
         directive = member(member(self._last and self._last.result, "_meta"), META_KEY)
         previous, rule = one_line(proposal.previous_tool, NAME), proposal.rule
         why = f"{previous} said so: _meta.{META_KEY} = {cut(compact(directive), LINE)}"
         if rule is not None:
             why = f"your rule {rule.number} says so, after {previous}"
-        self._out.print()
         self._announce(proposal.level, proposal.tool.name, proposal.arguments, why)
         if proposal.title is not None:
             # As JSON, so that a line break in the server's text cannot forge a line of ours.
@@ -91,13 +100,12 @@ class Narrator(ConsentPolicy):
             say(self._out, f"{whose} says: {cut(compact(proposal.title), SHOWN)}", indent=3)
 
     async def allows(self, proposal: Proposal) -> bool:
-        """Show a follow-up call, and return whether it may be made; this can ask the person.
-
-        Raises NobodyToAsk.
-        """
+        """Allow a harmless tool, else ask the person. Raises NobodyToAsk."""
         self.propose(proposal)
-        harmless = self.trusts_hints and proposal.tool.harmless and proposal.rule is None
-        if self._follows == "all" or (harmless and self._follows == "ask"):
+        tool = proposal.tool
+        harmless = tool.read_only if self._for_model else tool.harmless and proposal.rule is None
+        spared = self.trusts_hints and harmless and self._follows == "ask"
+        if (spared or self._follows == "all") and self._may_call(tool):
             return True
         return await self._agrees(proposal, again=False)
 
@@ -112,16 +120,18 @@ class Narrator(ConsentPolicy):
         return await self._agrees(proposal, again=True)
 
     async def _agrees(self, proposal: Proposal, *, again: bool) -> bool:
-        trusted, ask = self.trusts_hints, self._questions
-        if ask is not None and await ask.consents(
-            proposal.tool, proposal.arguments, trust_hints=trusted, again=again
-        ):
+        ask, trusted = self._questions, self.trusts_hints
+        may = self._may_call(proposal.tool)
+        if may and ask and await ask.consents(proposal.tool, trust_hints=trusted, again=again):
             return True
         say(self._out, "not called: nobody agreed", indent=3)
-        if self._follows == "ask" and ask is None:
+        if may and self._follows == "ask" and ask is None:
             self._nobody_asked = not again
             raise NobodyToAsk
         return False
+
+    def _may_call(self, tool: Tool) -> bool:
+        return self.allowed is None or tool.name in self.allowed
 
     def end(self, result: ChainResult) -> None:
         """Show how the chain ended."""

@@ -1,5 +1,7 @@
 """Asks a person at a terminal: a server's questions (elicitation), and for the host's consent."""
 
+import os
+import re
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -11,22 +13,34 @@ from mcp.client.context import ClientRequestContext
 from mcp.client.session import ElicitationFnT
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
-from banking_server.client.names import Names
 from banking_server.client.plain import LINE, quoted_name
 from banking_server.client.printing import Hidden, compact, say
-from banking_server.client.tool_list import ANYTHING, may_do
+from banking_server.client.tool_list import ANYTHING, as_list, as_mapping, may_do
 from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.text import cut, one_line, printable
 
 if sys.platform != "win32":
     import termios
+    import tty
 
 IN_DOUBT: Final = "An earlier call of this tool may have taken effect already."
 
+SHOWN_AT_ONCE: Final = 12
+"""The most entries of a list to show at once."""
+
+_KEYS: Final = re.compile(r"\x1b[\[O][A-D]|.", re.DOTALL)
+"""An arrow key, or any other."""
+
 Answer = str | int | float | bool | list[str] | None
 """What a person answers to one field of a form; None if they leave it out."""
+
+
+class _Declined(Exception):
+    """The person left out a field that has to be answered."""
 
 
 class TerminalQuestions:
@@ -37,31 +51,16 @@ class TerminalQuestions:
         self._out = out
         self._hidden = hidden
         self._one_at_a_time = anyio.Lock()
-        self.names = Names()
-        """The names that servers gave to the ids in calls."""
 
-    async def consents(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        *,
-        trust_hints: bool,
-        name: str | None = None,
-        server: str = "",
-        again: bool = False,
-    ) -> bool:
-        """Ask whether to make a call that may change something, naming what it affects.
+    async def consents(self, tool: Tool, *, trust_hints: bool, again: bool = False) -> bool:
+        """Ask whether to make a call that may change something.
 
-        `name` is the person's name for the tool, if it differs from the server's own, and
-        `server` is the server whose names are shown. `again`: the tool is in
-        doubt, since it may have run before.
+        `again`: the tool is in doubt, since it may have run before.
         """
         async with self._asking():
             if again:
                 say(self._out, IN_DOUBT, indent=3, style="red")
-            for line in self.names.id_lines(server, arguments):
-                say(self._out, line, indent=3)
-            may = what_it_may_do(tool, quoted_name(name or tool.name), trust_hints=trust_hints)
+            may = what_it_may_do(tool, trust_hints=trust_hints)
             return await self._agrees(f"{may}. Call it? [y/N] ")
 
     def asked_by(self, server: str) -> ElicitationFnT:
@@ -84,10 +83,10 @@ class TerminalQuestions:
             say(self._out, f"{who} asks:")
             say(self._out, params.message, indent=3, style="bold")
             content: dict[str, Answer] = {}
-            required = params.requested_schema.get("required", [])
-            for name, schema in params.requested_schema.get("properties", {}).items():
+            required = as_list(params.requested_schema.get("required"))
+            for name, schema in as_mapping(params.requested_schema.get("properties")).items():
                 try:
-                    value = await self._field(name, schema, optional=name not in required)
+                    value = await self._field(name, as_mapping(schema), name not in required)
                 except EOFError:
                     return ElicitResult(action="cancel")
                 except _Declined:
@@ -103,7 +102,7 @@ class TerminalQuestions:
         answer = await self._read(question)
         return answer is not None and answer.lower() in ("y", "yes")
 
-    async def _field(self, name: str, schema: dict[str, Any], *, optional: bool) -> Answer:
+    async def _field(self, name: str, schema: Mapping[str, Any], optional: bool) -> Answer:
         """Ask for one field of a form until the answer fits.
 
         Raises EOFError if the input ends, and _Declined if the person leaves out a field that has
@@ -113,30 +112,80 @@ class TerminalQuestions:
         say(self._out, one_line(str(schema.get("title") or name)), indent=3)
         if isinstance(schema.get("description"), str):
             say(self._out, schema["description"], indent=3, style="dim")
-        for number, title in enumerate(titles.values(), start=1):
-            say(self._out, f"{number}. {one_line(title)}", indent=5)
         default = schema.get("default")
+        if not isinstance(default, str | int | float | None):
+            default = None
         empty = "skips" if optional else "declines"
         if default is not None:
-            empty = f"means {compact(default)}"
-        prompt = f"   {_hint(schema, titles)} (an empty line {empty}): "
+            empty = f"means {cut(compact(default), LINE)}"
+        for number, title in enumerate([] if self._can_move else titles.values(), start=1):
+            say(self._out, f"{number}. {one_line(title, LINE)}", indent=5)
         while True:
-            line = await self._read(prompt)
-            if line is None:
-                raise EOFError
-            if not line:
+            if titles and self._can_move:
+                many = schema.get("type") == "array"
+                at = [*titles].index(str(default)) if str(default) in titles else 0
+                picked = await self._moved_through([*titles.values()], at, many=many, empty=empty)
+                values = [[*titles][number] for number in picked]
+                value: Answer = values if many else "".join(values)
+            else:
+                line = await self._read(f"   {_hint(schema, titles)} (an empty line {empty}): ")
+                if line is None:
+                    raise EOFError
+                try:
+                    value = parse(line, schema, titles) if line else ""
+                except ValueError as problem:
+                    say(self._out, str(problem), indent=3, style="red")
+                    continue
+            if value in ("", []):
                 if default is None and not optional:
                     raise _Declined
                 return default
-            try:
-                value = parse(line, schema, titles)
-            except ValueError as problem:
-                say(self._out, str(problem), indent=3, style="red")
-                continue
-            form = {"type": "object", "properties": {name: schema}}
+            form = {"type": "object", "properties": {name: dict(schema)}}
             if ArgumentCheck().problem("", form, {name: value}) is None:
                 return value
             say(self._out, "That does not fit the question.", indent=3, style="red")
+
+    @property
+    def _can_move(self) -> bool:
+        """Whether the terminal can show a list to move through."""
+        return (
+            sys.platform != "win32" and self._out.file.isatty() and not self._out.is_dumb_terminal
+        )
+
+    async def _moved_through(
+        self, labels: list[str], at: int, *, many: bool, empty: str
+    ) -> list[int]:
+        """Let the person move through a list with the arrow keys, or by a number.
+
+        Returns the chosen entries, none if the person leaves the question out. Raises EOFError.
+        """
+        labels = [one_line(label, LINE) for label in labels]
+        chosen, typed = set[int](), ""
+        how = f"Arrow keys{', Space' if many else ''} and Enter; Esc {empty}"
+        before = termios.tcgetattr(sys.stdin)
+        try:
+            tty.setcbreak(sys.stdin, termios.TCSANOW)
+            with Live(console=self._out, auto_refresh=False) as shown:
+                while True:
+                    shown.update(_list(labels, at, chosen if many else {at}, how), refresh=True)
+                    await anyio.wait_readable(sys.stdin)
+                    keys = os.read(sys.stdin.fileno(), 64).decode(errors="replace")
+                    for key in _KEYS.findall(keys) or ["\x04"]:
+                        typed = typed + key if key.isdecimal() else ""
+                        if key in "\r\n":
+                            return sorted(chosen) if many else [at]
+                        elif key == "\x1b":
+                            return []
+                        elif key == "\x04":  # Ctrl-D, or the terminal is gone.
+                            raise EOFError
+                        elif key == " ":
+                            chosen ^= {at}
+                        elif key[-1] in "AB" and len(key) == 3:
+                            at = (at + (1 if key[-1] == "B" else -1)) % len(labels)
+                        elif typed and 1 <= int(typed) <= len(labels):
+                            at = int(typed) - 1
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
     @asynccontextmanager
     async def _asking(self) -> AsyncIterator[None]:
@@ -163,31 +212,42 @@ class TerminalQuestions:
         return line.strip() if line else None
 
 
-def what_it_may_do(tool: Tool, name: str, *, trust_hints: bool) -> str:
+def _list(labels: list[str], at: int, marked: set[int], how: str) -> Text:
+    """Return the part of a list around the entry `at`, as it is shown."""
+    first = max(0, min(at - SHOWN_AT_ONCE // 2, len(labels) - SHOWN_AT_ONCE))
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for number, label in list(enumerate(labels))[first : first + SHOWN_AT_ONCE]:
+        mark = "x" if number in marked else " "
+        line = f"   {'>' if number == at else ' '} [{mark}] {number + 1}. {label}\n"
+        text.append(line, "bold" if number == at else "")
+    return text.append(f"   {how}. {len(labels)} entries.", "dim")
+
+
+def what_it_may_do(tool: Tool, *, trust_hints: bool) -> str:
     """Say what calls of a tool may do, according to its server unless that is trusted.
 
     A single call may do less (cancel, for example), but only the server knows.
     """
     said, _ = may_do(tool.wire)
     source = "The" if trust_hints or said == ANYTHING else "According to its server, the"
-    return f"{source} tool {name} {said}"
+    return f"{source} tool {quoted_name(tool.name)} {said}"
 
 
-class _Declined(Exception):
-    """The person entered an empty line for a required field."""
-
-
-def choices(schema: dict[str, Any]) -> dict[str, str]:
+def choices(schema: Mapping[str, Any]) -> dict[str, str]:
     """Return a field's possible values, each with its title; empty if any value will do."""
-    offered = schema.get("items", schema) if schema.get("type") == "array" else schema
-    titled = offered.get("oneOf") or offered.get("anyOf")
-    if titled:
-        return {str(one["const"]): str(one.get("title", one["const"])) for one in titled}
-    values = [str(value) for value in offered.get("enum", [])]
-    return dict(zip(values, map(str, offered.get("enumNames", values)), strict=False))
+    is_list = schema.get("type") == "array"
+    offered = as_mapping(schema.get("items")) if is_list else schema
+    titled = [as_mapping(one) for one in as_list(offered.get("oneOf") or offered.get("anyOf"))]
+    found = {
+        str(one["const"]): str(one.get("title", one["const"])) for one in titled if "const" in one
+    }
+    if found:
+        return found
+    values = [str(value) for value in as_list(offered.get("enum"))]
+    return dict(zip(values, map(str, as_list(offered.get("enumNames")) or values), strict=False))
 
 
-def parse(line: str, schema: dict[str, Any], titles: Mapping[str, str]) -> Answer:
+def parse(line: str, schema: Mapping[str, Any], titles: Mapping[str, str]) -> Answer:
     """Return what a typed line means for a field.
 
     Raises ValueError with a sentence for people if the line is not valid.
@@ -220,10 +280,9 @@ def _choice(line: str, titles: Mapping[str, str]) -> str:
     raise ValueError(f"Please answer with a number from 1 to {len(values)}.")
 
 
-def _hint(schema: dict[str, Any], titles: Mapping[str, str]) -> str:
+def _hint(schema: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     if titles:
         many = schema.get("type") == "array"
         return f"Numbers from 1 to {len(titles)}, with commas" if many else f"1-{len(titles)}"
-    return {"boolean": "y/n", "integer": "A whole number", "number": "A number"}.get(
-        str(schema.get("type")), "Your answer"
-    )
+    kinds = {"boolean": "y/n", "integer": "A whole number", "number": "A number"}
+    return kinds.get(str(schema.get("type")), "Your answer")

@@ -1,5 +1,7 @@
-"""Time limits for calls, without the time in which the person answers."""
+"""A client whose time limits leave out the person's answers, and that loses no result."""
 
+from collections.abc import Awaitable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -8,9 +10,10 @@ from mcp.client.context import ClientRequestContext
 from mcp.client.session import ElicitationFnT
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
+from pydantic import ValidationError
 
-from banking_server.client.as_sent import keep_results, or_as_sent
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
+from tool_chaining.content import Json
 from tool_chaining_proxy.hosting.call_timer import CallTimer
 from tool_chaining_proxy.hosting.refused import telling_refusals
 
@@ -28,6 +31,9 @@ class Timeouts:
 DEFAULT: Final = Timeouts()
 """The default timeouts."""
 
+_ARRIVED: Final[ContextVar[list[Json]]] = ContextVar("_ARRIVED")
+"""The results of the running request, as they arrived."""
+
 
 def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> ElicitationFnT:
     """Return `answer` as a callback that stops the clock while the person answers."""
@@ -44,7 +50,7 @@ def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> Elicitatio
 class TimeoutClient(Client):
     """A client of the SDK whose timeout excludes the time for the person's answers.
 
-    A result or a page of tools that violates MCP is returned as JSON (see `as_sent`).
+    It returns a result that violates MCP as JSON: the call was made, and most of it can be read.
     """
 
     timer: CallTimer
@@ -54,12 +60,19 @@ class TimeoutClient(Client):
     async def __aenter__(self) -> Self:
         """Connect, as `mcp.Client` does."""
         await super().__aenter__()
-        keep_results(self.session)
-        return self
+        send = self.session._dispatcher.send_raw_request  # It is not public.
 
-    async def list_tools(self, **options: Any) -> Any:
-        """Return a page of the tools, as the JSON that was sent."""
-        return await or_as_sent(super().list_tools(**options), always=True)
+        async def sent(*request: Any) -> Json:
+            result = await send(*request)
+            _ARRIVED.get([]).append(result)
+            return result
+
+        async def accepted(*_: Any) -> None:
+            """Accept any structured content. The SDK would drop one that breaks its schema."""
+
+        self.session._dispatcher.send_raw_request = sent  # type: ignore[method-assign, assignment]
+        self.session.validate_tool_result = accepted  # type: ignore[method-assign, assignment]
+        return self
 
     async def call_tool(
         self,
@@ -75,4 +88,21 @@ class TimeoutClient(Client):
         """
         progressed = progress_callback or self.progressed
         with telling_refusals(), self.timer.limited(read_timeout_seconds):
-            return await or_as_sent(super().call_tool(name, arguments, None, progressed, **options))
+            return await _as_sent(super().call_tool(name, arguments, None, progressed, **options))
+
+    async def list_tools(self, **options: Any) -> Any:
+        """Return a page of the tools as JSON: models turn a hint `"true"` into a boolean."""
+        return await _as_sent(super().list_tools(**options), always=True)
+
+
+async def _as_sent(request: Awaitable[Any], *, always: bool = False) -> Any:
+    """Return the result of a request, or the JSON that arrived if it fits no model."""
+    arrived = list[Json]()
+    _ARRIVED.set(arrived)
+    try:
+        result = await request
+    except ValidationError:
+        if not arrived:
+            raise
+        return arrived[-1]
+    return arrived[-1] if always and arrived else result

@@ -90,16 +90,16 @@ def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:
     `chains` says whether its server advertises tool chaining.
     """
     name = _text(tool, "name") or "(a tool without a name)"
-    title = _text(tool, "title") or _text(_mapping(tool.get("annotations")), "title")
+    title = _text(tool, "title") or _text(as_mapping(tool.get("annotations")), "title")
     also = f"  {title}" if title not in ("", name) else ""
     say_in_parts(out, (name, "bold cyan"), (also, "bold"))
     say_in_parts(out, *_hints(tool, chains=chains), indent=2)
     if description := _first_sentence(tool):
         say(out, description, indent=2)
-    schema = _mapping(tool.get("inputSchema"))
-    arguments, required = _mapping(schema.get("properties")), _list(schema.get("required"))
+    schema = as_mapping(tool.get("inputSchema"))
+    arguments, required = as_mapping(schema.get("properties")), as_list(schema.get("required"))
     for argument in arguments:
-        about = _first_sentence(_mapping(arguments[argument]))
+        about = _first_sentence(as_mapping(arguments[argument]))
         say_in_parts(
             out,
             (one_line(argument, NAME), "cyan"),
@@ -113,8 +113,8 @@ def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:
 
 def may_do(tool: Mapping[str, Any]) -> tuple[str, str]:
     """Return what a call of a tool (as JSON) may do according to its server, with the style."""
-    hints = _mapping(tool.get("annotations"))
-    if _mapping(tool.get("_meta")).get(MOVES_MONEY) is True:
+    hints = as_mapping(tool.get("annotations"))
+    if as_mapping(tool.get("_meta")).get(MOVES_MONEY) is True:
         return "may move money", "red"
     if hints.get("readOnlyHint") is True:
         return "only reads", "green"
@@ -128,40 +128,40 @@ def _hints(tool: Mapping[str, Any], *, chains: bool) -> list[tuple[str, str]]:
 
     A tool whose output schema lacks `nextStep` may name a next tool too; nothing shows that.
     """
-    hints = _mapping(tool.get("annotations"))
+    hints = as_mapping(tool.get("annotations"))
     words = [may_do(tool)]
     if hints.get("idempotentHint") is True and hints.get("readOnlyHint") is not True:
         words.append(("repeatable", "dim"))
     if hints.get("openWorldHint") is True:
         words.append(("reaches out to other systems", "dim"))
-    if chains and has_next_step(_mapping(tool.get("outputSchema"))):
+    if chains and has_next_step(as_mapping(tool.get("outputSchema"))):
         words.append(("can name a next tool", "magenta"))
     return [part for hint in words for part in ((", ", ""), hint)][1:]
 
 
-def type_in_words(schema: object, root: Mapping[str, Any], depth: int = _DEPTH) -> str:
+def type_in_words(schema: object, root: object, depth: int = _DEPTH) -> str:
     """Return the types of an argument in a few words: "string or number".
 
     `root` is the schema that a `$ref` points into. Never raises, whatever the schema is.
     """
-    found = _mapping(schema)
+    found, root = as_mapping(schema), as_mapping(root)
     reference = found.get("$ref")
     if isinstance(reference, str):
-        kept = _mapping(root.get("$defs") or root.get("definitions"))
-        found = _mapping(kept.get(reference.rpartition("/")[2]))
+        kept = as_mapping(root.get("$defs") or root.get("definitions"))
+        found = as_mapping(kept.get(reference.rpartition("/")[2]))
     if "const" in found:
         return compact(found["const"])
-    if values := _list(found.get("enum")):
+    if values := as_list(found.get("enum")):
         shown = [compact(value) for value in values[:_VALUES]]
         return _either([*shown, "\N{HORIZONTAL ELLIPSIS}"] if len(values) > _VALUES else shown)
-    if (ways := _list(found.get("anyOf")) or _list(found.get("oneOf"))) and depth:
+    if (ways := as_list(found.get("anyOf")) or as_list(found.get("oneOf"))) and depth:
         return _either([type_in_words(way, root, depth - 1) for way in ways[:_VALUES]])
-    kinds = _list(found.get("type")) or [found.get("type")]
+    kinds = as_list(found.get("type")) or [found.get("type")]
     named = [_kind(kind, found, root, depth) for kind in kinds if isinstance(kind, str)]
     return _either(named) if named else "anything"
 
 
-def _kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _kind(kind: str, schema: Mapping[str, Any], root: object, depth: int) -> str:
     if kind == "array" and "items" in schema and depth:
         return f"array of {type_in_words(schema['items'], root, depth - 1)}"
     return kind
@@ -183,9 +183,11 @@ def _text(holder: Mapping[str, Any], name: str, length: int = NAME) -> str:
     return one_line(value, length) if isinstance(value, str) else ""
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Return a JSON object, or an empty one instead of anything else."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _list(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
+    """Return a JSON array, or an empty one instead of anything else."""
     return value if isinstance(value, list) else []

@@ -53,7 +53,7 @@ def asked_about(question: str) -> str | None:
     Return None for a question of the server behind it.
     """
     found = re.fullmatch(
-        r'After ".*".* further call.* Call ("(?:[^"\\]|\\.)+") with {.*\?', question
+        r'(?:The server|Your rule \d+) wants to call ("(?:[^"\\]|\\.)+") after .*', question
     )
     return json.loads(found[1]) if found else None
 

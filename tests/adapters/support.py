@@ -99,4 +99,4 @@ FRAMEWORKS: dict[str, Callable[..., Awaitable[str]]] = {
     "FastMCP": with_fastmcp,
     "OpenAI Agents": with_openai_agents,
 }
-"""Pydantic AI uses FastMCP's client, and `test_usage.py` runs the program that shows it."""
+"""Pydantic AI has `test_pydantic_ai.py`."""

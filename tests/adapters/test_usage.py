@@ -39,7 +39,8 @@ def test_a_program_ends_in_a_handoff_that_the_desk_shows(adapter: str, tmp_path:
         )
         assert ended.returncode == 0, ended.stderr
         said = ended.stdout if adapter == "fastmcp" else model.last_message()
-    assert LOCKED_TEXT in said
+    # The text is for the customer alone, and Pydantic AI's toolset withholds it from the model.
+    assert (LOCKED_TEXT in said) is (adapter != "pydantic_ai")
     reference = said.split("Your reference is ")[1].split(".")[0]
     assert adapter == "fastmcp" or ended.stdout == "Done.\n"
     assert reference in run("handoffs", HOME=str(tmp_path)).stdout

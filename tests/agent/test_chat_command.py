@@ -22,7 +22,6 @@ def settings(model: ScriptedModel) -> dict[str, str]:
         "COLUMNS": "400",
         "BANKING_MODEL_URL": model.url,
         "BANKING_MODEL_NAME": "scripted",
-        "BANKING_MODEL_TOOLS": "native",
     }
 
 
@@ -69,8 +68,8 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
             terminal.wait_for("Call it? [y/N] ")
             terminal.type("y")
             terminal.wait_for("How would you like to be connected?")
-            terminal.wait_for("1-2")
-            terminal.type("2")
+            terminal.wait_for("2. Be called back")
+            terminal.press("\x1b[B\n")
             terminal.wait_for("An agent will call you.\n")
 
             terminal.wait_for("you> ")
@@ -81,7 +80,7 @@ def test_the_banks_story_in_a_terminal(database: Path) -> None:
             terminal.wait_for("you> ")
             terminal.press("half a line")
             terminal.wait_for("half a line")
-            terminal.interrupt_until("(Ctrl-D or /quit ends the conversation.)")
+            terminal.interrupt_until("(Ctrl-D ends the conversation.)")
             terminal.wait_for("you> ")
             # An arrow key brings back what was typed before; nothing is kept for the next time.
             terminal.press("\x1b[A\n")
@@ -105,24 +104,19 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
         "**Nobody** agreed.\n\n1. So.",
         "Et \u00e9.\x1b[2J",
     ]
-    commands = "/help\n/tools\n/nothing at all\n/quit\nnever read\n"
     with scripted_model(script) as model, bank_server(full) as bank:
         monkeypatch.setenv("MCP_TOKEN", bank.token())
-        stdin = f"An agent, please.\n\xff?\n{commands}"
+        stdin = "An agent, please.\n\n\xff?\n"
         ended = piped(model, "--trust-hints", "--url", bank.url, stdin=stdin)
-    assert ended.code == 1, "not every command was carried out"
+    assert ended.code == 0
     assert ended.out == "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\\x1b[2J\n"
-    for told in (
-        "Nobody can be asked for consent here",
-        "(Not called: request_agent_handoff. Nobody can be asked here.)",
-        "   /tools  list the tools that the model has\n",
-        "   request_agent_handoff: Request Agent Handoff (not called here)\n",
-        "There is no /nothing at all. The commands are /help, /tools, /quit.\n",
-    ):
-        assert told in ended.err
+    assert "1. list_accounts" in ended.err
+    assert "1. request_agent_handoff" in ended.err
+    assert ended.err.count("not called: nobody agreed") == 1
+    assert "request_agent_handoff was not called: nobody can be asked" in model.told
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in ended.out + ended.err
-    # What is no text is no end, and commands are not for the model.
+    # What is no text is no end.
     assert model.last_message() == "\ufffd?"
 
 
@@ -142,7 +136,7 @@ def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: st
         ended = piped(model, "--url", elsewhere, "--url", elsewhere, stdin="Hi\n")
     assert (ended.code, ended.out) == (0, "Hello.\n")
     names = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
-    assert {"anything__count", "anything_2__count"} <= names
+    assert {"anything_count", "anything_2_count"} <= names
 
 
 @pytest.mark.parametrize(

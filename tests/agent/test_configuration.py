@@ -25,7 +25,7 @@ def test_the_agents_of_the_page_are_read(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("agents: [", "cannot be read as YAML: "),
-        ("agents: [{id: a, tools: }]", "agents.0.tools: must be a list; leave it out to allow all"),
+        ("agents: [{id: a, tools: }]", "agents.0.tools: Input should be a valid tuple"),
         ("workflows: {}\nagents: [{id: a}]", "workflows: Extra inputs are not permitted"),
         ("agents: [{id: a}, {id: b}]", "choose one of the agents a, b"),
     ],
@@ -42,7 +42,8 @@ def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_pat
 @pytest.mark.parametrize(
     ("variables", "told"),
     [
-        ({}, "^BANKING_MODEL_URL is not set.*and BANKING_MODEL_NAME"),
+        ({}, "^BANKING_MODEL_NAME is not set. A model needs BANKING_MODEL_URL "),
+        ({"NAME": "qwen3"}, "^BANKING_MODEL_URL is not set.*and BANKING_MODEL_NAME"),
         ({"URL": "http://localhost:1/v1"}, "^BANKING_MODEL_NAME is not set"),
         ({"URL": "http://192.0.2.1/v1", "NAME": "m", "KEY": KEY}, "^BANKING_MODEL_KEY: .*http"),
         ({"URL": "http://user:pass@192.0.2.1/v1"}, "^BANKING_MODEL_URL: .*http"),

@@ -202,7 +202,7 @@ async def passing(bench: Bench) -> Worse:
     other = await thousands(*nothing)
     ours = await thousands(sys.executable, "-m", "tool_chaining_proxy", "--", *nothing)
     what = "plain call, 1,000 instructions of the proxy's process"
-    yield counted(what, "bare, stdio", other, ours, 1.52)
+    yield counted(what, "bare, stdio", other, ours, 1.22)
 
 
 async def starts(bench: Bench) -> Worse:

@@ -136,28 +136,34 @@ class World:
         try:
             chain.result = await follower.call_tool(chain.first[0], {"n": chain.first[1]})
         finally:
-            result, writes = chain.result, not chain.fails_to_write
-            chain.ended, chain.ended_at = self.event(), self.loop.time()
-            failed = any(sent.brought != "success" for sent in chain.sent)
-            completed = result is not None and result.outcome is Outcome.COMPLETED
-            chain.well = chain.ended_well_once = completed and writes and not failed
-            chain.call = chain.dialog = chain.question = None
-            if chain.last is not None and chain.last.brought == "running":
-                chain.last.brought = "nothing"
+            self.end(chain, chain.result.outcome if chain.result else Outcome.CANCELLED)
+
+    def end(self, chain: Chain, outcome: Outcome) -> None:
+        """Note how a chain ended, as everybody sees it."""
+        chain.ended, chain.ended_at = self.event(), self.loop.time()
+        failed = any(sent.brought != "success" for sent in chain.sent)
+        completed = outcome is Outcome.COMPLETED and not chain.fails_to_write
+        chain.well = chain.ended_well_once = completed and not failed
+        chain.call = chain.dialog = chain.question = None
+        if chain.last is not None and chain.last.brought == "running":
+            chain.last.brought = "nothing"
 
     def cancel(self, chain: Chain) -> None:
         """The host gives up: while the chain runs, or after its result was written."""
         if chain.task.done():
-            if chain.result is not None:
-                Follower(Server(self, chain), conversation=self.conversation).not_delivered(
-                    chain.result
-                )
+            self.cancel_late(chain)
             if chain.well and self.loop.now - chain.ended_at <= RECALL:
                 chain.well = False
                 chain.ended, chain.ended_at = self.event(), self.loop.now
             return
         chain.task.cancel()
         self.loop.settle()
+
+    def cancel_late(self, chain: Chain) -> None:
+        if chain.result is not None:
+            Follower(Server(self, chain), conversation=self.conversation).not_delivered(
+                chain.result
+            )
 
     def answer(self, chain: Chain, brings: str, then: Any = None) -> None:
         """The server answers the running call."""
@@ -274,7 +280,8 @@ class Server:
             ]
         }
 
-    async def call_tool(self, name: str, arguments: Any, /, **_: Any) -> Any:
+    def receive(self, name: str, arguments: Any) -> None:
+        """Note a call that reached the server, and judge it."""
         world, chain = self.world, self.chain
         call = (name, arguments["n"])
         if chain.sent and name != "look":
@@ -287,6 +294,11 @@ class Server:
             world.ledger.append(chain.last)
         chain.agreed = False
         chain.call = asyncio.Queue()
+
+    async def call_tool(self, name: str, arguments: Any, /, **_: Any) -> Any:
+        chain = self.chain
+        self.receive(name, arguments)
+        assert chain.call is not None
         try:
             while True:
                 sent = await asyncio.wait_for(chain.call.get(), TOTAL)

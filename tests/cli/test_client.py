@@ -1,10 +1,8 @@
 """`banking-server call`: a client for any server, without a terminal and in one."""
 
 import json
-import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -124,20 +122,12 @@ def test_a_result_that_is_not_mcps_is_shown_as_far_as_it_can_be_read(
     assert json.loads(called.out)["steps"][0]["result"] == result
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ('INFO {"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}', "not a result"),
-        ('{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"No tenant."}}', "No tenant"),
-    ],
-)
-def test_an_answer_that_does_not_name_its_call_ends_it(
-    cli: Cli, tmp_path: Path, line: str, says: str
-) -> None:
+def test_an_answer_that_does_not_name_its_call_ends_it(cli: Cli, tmp_path: Path) -> None:
+    line = '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"No tenant."}}'
     server = Shop(tmp_path, answers={"odd": [{"line": line}]}).command
     failed = cli("call", "odd", "--timeout", "30", "--", *server)
     assert failed.code == 1
-    assert says in failed.out
+    assert "No tenant" in failed.out
     assert "Whether the request took effect is not known" in failed.out
 
 
@@ -181,59 +171,6 @@ def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, tmp_path: Path) -> N
     assert "Traceback" not in failed.err
 
 
-DROPS = """
-import logging, os, sys
-from mcp.server.mcpserver import MCPServer
-from mcp.types import CallToolResult
-from tool_chaining import META_KEY, add_tool_chaining, with_next_tool
-
-if "plain" in sys.argv:
-    logging.basicConfig()
-mcp = MCPServer("drops")
-add_tool_chaining(mcp)
-
-@mcp.tool()
-async def first(named: dict) -> CallToolResult:
-    return with_next_tool("Done.", "first").model_copy(update={"meta": {META_KEY: named}})
-
-mcp.run(sys.argv[1])
-logging.error("That is all for today. " * 9)
-"""
-"""A server that sends any directive. Its log is a narrow table, or plain lines."""
-
-
-LONG = "a_name_that_is_longer_than_the_column_of_the_table"
-
-
-@pytest.mark.parametrize(
-    ("log", "named", "why"),
-    [
-        ("table", {"tool": "frst"}, 'this server lists no tool "frst". Did you mean "first"?'),
-        ("table", {"tool": LONG}, f'this server lists no tool "{LONG}".'),
-        ("colours", {"tool": "first"}, "arguments: 'named' is a required property."),
-        (
-            "plain",
-            {"tool": "first", "arguments": {"named": {}}, "title": "two\nlines"},
-            "the title must be plain text of 1 to 200 characters on one line.",
-        ),
-    ],
-)
-def test_a_directive_that_the_server_dropped_is_shown_with_the_reason(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, named: Any, why: str
-) -> None:
-    (tmp_path / "drops.py").write_text(DROPS)
-    if log == "colours":
-        monkeypatch.setenv("FORCE_COLOR", "1")
-    server = ("--", sys.executable, str(tmp_path / "drops.py"), "stdio", log)
-    called = cli("call", "first", "--arguments", json.dumps({"named": named}), *server)
-    assert called.code == 0
-    tool = json.dumps(named["tool"])
-    assert re.sub(r"\x1b\[[\d;]*m", "", called.out).splitlines()[-2:] == [
-        "Chain completed after 1 call: the last result names no further tool.",
-        f'The server logged: Dropped nextTool {tool} of tool "first": {why}',
-    ]
-
-
 def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere: str) -> None:
     declined = cli("call", "start_order", "--url", elsewhere)
     assert declined.code == 1
@@ -245,21 +182,11 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
         followed = cli("call", "start_order", *option, "--url", elsewhere)
         assert followed.code == 0
         assert "It is ordered." in followed.out
-        assert "the server's log" not in followed.out
-    assert cli("call", "order", "--url", elsewhere).out.splitlines()[-1] == (
-        "Over HTTP, only the server's log says whether it dropped a wrong directive."
-    )
     none = cli("call", "start_order", "--consent", "none", "--url", elsewhere)
     assert "It is ordered." not in none.out
     assert "Nobody could be asked" not in none.out
     both = cli("call", "start_order", "--trust-hints", "--consent", "none", "--url", elsewhere)
     assert both.err == "banking-server: Give either --trust-hints or --consent, not both.\n"
-
-
-def test_consent_to_all_calls_is_none_to_repeat_one_in_doubt(cli: Cli, elsewhere: str) -> None:
-    ended = cli("call", "try_on", "--consent", "all", "--url", elsewhere)
-    assert "3. try_on" in ended.out
-    assert "not called: nobody agreed\n\nChain declined after 2 calls: an earlier call" in ended.out
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:
@@ -296,7 +223,6 @@ def test_a_command_gets_the_environment_but_for_secrets(
 def test_a_person_is_asked_and_can_stop_what_is_waited_for(tmp_path: Path) -> None:
     shop = stalling(tmp_path)
     with Terminal(command("call", "begin", "--", *shop.command)) as terminal:
-        terminal.wait_for(f"the server says: {json.dumps(TITLE)}")
         terminal.wait_for("Call it? [y/N]")
         assert (len(shop.made("begin")), shop.made("cut")) == (1, [])
         terminal.type("y")

@@ -1,7 +1,9 @@
-"""`call` and `tools` as the victim: what a server sends neither steers, hangs, nor fills them."""
+"""The commands as victims: no text of others steers, hangs or fills them."""
 
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import pytest
 from banking_server.client import timeouts
 
 from ..kit.command import Cli, Ended
+from ..kit.model import error, native, scripted_model
 from ..proxy.scripted import Shop, said
-from .support import refusing_server
+from .support import at_the_bank, refusing_server, wait_for_a_manager, wait_for_an_agent
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\u200b\U000e0041\u2028\x00\rforged\nforged"
 """Clears the screen, sets its title, turns text round, hides some, and begins lines of its own."""
@@ -78,6 +81,47 @@ def test_no_text_of_a_server_steers_the_terminal(
 ) -> None:
     server = Shop(tmp_path, **script).command
     assert SAID in steers_nothing(cli("call", "first", "--trust-hints", *more, "--", *server))
+
+
+def test_no_text_of_a_model_or_its_endpoint_steers_the_terminal(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path, **MISCHIEFS["in a result"])
+    script = [native("first", **{SAID: MISCHIEF}), MISCHIEF, error(400, MISCHIEF)]
+    monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
+    with scripted_model(script) as model:
+        monkeypatch.setenv("BANKING_MODEL_URL", model.url)
+        for number in range(2):
+            asked = cli("chat", "--trust-hints", "--prompt", "Hi", "--", *shop.command)
+            # The answer is the output, whose lines are the model's own.
+            shown = steers_nothing(Ended(0, asked.out.replace("\nforged", ""), asked.err))
+            assert SAID in (asked.err if number else asked.out), shown
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("command", ["handoffs", "approvals", "audit", "codes"])
+def test_no_text_in_the_database_steers_the_terminal(
+    cli: Cli, database: Path, command: str, more: tuple[str, ...]
+) -> None:
+    """The bank refuses such a text; it comes from whoever can write to the file."""
+    at_the_bank(database, wait_for_an_agent)
+    at_the_bank(database, wait_for_a_manager)
+    with closing(sqlite3.connect(database)) as bank, bank:
+        bank.execute("UPDATE handoff SET reason = ?", (MISCHIEF,))
+        bank.execute("UPDATE approval SET reason = ?", (MISCHIEF,))
+    shown = steers_nothing(cli(command, *more))
+    assert (SAID in shown) is (command in ("handoffs", "approvals"))
+
+
+def test_no_variable_steers_the_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"BANKING_{ESCAPES.replace(chr(0), '')}", "x")
+    steers_nothing(cli("doctor"))
+    for arguments in (
+        ("--customer", ESCAPES),
+        ("install", ESCAPES),
+        ("call", "x", "--url", ESCAPES),
+    ):
+        steers_nothing(cli(*arguments))
 
 
 def test_no_name_of_a_server_steers_the_terminal(cli: Cli, tmp_path: Path) -> None:

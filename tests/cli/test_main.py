@@ -13,7 +13,16 @@ from banking_server import cli as cli_package
 
 from ..kit.command import PATIENCE, Cli, environment
 
-HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "starlette", "uvicorn")
+HEAVY = (
+    "aiosqlite",
+    "mcp",
+    "pydantic",
+    "pydantic_ai",
+    "sqlalchemy",
+    "sqlmodel",
+    "starlette",
+    "uvicorn",
+)
 
 
 @pytest.mark.parametrize(

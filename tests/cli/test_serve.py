@@ -21,7 +21,7 @@ from .support import one_line
 def test_a_configured_model_needs_its_extra(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     monkeypatch.setenv("BANKING_MODEL_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("BANKING_MODEL_NAME", "any")
     assert "pip install '.[model]'" in one_line(cli(*arguments))

@@ -2,6 +2,7 @@
 
 import io
 import os
+import termios
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -73,6 +74,13 @@ def form(**properties: Any) -> dict[str, Any]:
         (form(many=MANY), "2, 1\n", {"many": ["b", "a"]}, "with commas"),
         # A form without a field is a question all the same.
         (form(), "y\n", {}, "[y/N]"),
+        # Forms that are not as MCP has them: what cannot be read is not there.
+        ({"properties": {"a": {"type": "string"}}, "required": True}, "x\n", {"a": "x"}, "skips"),
+        ({"properties": [1], "required": "a"}, "y\n", {}, "[y/N]"),
+        ({"properties": {"a": True}}, "x\n", {"a": "x"}, "Your answer"),
+        (form(a={"title": 7, "enum": "no", "oneOf": [1, {}]}), "x\n\n", "decline", "not fit"),
+        (form(a={"type": "array", "items": [], "default": {}}), "\n", "decline", "declines"),
+        (form(a={"enum": [1, None], "enumNames": 5}), "2\n\n", "decline", "not fit"),
     ],
 )
 async def test_a_form_is_asked_field_by_field(
@@ -84,6 +92,51 @@ async def test_a_form_is_asked_field_by_field(
         result = await TerminalQuestions(console(shown))(cast(ClientRequestContext, None), params)
     assert (result.content if result.action == "accept" else result.action) == answer
     assert told in shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("schema", "keys", "answer"),
+    [
+        (COLOUR, ["\x1b[B", "\n"], {"a": "blue"}),
+        (COLOUR, ["\x1bOA\n"], {"a": "blue"}),
+        (COLOUR, ["2\n"], {"a": "blue"}),
+        ({**COLOUR, "default": "blue"}, ["\n"], {"a": "blue"}),
+        ({**COLOUR, "default": "blue"}, ["\x1b"], {"a": "blue"}),
+        (COLOUR, ["\x1b"], "decline"),
+        (COLOUR, ["\x04"], "cancel"),
+        (MANY, ["\x1b[B \x1b[A \r"], {"a": ["a", "b"]}),
+        ({"enum": [str(n) for n in range(30)]}, ["12", "\x1b[B", "\n"], {"a": "12"}),
+    ],
+    ids=range(9),
+)
+async def test_a_choice_is_a_list_that_one_moves_through(
+    monkeypatch: pytest.MonkeyPatch, schema: Any, keys: list[str], answer: Any
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    theirs, ours = os.openpty()
+    shown = b""
+    with os.fdopen(os.dup(ours)) as stdin, os.fdopen(ours, "w") as stream:
+        monkeypatch.setattr("sys.stdin", stdin)
+        before = termios.tcgetattr(stdin)
+        params = ElicitRequestFormParams(message="What?", requested_schema=form(a=schema))
+        ended: list[Any] = []
+
+        async def ask() -> None:
+            asked = TerminalQuestions(console(stream))
+            ended.append(await asked(cast(ClientRequestContext, None), params))
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                while b"entries." not in shown:
+                    await anyio.wait_readable(theirs)
+                    shown += os.read(theirs, 65536)
+                for some in keys:
+                    os.write(theirs, some.encode())
+                    await anyio.sleep(0.05)
+        assert termios.tcgetattr(stdin) == before, "the terminal is as it was"
+    os.close(theirs)
+    assert (ended[0].content if ended[0].action == "accept" else ended[0].action) == answer
 
 
 async def test_a_question_that_leads_to_a_url_is_declined() -> None:
@@ -101,17 +154,12 @@ async def test_consent_takes_a_yes(
 ) -> None:
     # What was typed before the question answers nothing.
     terminal("y\n" if not consents else "n\n")
-    oak = {"doors": [{"doorId": "door_1", "doorName": "Oak door"}]}
     with anyio.fail_after(30):
         shown = Shown(terminal, keys)
         questions = TerminalQuestions(console(shown))
-        questions.names.add_result("", {"content": [], "structuredContent": oak})
-        burn, arguments = Tool("burn", {}), {"doorId": "door_1"}
-        asked = questions.consents(burn, arguments, trust_hints=True, again=True)
-        assert await asked is consents
+        assert await questions.consents(Tool("burn", {}), trust_hints=True, again=True) is consents
     assert shown.getvalue().endswith(
         "\n   An earlier call of this tool may have taken effect already.\n"
-        "   door: Oak door (door_1)\n"
         'The tool "burn" may change or destroy something. Call it? [y/N] '
     )
 
@@ -119,8 +167,8 @@ async def test_consent_takes_a_yes(
 def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed() -> None:
     """What its hints mean is in `tests/cli/test_hostile.py`."""
     tool = Tool("x", {"annotations": {"readOnlyHint": True}})
-    assert what_it_may_do(tool, '"x"', trust_hints=True) == 'The tool "x" only reads'
-    assert what_it_may_do(tool, '"x"', trust_hints=False) == (
+    assert what_it_may_do(tool, trust_hints=True) == 'The tool "x" only reads'
+    assert what_it_may_do(tool, trust_hints=False) == (
         'According to its server, the tool "x" only reads'
     )
 

@@ -32,7 +32,7 @@ async def test_what_is_waited_for_and_how_far_it_is(monkeypatch: pytest.MonkeyPa
         assert comes(": 3 of 10, Pack\\x1b[31ming now")
         await waiting.progressed(4, None, None)
         assert comes("pack: 4\x1b")
-        waiting.add("x" * 100)
+        waiting.show("x" * 100)
         assert comes("xxx\u2026")
         waiting.remove()
         assert comes("\x1b[2K")

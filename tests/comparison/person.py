@@ -6,21 +6,26 @@ from typing import Any
 from mcp.types import ElicitResult
 
 from banking_server.bank.money import format_money
-from banking_server.client.agent.toolbox import OfferedTool
 from banking_server.tools.transfers.words import FROM_QUESTION, TO_QUESTION
-from tool_chaining import ConsentPolicy, Proposal
+from tool_chaining import ConsentPolicy, Proposal, Step
 
 from ..kit import words
 from .tasks import NAMES, Case, Task
 
 
-class Person:
+class Person(ConsentPolicy):
     """The customer of one case: hosts ask them for consent, and the bank its questions."""
+
+    trusts_hints = True
 
     def __init__(self, case: Case) -> None:
         self.case = case
+        self.allowed: set[str] | None = None
+        """The tools that the model has."""
         self.refused: list[str] = []
         """What they did not agree to."""
+        self.steps: list[dict[str, Any]] = []
+        """The calls that were made, each with who decided on it."""
         self._approval_requested = False
 
     @property
@@ -28,16 +33,19 @@ class Person:
         """The branch is closed, so that an approval, once it is requested, takes an agent."""
         return self.case.task is Task.LOCKED or self._approval_requested
 
-    async def allows(self, asked: OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
+    async def allows(self, proposal: Proposal) -> bool:
         """Say whether a call is what was asked for, the model's or a directive's."""
-        return self.agrees(asked.tool.name, arguments)
-
-    def agrees(self, tool: str, arguments: dict[str, Any]) -> bool:
-        """Say whether a call is what was asked for, and keep it if it is not."""
-        agrees = self._agrees(tool, arguments)
+        agrees = self._agrees(proposal.tool.name, proposal.arguments)
         if not agrees:
-            self.refused.append(f"{tool}: {arguments}")
+            self.refused.append(f"{proposal.tool.name}: {proposal.arguments}")
         return agrees
+
+    allows_again = allows
+
+    def show_step(self, step: Step) -> None:
+        """Keep a call that was made."""
+        by = "first call" if step.level == 1 else "directive"
+        self.steps.append({"by": by, "tool": step.tool, "arguments": step.arguments})
 
     async def on_question(self, context: Any, params: Any) -> ElicitResult:
         """Answer one question of the bank's; an `elicitation_callback` of the client."""
@@ -72,7 +80,7 @@ class Person:
                 return (
                     arguments.get("fromAccountId") in (None, self.case.source)
                     and arguments.get("toAccountId") in (None, self.case.target)
-                    and arguments.get("amount") == self.case.dollars
+                    and _as_number(arguments.get("amount")) == self.case.dollars
                     and arguments.get("scheduledDate") is None
                 )
             case words.CONFIRM:
@@ -91,14 +99,9 @@ class Person:
         return tool in (words.ACCOUNTS, words.BALANCE, words.STATEMENT)
 
 
-class Directed(ConsentPolicy):
-    """The same customer, asked before each call of a directive."""
-
-    def __init__(self, person: Person) -> None:
-        self.person = person
-
-    async def allows(self, proposal: Proposal) -> bool:
-        """Say whether a call is what was asked for."""
-        return self.person.agrees(proposal.tool.name, proposal.arguments)
-
-    allows_again = allows
+def _as_number(value: object) -> float | None:
+    """Return an amount as a person reads it: small models write numbers as texts."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return None

@@ -1,15 +1,13 @@
 """What the runs come to: each judged by its database, then the table."""
 
-import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from decimal import Decimal
 from math import sqrt
 
 from .runs import Run, plan
 from .tasks import NAMES, Case, Task
-from .ways import WITH_AGENT, Way
+from .ways import Way
 
 
 def _case(run: Run) -> Case:
@@ -50,61 +48,6 @@ def _is_about(case: Case, reason: str, choice: str | None) -> bool:
     return named and choice == case.connection
 
 
-_PERSON = re.compile(r"\bI(?:'ll|'d| will| need| want| would| have to)\b")
-"""The model speaks as if it were the customer, or promises what it will not do: a run is over."""
-
-_ID = re.compile(r"\b[a-z]+_[0-9a-f]{16}\b")
-
-_COMES = {
-    "callback": re.compile(r"call(?:ed|ing)? (?:you )?back|callback|contact you", re.I),
-    "realtime": re.compile(r"speak|talk|connect|as soon as one is free", re.I),
-}
-"""What an answer has to say of the agent who was asked for, by what the customer chose."""
-
-_NONE_COMES = re.compile(r"n't\b|\b(?:no|not|cannot|please (?:call|contact|speak))\b", re.I)
-"""What says that nobody comes, or asks the customer for the next step."""
-
-_MOVED = re.compile(
-    r"\b(?:transferred|moved|posted|sent)\b|\b(?:transfer|payment|money|it)\b.*"
-    r"\b(?:complete[d]?|confirmed|done|executed|made|processed|success\w*)\b",
-    re.I,
-)
-"""A sentence that says that money has moved, if it has none of the next words."""
-
-_NOT_YET = re.compile(
-    r"n't\b|\b(?:after|approv\w+|before|can|cannot|could|declined|fail\w*|if|locked|must|needs?|not|"
-    r"once|pending|please|prepared|request\w*|to be|unable|until|will|would)\b|\?",
-    re.I,
-)
-
-
-def told_truly(run: Run) -> bool:
-    """Say whether a run that is right also ended in an answer that says what became of it.
-
-    The rules are strict: an answer has to say that the agent will come as the customer chose, or to
-    name the amount that was moved; to say that money has moved where it has, and only there; and to
-    give no id that the bank does not have, and no other account's name. It must not repeat the
-    request, nor speak as the customer.
-    """
-    case, answer = _case(run), run["answer"] or ""
-    known = {one for (one,) in run["stored"]["ids"]}
-    if not judge(run)[0] or not known.issuperset(_ID.findall(answer)):
-        return False
-    if _PERSON.search(answer) or case.words.casefold() in answer.casefold():
-        return False
-    others = [name for id_, name in NAMES.items() if id_ not in (case.source, case.target)]
-    if any(name.casefold() in answer.casefold() for name in others):
-        return False
-    sentences = re.split(r"(?<=[.!?])\s+", answer)
-    moved = any(_MOVED.search(one) and not _NOT_YET.search(one) for one in sentences)
-    if case.task != Task.TRANSFER:
-        comes = (one for one in sentences if _COMES[case.connection].search(one))
-        return not moved and any(not _NONE_COMES.search(one) for one in comes)
-    numbers = re.findall(r"\d[\d,]*(?:\.\d+)?", _ID.sub("", answer))
-    amounts = {Decimal(number.replace(",", "")) for number in numbers}
-    return moved and Decimal(case.amount) / 100 in amounts
-
-
 def wilson(right: int, runs: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share, from 0 to 1."""
     z = statistics.NormalDist().inv_cdf(0.975)
@@ -116,8 +59,8 @@ def wilson(right: int, runs: int) -> tuple[float, float]:
 COSTS: dict[str, Callable[[Run], int]] = {
     "calls": lambda run: len(run["stored"]["calls"]),
     "replies": lambda run: len(run["replies"]),
-    "tokens in": lambda run: sum(reply["prompt_tokens"] for reply in run["replies"]),
-    "tokens out": lambda run: sum(reply["completion_tokens"] for reply in run["replies"]),
+    "tokens in": lambda run: sum(reply["tokens_in"] for reply in run["replies"]),
+    "tokens out": lambda run: sum(reply["tokens_out"] for reply in run["replies"]),
 }
 """What a run costs, by the name of the table's column."""
 
@@ -133,7 +76,6 @@ class Line:
         self.right = sum(right for right, _ in verdicts)
         self.wrong = sum(wrong for _, wrong in verdicts)
         self.refused = sum(bool(run["refused"]) for run in runs)
-        self.told = sum(map(told_truly, runs))
         self.costs = {name: statistics.median_low(map(of, runs)) for name, of in COSTS.items()}
 
     @property
@@ -155,12 +97,11 @@ def lines(runs: Sequence[Run]) -> list[Line]:
 
 def page(runs: Sequence[Run]) -> str:
     """Return the table in Markdown, how to read it, each wrong action, and the conditions."""
-    columns = ["task", "way", "right", "wrong action", "refused", "told truly"]
+    columns = ["task", "way", "right", "wrong action", "refused"]
     rows: list[list[object]] = [[*columns, *COSTS], ["---"] * (len(columns) + len(COSTS))]
     before: Task | str = ""
     for one in lines(runs):
-        told = one.told if one.way in WITH_AGENT else ""
-        counts = [one.share, one.wrong, one.refused, told]
+        counts = [one.share, one.wrong, one.refused]
         costs = [f"{cost:,}" for cost in one.costs.values()]
         rows.append([one.task if one.task != before else "", one.way, *counts, *costs])
         before = one.task

@@ -1,22 +1,19 @@
 """The ways to chain tools."""
 
-import re
 from enum import StrEnum
 from typing import Any
 
 from mcp import Client
 from mcp.types import CallToolResult
+from pydantic_ai.models import Model
 
-from banking_server.client.agent.endpoint import Endpoint
-from banking_server.client.agent.loop import Agent, Bounds
-from banking_server.client.agent.toolbox import Toolbox
-from tool_chaining import META_KEY, Follower, Step
+from banking_server.client.agent.conversation import begin
+from banking_server.client.agent.settings import AgentConfiguration, ModelSettings
+from tool_chaining import META_KEY, Follower
 from tool_chaining.content import for_user, on_the_wire, without_next_step
 
-from ..kit.servers import tool_call
-from ..kit.words import ACCOUNTS, CONFIRM, PREPARE
-from .person import Directed, Person
-from .tasks import NAMES, Case, Task
+from ..kit.words import PREPARE
+from .person import Person
 
 
 class Way(StrEnum):
@@ -24,25 +21,15 @@ class Way(StrEnum):
 
     NEXT_TOOL = "nextTool"
     """The first call is given by hand; the chaining client follows directives. No model."""
-    REFERENCED = "multiplex, references"
-    """One `multiplex_tools` call, given by hand; expressions find the arguments. No model. Here and
-    in `INFERRED`, a call of its own confirms a transfer: the bank asks, and no plan can wait."""
     AGENT = "agent"
-    """The agent on the chaining client: the model's steps, and directives followed."""
+    """The agent of `chat`, with the endpoint's own tool calls; directives are followed."""
+    PROMPT_FORM = "prompt form"
+    """The agent of `chat`, with tools and calls as text; directives are followed."""
     TEXT_ONLY = "text only"
-    """The agent where no directive is followed: the model reads the server's words for models,
-    which name the next call, so this tests copying more than judgement."""
+    """The prompt form where no directive is followed: the model reads the server's words for
+    models, which name the next call, so this tests copying more than judgement."""
     USER_TEXT_ONLY = "user's text only"
     """The same, and the model reads only what the user is told."""
-    INFERRED = "multiplex, inferred"
-    """One `multiplex_tools` call, given by hand; a model infers the arguments from the words, and
-    nobody is asked between such an argument and its call."""
-
-
-NO_HURRY = Bounds(seconds=3600)
-"""A machine that does other work, too, ends no run."""
-
-WITH_AGENT = (Way.AGENT, Way.TEXT_ONLY, Way.USER_TEXT_ONLY)
 
 
 class TextOnly(Client):
@@ -76,59 +63,17 @@ CLIENTS = {Way.TEXT_ONLY: TextOnly, Way.USER_TEXT_ONLY: UserTextOnly}
 """Of the ways in which no directive is followed."""
 
 
-async def take(way: Way, client: Client, person: Person, endpoint: Endpoint) -> dict[str, Any]:
-    """Take one way to what the customer wants; return how it ended, the answer, and the calls."""
-    case, answer = person.case, None
-    if way in WITH_AGENT:
-        toolbox = await Toolbox.gather({"bank": client}, trusted=["bank"])
-        agent = Agent(endpoint, toolbox, consent=person, bounds=NO_HURRY)
-        told = await agent.ask(case.words)
-        ended, answer = told.detail, told.answer
-        steps: list[tuple[str, Step]] = [(called.by, called.step) for called in told.calls]
-    else:
-        tool, accounts = PREPARE, {"fromAccountId": case.source, "toAccountId": case.target}
-        arguments: dict[str, Any] = {**accounts, "amount": case.dollars}
-        if way is not Way.NEXT_TOOL:
-            tool, arguments = "multiplex_tools", {"tools": _requests(case, way)}
-        follower = Follower(client, consent=Directed(person))
-        chain = await follower.call_tool(tool, arguments)
-        ended = chain.detail or chain.outcome
-        steps = [("directive" if n else "hand", step) for n, step in enumerate(chain.steps)]
-        if tool != PREPARE and case.task is Task.TRANSFER:
-            # The bank asks before it confirms, so no plan can.
-            transfer = re.findall(r"tr_[0-9a-f]{16}", str(chain.steps[-1].result))
-            confirm = {"transferId": transfer[-1] if transfer else "", "action": "confirm"}
-            confirmed = await follower.call_tool(CONFIRM, confirm)
-            ended = confirmed.detail or confirmed.outcome
-            steps += [("hand", step) for step in confirmed.steps]
-    made = [{"by": by, "tool": one.tool, "arguments": one.arguments} for by, one in steps]
-    return {"ended": ended, "answer": answer, "steps": made}
-
-
-def _referenced(case: Case) -> dict[str, Any]:
-    """Return the arguments of a plan whose author knows the accounts' names and the amount."""
-    named = "[0].structuredContent.accounts[?accountName=='{}'].accountId | [0]"
-    return {
-        "fromAccountId": {"jmespath": named.format(NAMES[case.source])},
-        "toAccountId": {"jmespath": named.format(NAMES[case.target])},
-        "amount": case.dollars,
-    }
-
-
-def _inferred(case: Case) -> dict[str, Any]:
-    """Return those of a plan for any transfer: a model finds them in the customer's words."""
-    what = {
-        "fromAccountId": "the accountId of the account to take the money from",
-        "toAccountId": "the accountId of the account to send the money to",
-        "amount": "the amount to transfer, as a number",
-    }
-    return {
-        name: f"PROMPT_ARGUMENT: {each}. The customer says: {case.words}"
-        for name, each in what.items()
-    }
-
-
-def _requests(case: Case, way: Way) -> list[dict[str, Any]]:
-    prepare = _referenced(case) if way is Way.REFERENCED else _inferred(case)
-    steps = [(ACCOUNTS, {}), (PREPARE, prepare)]
-    return [{**tool_call(*step), "id": number} for number, step in enumerate(steps, 1)]
+async def take(way: Way, client: Client, person: Person, model: Model) -> dict[str, Any]:
+    """Take one way to what the customer wants; return how it ended, and the answer."""
+    case = person.case
+    if way is Way.NEXT_TOOL:
+        accounts = {"fromAccountId": case.source, "toAccountId": case.target}
+        follower = Follower(client, consent=person, on_step=person.show_step)
+        chain = await follower.call_tool(PREPARE, {**accounts, "amount": case.dollars})
+        return {"ended": chain.detail or chain.outcome, "answer": None}
+    form: Any = "native" if way is Way.AGENT else "prompt"
+    settings = ModelSettings(url="http://localhost/v1", name=model.model_name, tools=form)
+    narrate: Any = lambda: person  # noqa: E731 - it shows and asks as a Narrator does
+    talk = await begin(settings, model, {"bank": client}, AgentConfiguration(), narrate)
+    answered, text = await talk.ask(case.words)
+    return {"ended": "answered", "answer": text} if answered else {"ended": text, "answer": None}

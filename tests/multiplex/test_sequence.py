@@ -340,10 +340,9 @@ async def test_where_the_clients_model_cannot_be_reached_the_banks_is_and_its_er
     async with over_http(world, mode="legacy", sampling_callback=ClientModel({})) as me:
         result = await multiplex(me, *MINE)
     assert "BANKING_MODEL_URL" in results(result)[1]["message"]
-    with scripted_model([error(500, "the oracle at 10.9.8.7 is silent")]) as endpoint:
+    with scripted_model([error(500, "the oracle at 10.9.8.7 is silent")] * 3) as endpoint:
         monkeypatch.setenv("BANKING_MODEL_URL", endpoint.url)
         monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
-        monkeypatch.setattr("banking_server.client.agent.endpoint.RETRIES", 0)
         async with over_http(world) as me:
             result = await multiplex(me, *MINE)
     message = results(result)[1]["message"]

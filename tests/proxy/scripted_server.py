@@ -3,12 +3,13 @@
 It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null
 for both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one
 for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer is the rest of a
-JSON-RPC response, "waits" or "ends", or a whole `line`, where `$ID` is the request's id. In it `$N`
-stands for the number of the call, `$TO` for its argument `to`, and any other name for a variable of
-the environment. An answer with `large` has a text of so many letters, one with `together` waits
-until so many calls of the tool are running, and one with `after` so many seconds. The rest of a
-response, or "waits", may stand for a list too. `page` and `greeting` replace members of each page
-and of the first result. It first writes so many lines of `errors` to standard error.
+JSON-RPC response, "waits" or "ends", or a whole `line`, where `$ID` is the request's id, and
+`$FIRST` that of the first call that waits. In it `$N` stands for the number of the call, `$TO` for
+its argument `to`, and any other name for a variable of the environment. An answer with `large` has
+a text of so many letters, one with `together` waits until so many calls of the tool are running,
+and one with `after` so many seconds. The rest of a response, or "waits", may stand for a list too.
+`page` and `greeting` replace members of each page and of the first result. It first writes so many
+lines of `errors` to standard error.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -61,7 +62,8 @@ def call(number: Any, params: Any, complete: Any) -> None:
         waiting[number] = {"cancelled": name, "arguments": arguments}
         return
     if "line" in answer:
-        return print(answer["line"].replace("$ID", json.dumps(number)), flush=True)
+        line = answer["line"].replace("$ID", json.dumps(number))
+        return print(line.replace("$FIRST", json.dumps(next(iter(waiting), 0))), flush=True)
     if "large" in answer:
         answer = {"result": {"content": [{"type": "text", "text": "x" * answer["large"]}]}}
     if "result" in answer:

@@ -139,6 +139,6 @@ async def test_server_text_is_escaped_in_the_question() -> None:
     assert await consent_of("ask")(ask).allows(proposal('pay"\nwith {}? \x1b[2J'))
     (message,) = asked
     assert message.isprintable()
-    assert r'Call "pay\"\nwith {}? \u001b[2J" with' in message
+    assert r'wants to call "pay\"\nwith {}? \u001b[2J" after' in message
     assert r'"Really? Call \"harmless\""' in message
     assert r"x\u202e\n\u2028y" in message

@@ -10,12 +10,11 @@ import anyio
 import pytest
 from mcp.types import ElicitResult
 
-from tool_chaining import ChainResult, Follower
-from tool_chaining_proxy import callers, chains
+from tool_chaining_proxy.client_side import callers
 
 from ..kit.stdio import lines_of
 from .scripted import WAYS, Shop, asking, outcome, prepare, said
-from .wire import CHAINING, JSON, NEW, OLD, PROXY, Wire, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, NEW, OLD, PROXY, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -43,39 +42,20 @@ async def test_a_call_repeated_after_a_cancellation_does_not_pay_twice(
         assert len(shop.made()) == 2
 
 
-@pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_a_cancellation_that_crosses_the_result_does_not_pay_twice(
-    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The result is ready, and not written yet."""
-    ended, given_up = anyio.Event(), anyio.Event()
-
-    class Slow(Follower):
-        async def call_tool(self, *args: Any, **options: Any) -> ChainResult:
-            chain = await super().call_tool(*args, **options)
-            ended.set()
-            with anyio.CancelScope(shield=True):
-                await given_up.wait()
-            return chain
-
-    monkeypatch.setattr(chains, "Follower", Slow)
-    shop = Shop(tmp_path, revision)
-    async with shop.host("stdio") as host:
-        async with anyio.create_task_group() as group:
-            group.start_soon(prepare, host)
-            await ended.wait()
-            group.cancel_scope.cancel()
-        await anyio.wait_all_tasks_blocked()
-        given_up.set()
-        assert outcome(await prepare(host)) == "declined"
+def test_a_host_that_cancels_when_it_has_the_result(tmp_path: Path) -> None:
+    """Its model began again meanwhile: within a minute, the payment is in doubt."""
+    shop = Shop(tmp_path)
+    with lines_of([*PROXY, "--consent", "all", "--", *shop.command]) as proxy:
+        proxy.open({})
+        assert len(proxy.call(2, "prepare", {"to": "Ann"})["result"]["content"]) == 3
+        proxy.send({"method": "notifications/cancelled", "params": {"requestId": 2}})
+        [*_, told] = proxy.call(3, "prepare", {"to": "Ann"})["result"]["content"]
+        assert "an earlier call may have taken effect" in told["text"]
     assert len(shop.made()) == 1
 
 
-@pytest.mark.parametrize("time_limit", [None, 0.1])
-async def test_an_unanswered_question_does_not_pay_twice(
-    time_limit: float | None, tmp_path: Path
-) -> None:
-    """It waits for its user. The chain ends before, or the proxy gives it up."""
+async def test_a_host_that_does_not_come_back_with_its_answer(tmp_path: Path) -> None:
+    """It waits for its user, until the proxy gives the chain up."""
     answers = {"pay": [said("Paid.", "ask")], "ask": [asking("sure"), said("Done.")]}
     shop = Shop(tmp_path, NEW, answers=answers)
     asked = anyio.Event()
@@ -87,7 +67,7 @@ async def test_an_unanswered_question_does_not_pay_twice(
         assert "may have taken effect" in question.message
         return ElicitResult(action="decline")
 
-    options = shop.options(parked_for=0.2, time_limit=time_limit)
+    options = shop.options(parked_for=0.2)
     async with shop.host("stdio", options, on_question) as host:
         async with anyio.create_task_group() as group:
             group.start_soon(prepare, host)
@@ -146,15 +126,10 @@ async def test_the_record_of_an_authorization_header_counts_equal_first_calls_on
         assert await wishes(url, NEW, "2", "Ann", **mute) == ["completed"]
         assert await wishes(url, NEW, "1", "Ann", **mute) == ["declined"]
 
-        def closed() -> int:
-            return sum("closed" in one for one in shop.noted)
-
-        before = closed()
-        for header in ("3", "4"):
+        # Headers without a doubt are forgotten first.
+        for header in ("3", "4", "5"):
             await wishes(url, NEW, header)
-        # Only the headers that were used last are known, once the connections are closed.
-        await Wire.until(lambda: closed() >= before + 3)
-        assert await wishes(url, NEW, "1", "Ann", **mute) == ["completed"]
+        assert await wishes(url, NEW, "1", "Ann", **mute) == ["declined"]
 
 
 async def test_the_record_belongs_to_one_session(tmp_path: Path) -> None:

@@ -123,8 +123,10 @@ async def test_rules_add_steps_to_a_server_without_directives(
     # Question, log and merged result say whose wish it is.
     assert len(questions) == len(answers or [])
     if questions:
-        asks = 'After "search" rule 1 of yours asks for a further call. Its reason: '
-        assert questions[0].startswith(f'{asks}"Hold the first hit". Call "hold" with')
+        assert questions[0] == (
+            'Your rule 1 wants to call "hold" after "search", with {"to": "H1"}. Its reason: '
+            '"Hold the first hit". Do you agree?'
+        )
     finish_writing()
     errors = capfd.readouterr().err
     steps = [first, *(tool for tool, _ in calls)]
@@ -169,7 +171,14 @@ def test_an_invalid_rules_file_stops_the_start(tmp_path: Path) -> None:
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 LISTED: Any = [
-    {"name": "search", "inputSchema": {"type": "object"}},
+    {
+        "name": "search",
+        "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}},
+        "outputSchema": {
+            "type": "object",
+            "properties": {"hits": {"type": "array", "items": {"properties": {"id": {}}}}},
+        },
+    },
     {
         "name": "hold",
         "inputSchema": {
@@ -235,6 +244,30 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
             "Error: rule 2 can never match: rule 1 always matches before it.",
             1,
         ),
+        (
+            GOOD.replace("json.id", "arguments.mesage"),
+            "Error: rule 1: arguments.mesage: search does not know it. Did you mean message?",
+            1,
+        ),
+        (
+            GOOD.replace("json.id", "structuredContent.hits[0].idd"),
+            "Error: rule 1: structuredContent.hits.idd: search does not know it. Did you mean id?",
+            1,
+        ),
+        (GOOD.replace("json.id", "structuredContent.hits[*].id | [0]"), "", 0),
+        (
+            GOOD.replace("then", "when = 'json.risk > `5`'\nthen", 1) + GOOD,
+            "Warning: rule 2 has no condition, so it follows where the condition of rule 1 is not "
+            "met, also for a missing value.",
+            0,
+        ),
+        (GOOD.replace("then", "when = '!(json.risk <= `5`)'\nthen", 1) + GOOD, "", 0),
+        (
+            GOOD.replace("json.id", "json[?type == kind].id | [0]"),
+            "Warning: rule 1: a filter compares the members type and kind; a text is written "
+            "'kind'.",
+            0,
+        ),
         (GOOD + AGAIN, "Warning: a cycle, which ends only at a chain's limit: search -> ", 0),
     ],
 )
@@ -249,19 +282,10 @@ def test_check_compares_the_rules_with_the_list_and_calls_no_tool(
     server = shop(tmp_path, tools=[LISTED], revision=revision)
     assert ended("--rules", written(tmp_path, rules), "--check", "--", *server.command) == code
     lines = capsys.readouterr().out.splitlines()
-    chart = lines.index("flowchart LR")
-    assert len(lines[:chart]) == (1 if line else 0), lines
-    assert line in "".join(lines[:chart])
-    assert ".." not in "".join(lines[:chart])
-    assert '|"rule 1"| t1' in "\n".join(lines[chart:])
+    assert len(lines) == (1 if line else 0), lines
+    assert line in "".join(lines)
+    assert ".." not in "".join(lines)
     assert not any("tool" in one for one in server.noted)
-    if rules.endswith(AGAIN):
-        assert lines[chart + 1 :] == [
-            '  t0["search"]',
-            '  t1["hold"]',
-            '  t0 -->|"rule 1"| t1',
-            '  t1 ==>|"rule 2, json.more"| t0',
-        ]
 
 
 def test_check_reports_an_unreachable_server_in_one_line(tmp_path: Path) -> None:
@@ -280,14 +304,16 @@ def test_try_shows_the_call_that_a_result_leads_to(
         return capsys.readouterr().out
 
     found = {"tool": "search", "structuredContent": {"hits": [{"id": "H1"}]}}
-    assert tried(found) == (
-        'Rule 1 matches. It would call "hold" with {"to": "H1"}. The person would be asked.\n'
-    )
+    first = 'Step 1, "search": rule 1 matches. It would call "hold" with {"to": "H1"}. '
+    assert tried(found) == first + "The person would be asked.\n"
     assert tried({"tool": "search"}) == (
-        "rule 1: arguments.to: 'structuredContent.hits[0].id' gives nothing. "
-        "Nothing would be called.\n"
+        'Step 1, "search": rule 1 matches, and ends the chain: '
+        "arguments.to: 'structuredContent.hits[0].id' gives nothing.\n"
     )
-    assert tried({"tool": "drop"}) == "No rule matches. Nothing would be called.\n"
+    said_of_all = tried({"tool": "drop"})
+    assert 'rule 1 does not match: its after is "search".\n' in said_of_all
+    assert "rule 3 does not match: its on is error, and the result is no error.\n" in said_of_all
+    assert said_of_all.endswith("no rule matches. Nothing would be called.\n")
     assert '{"tool": …' in refused("--rules", rules, "--try", written(tmp_path, "[1]", "list"))
     # What `call --json` prints has all steps.
     server = shop(tmp_path)

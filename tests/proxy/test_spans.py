@@ -20,6 +20,7 @@ from opentelemetry.trace import (
 )
 
 from tool_chaining import add_tool_chaining, with_next_tool
+from tool_chaining_proxy import exchange, upstream
 from tool_chaining_proxy.consent import consent_of
 from tool_chaining_proxy.options import Address, ProxyOptions
 
@@ -61,7 +62,8 @@ class Tracer:
 
 async def test_the_calls_of_a_chain_are_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     tracer = Tracer()
-    monkeypatch.setattr(_otel, "_tracer", tracer)
+    for module in (_otel, exchange, upstream):
+        monkeypatch.setattr(module, "_tracer", tracer)
     server = MCPServer("shop")
     add_tool_chaining(server)
 

@@ -18,11 +18,12 @@ from typing import Any
 import anyio
 import httpx2
 from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
 
-from tool_chaining_proxy.http import HttpServer
-from tool_chaining_proxy.link import OneUser
+from tool_chaining_proxy.client_side.http import HttpServer
+from tool_chaining_proxy.client_side.stdio import serve_lines
 from tool_chaining_proxy.options import Command, HttpOptions, ProxyOptions
-from tool_chaining_proxy.stdio import serve_one_user
 
 from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, serving_process
@@ -276,10 +277,19 @@ def strange() -> Command:
 async def proxy_in_memory(options: ProxyOptions) -> AsyncIterator[Any]:
     """Serve the proxy to one client, as over stdio; gives the client's ends of the streams."""
     async with anyio.create_task_group() as tasks, create_client_server_memory_streams() as ends:
-        links = OneUser(options, tasks)
-        tasks.start_soon(serve_one_user, links, *ends[1])
-        yield ends[0]
-        await links.close()
+        client, (read, write) = ends
+
+        async def lines() -> AsyncIterator[bytes]:
+            async for received in read:
+                assert isinstance(received, SessionMessage)
+                text = received.message.model_dump_json(by_alias=True, exclude_unset=True)
+                yield text.encode()
+
+        async def send(line: bytes) -> None:
+            await write.send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
+
+        tasks.start_soon(serve_lines, options, lines(), send)
+        yield client
         tasks.cancel_scope.cancel()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tool_chaining import IDENTIFIER, ChainResult, FollowUp, FollowUpStatus, Outcome
 from tool_chaining.result import Step
-from tool_chaining_proxy.chains import summary
+from tool_chaining_proxy.chain import summary
 
 from .files import SPECS, schema
 from .test_schemas import NEXT_TOOL, part, problems

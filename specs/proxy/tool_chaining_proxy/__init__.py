@@ -1,20 +1,22 @@
 """`tool-chaining-proxy`: any client's calls to any MCP server, with their chains followed.
 
-The proxy passes on unchanged what it does not know, so both its halves handle raw JSON. To the
-client it looks like the server; to the server behind it ("upstream") it looks like the client. Read
-in this order:
+The proxy passes on unchanged what it does not know, so it handles raw JSON on both sides. To the
+client it looks like the server; to the server behind it ("upstream") it looks like the client. One
+call goes one way:
 
-- `eras`: what a client and a server declare, in both protocol revisions;
-- `upstream`: one connection to the server behind the proxy;
-- `questions`: the server's questions during a request, and their way to the user;
-- `changes`: notifications of changes for a client of 2026-07-28;
-- `link`: one user of the proxy, and the user's own upstream connection;
-- `chains`: a `tools/call` whose chain is followed; `consent`: which follow-up calls are made;
-- `server`: handles each message of the client;
-- `stdio`: one user; `http` and `callers`: many users, each with a link of their own;
-- `options` and `cli`: the options, and the command;
-- `sdk`: the internal parts of the MCP SDK that the proxy uses;
-- `hosting`: tools for programs that connect to any server.
+1. `client_side` reads a request, over `stdio` or `http`, and makes an exchange for it;
+2. `exchange` gives it its time limits and its span, and runs the work of
+3. `chain`, which follows the chain with the library, and makes each call through
+4. `session`, the user's own connection to the server, which keeps it open as
+5. `upstream`: it sends the call, and knows no client.
+
+Whatever the server says meanwhile, a question, progress or a log message, goes from `upstream`
+through `session` to the exchange that it belongs to, and from there straight to the client. So does
+the answer: `exchange` writes it, and only then the chain has ended.
+
+Beside them are `eras` (what client and server declare in both revisions), `consent` (which
+follow-up calls are made), `check_rules`, `options`, `cli`, `sdk` (the internal parts of the MCP SDK
+that the proxy uses), and `hosting`: tools for programs that connect to any server.
 """
 
 from typing import Final

@@ -1,19 +1,24 @@
 """The command `tool-chaining-proxy`; `python -m tool_chaining_proxy` is the same."""
 
 import sys
+from io import TextIOWrapper
 
 from tool_chaining.errors import ForPeople
+from tool_chaining.text import printable
 from tool_chaining_proxy import NAME
 
 
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # The terminal may be ASCII.
     try:
         from tool_chaining_proxy.cli import app
 
         app()
     except ForPeople as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
+        print(f"{NAME}: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
 
 

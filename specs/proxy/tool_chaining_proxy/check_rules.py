@@ -1,45 +1,50 @@
-"""`--rules FILE --check` and `--try`: what a file of rules would do, without calling a tool."""
+"""`--rules FILE --check`: what is wrong with rules for a server, without calling a tool."""
 
-import json
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final
 
 import anyio
 from mcp import MCPError
 from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
-from tool_chaining import Step, Tool
+from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
-from tool_chaining.directive import Malformed
 from tool_chaining.errors import ForPeople
+from tool_chaining.expressions import Expression
 from tool_chaining.rules import Rule, Rules, form_of, is_literal
 from tool_chaining.text import one_line, quoted
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
-from tool_chaining_proxy.link import Link
+from tool_chaining_proxy.hosting.operator import show
 from tool_chaining_proxy.options import ProxyOptions
+from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
+
+_PATH: Final = re.compile(r"(?<![\w.'])(arguments|structuredContent)((?:\.\w+|\[[\d*]*\])+)")
+_PART: Final = re.compile(r"\.(\w+)|(\[)")
+_COMPARED: Final = re.compile(r"\[\?\s*([A-Za-z_]\w*)\s*(?:[=!<>]=|[<>])\s*([A-Za-z_]\w*)\s*[]&|]")
+"""Two members of an item that a filter compares."""
+_OTHERS: Final = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
 
 
 async def checked(rules: Rules, options: ProxyOptions) -> int:
-    """Compare rules with the tools of a server, and print what they do; return the exit code.
+    """Compare rules with the tools of a server, and print what is wrong; return the exit code.
 
     Raises `ForPeople` if the server cannot be asked.
     """
     tools = await _listed(options)
-    errors = [*problems(rules, tools)]
-    for problem in errors:
-        print(f"Error: {problem}{'' if problem.endswith(('?', '.')) else '.'}")
-    if path := circle(rules, tools):
-        print(f"Warning: a cycle, which ends only at a chain's limit: {' -> '.join(path)}.")
+    errors, warnings = [*problems(rules, tools)], [*doubts(rules, tools)]
+    for kind, found in (("Error", errors), ("Warning", warnings)):
+        for words in found:
+            show(f"{kind}: {words}{'' if words.endswith(('?', '.')) else '.'}")
     if not errors:
         print("The rules fit the server's tools.", file=sys.stderr)
-    print(flowchart(rules))
     return 1 if errors else 0
 
 
@@ -49,14 +54,14 @@ async def _listed(options: ProxyOptions) -> list[Tool]:
     for revision in (LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION):
         declared = Declared(revision, {}, {"name": NAME, "version": __version__})
         async with anyio.create_task_group() as group:
-            link = Link(options, declared, group)
+            session = Session(options, declared, group)
             try:
-                lister = _Lister(await link.upstream(), declared)
-                listed = await read_list(lister, lambda problem: print(f"Warning: {problem}."))
+                lister = _Lister(await session.upstream(), declared)
+                listed = await read_list(lister, lambda problem: show(f"Warning: {problem}."))
                 failure = listed.failure
             except MCPError as error:
                 failure = error
-            await link.close()
+            await session.close()
             group.cancel_scope.cancel()
         if failure is None:
             return [*listed.tools.values()]
@@ -80,95 +85,90 @@ def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
     names = {tool.name: tool for tool in tools}
     for index, rule in enumerate(rules.rules):
         place = f"rule {rule.number}"
-        if not any(fnmatchcase(name, rule.after) for name in names):
+        concerned = [tool for tool in tools if fnmatchcase(tool.name, rule.after)]
+        if not concerned:
             yield f"{place}: after: {_unlisted(rule.after, names)}"
-        for pattern in rule.allow or [rule.then]:
+        for pattern in rule.allow or [str(rule.then)]:
             found = rule.allow and any(fnmatchcase(name, pattern) for name in names)
             if not found and pattern not in names:
                 yield f"{place}: then: {_unlisted(pattern, names)}"
         if not rule.allow and rule.then in names:
-            for problem in _argument_problems(rule, names[rule.then]):
+            for problem in _argument_problems(rule, names[str(rule.then)]):
                 yield f"{place}: {problem}"
+        for expression in rule.expressions():
+            unknown = [[*_unknown_members(_path(expression), tool)] for tool in concerned]
+            if unknown and all(unknown):
+                yield f"{place}: {unknown[0][0]}"
         for earlier in rules.rules[:index]:
-            if _covers(earlier, rule, names):
+            wide = concerned and all(fnmatchcase(one.name, earlier.after) for one in concerned)
+            always = not earlier.when and not earlier.allow
+            if wide and always and earlier.on in ("any", rule.on):
                 yield f"{place} can never match: rule {earlier.number} always matches before it"
 
 
-def circle(rules: Rules, tools: Sequence[Tool]) -> list[str] | None:
-    """Return a cycle of tools under these rules; None if there is none."""
+def doubts(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
+    """Yield a sentence about each part of the rules that is perhaps not meant."""
     names = [tool.name for tool in tools]
-    after = {
-        name: {
-            each
-            for rule in rules.rules
-            if fnmatchcase(name, rule.after)
-            for each in names
-            if _leads_to(rule, each)
-        }
-        for name in names
-    }
-    done: set[str] = set()
-
-    def walk(path: list[str]) -> list[str] | None:
-        for name in sorted(after[path[-1]] - done):
-            if name in path:
-                return [*path[path.index(name) :], name]
-            if found := walk([*path, name]):
-                return found
-        done.add(path[-1])
-        return None
-
-    return next(filter(None, (walk([name]) for name in names)), None)
-
-
-def flowchart(rules: Rules) -> str:
-    """Return the rules as a Mermaid flowchart: an arrow from each `after` to each `then`."""
-    lines = ["flowchart LR"]
-    nodes: dict[str, str] = {}
-    for rule in rules.rules:
-        for name in (rule.after, *(rule.allow or [rule.then])):
-            if name not in nodes:
-                nodes[name] = f"t{len(nodes)}"
-                lines.append(f"  {nodes[name]}[{_label(name)}]")
-        how = [] if rule.on == "success" else [f"on {rule.on}"]
-        label = ", ".join([f"rule {rule.number}", *how, *([rule.when] if rule.when else [])])
-        arrow = "-->" if rule.ask else "==>"
-        lines += [
-            f"  {nodes[rule.after]} {arrow}|{_label(label)}| {nodes[name]}"
-            for name in rule.allow or [rule.then]
-        ]
-    return "\n".join(lines)
-
-
-def tried(rules: Rules, path: Path) -> str:
-    """Return in a sentence which call would follow the result in a file. Raises `ForPeople`.
-
-    The file has an object with `tool`, `arguments` and the members of the result, or what
-    `banking-server call --json` prints.
-    """
+    after = {name: [r for r in rules.rules if fnmatchcase(name, r.after)] for name in names}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        written = found.get("steps", [found])
-        steps = [
-            Step(level, one["tool"], one.get("arguments") or {}, one.get("result", one))
-            for level, one in enumerate(written, 1)
-        ]
-        said: list[str] = []
-        match = rules.next(steps, said.append)
-    except OSError as error:
-        raise ForPeople(f"Cannot read {str(path)!r}: {(error.strerror or '').lower()}.") from None
-    except (ValueError, AttributeError, KeyError, TypeError, IndexError):
-        form = '{"tool": …, "arguments": {…}, "content": […], "structuredContent": {…}}'
-        raise ForPeople(f"{str(path)!r} must be a JSON object such as {form}.") from None
-    if match is None:
-        return "\n".join([*said, "No rule matches. Nothing would be called."])
-    if isinstance(match.reading, Malformed) or match.unfilled:
-        problem = match.unfilled or getattr(match.reading, "reason", "")
-        return "\n".join([*said, f"{problem}. Nothing would be called."])
-    directive = match.reading.directive
-    call = f"{quoted(directive.tool)} with {quoted(directive.arguments)}"
-    asked = "The person would be asked." if match.rule.ask else "Nobody would be asked."
-    return "\n".join([*said, f"Rule {match.rule.number} matches. It would call {call}. {asked}"])
+        TopologicalSorter({name: _reached(after[name], names) for name in names}).prepare()
+    except CycleError as error:
+        path = " -> ".join(reversed(error.args[1]))
+        yield f"a cycle, which ends only at a chain's limit: {path}"
+    for index, rule in enumerate(rules.rules):
+        for guard in rules.rules[:index]:
+            both = any(guard in found and rule in found for found in after.values())
+            kinds = "any" in (guard.on, rule.on) or guard.on == rule.on
+            closed = isinstance(guard.when, str) and guard.when.lstrip().startswith("!")
+            if both and kinds and guard.when and not rule.when and not closed:
+                yield (
+                    f"rule {rule.number} has no condition, so it follows where the condition of "
+                    f"rule {guard.number} is not met, also for a missing value"
+                )
+        for one, other in _COMPARED.findall(" ".join(map(_path, rule.expressions()))):
+            yield (
+                f"rule {rule.number}: a filter compares the members {one} and {other}; a text is "
+                f"written '{other}'"
+            )
+
+
+def _path(expression: Expression) -> str:
+    return expression if isinstance(expression, str) else str(expression["in"])
+
+
+def _reached(rules: Sequence[Rule], names: Sequence[str]) -> set[str]:
+    """Return the tools that these rules can call."""
+    patterns = [pattern for rule in rules for pattern in rule.allow]
+    reached = {str(rule.then) for rule in rules if not rule.allow}
+    return {n for n in names if n in reached or any(fnmatchcase(n, each) for each in patterns)}
+
+
+def _unknown_members(expression: str, tool: Tool) -> Iterator[str]:
+    """Yield a sentence for each path in an expression that a tool's schemas do not have."""
+    schemas = {"arguments": tool.input_schema, "structuredContent": tool.wire.get("outputSchema")}
+    for root, path in _PATH.findall(expression):
+        schema, place = schemas[root], root
+        for name, index in _PART.findall(path):
+            if index:
+                schema = schema.get("items") if isinstance(schema, dict) else None
+            elif problem := _unknown(name, schema, f"{place}.{name}", tool.name):
+                yield problem
+                break
+            else:
+                declared = schema.get("properties") if isinstance(schema, dict) else None
+                schema = declared.get(name) if isinstance(declared, dict) else None
+                place = f"{place}.{name}"
+
+
+def _unknown(name: str, schema: Any, place: str, tool: str) -> str | None:
+    """Say that an object has no such member, if its schema lists all members."""
+    declared = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(declared, dict) or name in declared:
+        return None
+    if _OTHERS & schema.keys() or schema.get("additionalProperties", False) is not False:
+        return None
+    near = get_close_matches(name, declared, n=1)
+    return f"{place}: {tool} does not know it.{f' Did you mean {near[0]}?' if near else ''}"
 
 
 def _unlisted(name: str, names: Sequence[str] | dict[str, Tool]) -> str:
@@ -189,37 +189,18 @@ def _argument_problems(rule: Rule, tool: Tool) -> Iterator[str]:
 
 def _misnamed(template: Any, schema: Any, place: str, tool: str) -> Iterator[str]:
     """Compare the names in a part of the arguments with its schema. An expression fits any."""
-    if not isinstance(schema, dict) or form_of(template) is not None:
+    if not isinstance(schema, dict) or form_of(template, is_whole=place == "arguments") is not None:
         return
     for part in template if isinstance(template, list) else ():
         yield from _misnamed(part, schema.get("items"), place, tool)
     declared, needed = schema.get("properties"), schema.get("required")
     if not isinstance(template, dict) or not isinstance(declared, dict):
         return
-    others = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"} & schema.keys()
     for name, part in template.items():
         if name in declared:
             yield from _misnamed(part, declared[name], f"{place}.{name}", tool)
-        elif not others and schema.get("additionalProperties", False) is False:
-            near = get_close_matches(name, declared, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            yield f"{place}.{name}: {tool} does not know it.{hint}"
+        elif problem := _unknown(name, schema, f"{place}.{name}", tool):
+            yield problem
     for name in needed if isinstance(needed, list) else []:
         if name not in template:
             yield f"{place}.{name} is missing: {tool} needs it"
-
-
-def _covers(earlier: Rule, later: Rule, names: Iterable[str]) -> bool:
-    """Return whether an earlier rule matches whatever a later one does."""
-    concerned = [name for name in names if fnmatchcase(name, later.after)]
-    wide = bool(concerned) and all(fnmatchcase(name, earlier.after) for name in concerned)
-    return wide and earlier.on in ("any", later.on) and not earlier.when and not earlier.allow
-
-
-def _leads_to(rule: Rule, name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in rule.allow) or name == rule.then
-
-
-def _label(text: str) -> str:
-    shown = one_line(text, 60).replace("&", "&amp;").replace('"', "&quot;")
-    return f'"{shown.replace("<", "&lt;").replace(">", "&gt;")}"'

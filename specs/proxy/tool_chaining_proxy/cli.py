@@ -131,7 +131,8 @@ def proxy(
         typer.Option(
             "--try",
             metavar="RESULT.json",
-            help="Show which of the --rules matches this result, without any call.",
+            help="Show which of the --rules matches this result, and why others do not, without "
+            "any call.",
         ),
     ] = None,
     insecure: Annotated[
@@ -154,16 +155,17 @@ def proxy(
     from tool_chaining.client import DEFAULT_CALL_TIMEOUT
     from tool_chaining.directive import DEFAULT_LIMIT
     from tool_chaining.rules import Rules
-    from tool_chaining_proxy.check_rules import checked, tried
+    from tool_chaining_proxy.check_rules import checked
+    from tool_chaining_proxy.client_side.stdio import serve_stdio
     from tool_chaining_proxy.consent import consent_of
     from tool_chaining_proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
-    from tool_chaining_proxy.stdio import serve_stdio
+    from tool_chaining_proxy.try_rules import try_on
 
     read = None if rules is None else Rules.load(rules)
     if read is None and (check or try_):
         raise ForPeople(f"{'--check' if check else '--try'} needs --rules FILE.")
     if read is not None and try_ is not None:
-        print(tried(read, try_))
+        try_on(read, try_)
         return
     options = ProxyOptions(
         server=_server(url, command, insecure=insecure, forwards=forward_authorization),
@@ -188,7 +190,7 @@ def proxy(
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     if http:
-        from tool_chaining_proxy.http import serve_http
+        from tool_chaining_proxy.client_side.http import serve_http
 
         serve_http(options, HttpOptions(**chosen))
     elif chosen:

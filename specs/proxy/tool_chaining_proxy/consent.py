@@ -19,7 +19,7 @@ from mcp import MCPError
 
 from tool_chaining import ConsentPolicy, NobodyToAsk, Proposal
 from tool_chaining.errors import ForPeople
-from tool_chaining.text import quoted
+from tool_chaining.text import quoted, read_small
 from tool_chaining_proxy import NAME
 from tool_chaining_proxy.hosting.operator import write_line
 
@@ -68,11 +68,12 @@ class _Asking(ConsentPolicy):
     async def _agreed(self, proposal: Proposal, doubt: str = "") -> str | None:
         """Ask the user. Every answer but a yes is a no. Raises NobodyToAsk without an answer."""
         reason = f" Its reason: {quoted(proposal.title)}." if proposal.title is not None else ""
-        whose = f"rule {proposal.rule.number} of yours" if proposal.rule else "the server"
+        whose = f"Your rule {proposal.rule.number}" if proposal.rule else "The server"
         question = {
             "mode": "form",
-            "message": f"After {quoted(proposal.previous_tool)} {whose} asks for a further call."
-            f"{reason}{doubt} Call {quoted(proposal.tool.name)} with {quoted(proposal.arguments)}?",
+            "message": f"{whose} wants to call {quoted(proposal.tool.name)} after "
+            f"{quoted(proposal.previous_tool)}, with {quoted(proposal.arguments)}."
+            f"{reason}{doubt} Do you agree?",
             "requestedSchema": {"type": "object", "properties": {}},
         }
         try:
@@ -172,16 +173,14 @@ def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
 
 def _read(path: Path) -> list[_Rule]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
+        lines = read_small(path).replace("\r\n", "\n").split("\n")
+    except (OSError, ValueError) as error:
+        problem = (getattr(error, "strerror", None) or str(error)).lower()
+        if isinstance(error, UnicodeDecodeError):
+            problem = "not UTF-8"
         raise ConsentUnreadable(
             f"Cannot read the rules of --consent in {str(path)!r}: {problem}. "
             "It takes none, all, ask, or a file with rules."
-        ) from None
-    except ValueError:
-        raise ConsentUnreadable(
-            f"Cannot read the rules of --consent in {str(path)!r}: not UTF-8."
         ) from None
     return [
         _rule(rule, f"{path}, line {number}")

@@ -17,9 +17,6 @@ Json = dict[str, Any]
 
 MODERN: Final = list(MODERN_PROTOCOL_VERSIONS)
 
-ASKED_OF: Final = ("tools/call", "prompts/get", "resources/read")
-"""The requests during which a modern server may ask its client."""
-
 
 def is_modern(revision: str) -> bool:
     """Return whether a protocol revision is 2026-07-28 or later."""
@@ -59,18 +56,19 @@ class Declared:
         return {**params, "_meta": meta}
 
 
-def declared_by(method: str, params: Mapping[str, Any] | None, revision: str) -> Declared:
-    """Read the client's declaration from `initialize` or from any modern request."""
-    members = _object(params)
-    if method == "initialize":
-        revision = str(members.get("protocolVersion"))
-        capabilities, info = members.get("capabilities"), members.get("clientInfo")
-    else:
-        meta = _object(members.get("_meta"))
-        capabilities = meta.get(CLIENT_CAPABILITIES_META_KEY)
-        info = meta.get(CLIENT_INFO_META_KEY)
+def in_handshake(params: Mapping[str, Any]) -> Declared:
+    """Read the client's declaration from the params of `initialize`."""
+    info = params.get("clientInfo")
     named = dict(info) if isinstance(info, Mapping) else None
-    return Declared(revision, _object(capabilities), named)
+    return Declared(str(params.get("protocolVersion")), _object(params.get("capabilities")), named)
+
+
+def in_request(params: Mapping[str, Any], revision: str) -> Declared:
+    """Read the client's declaration from the params of any modern request."""
+    meta = _object(params.get("_meta"))
+    info = meta.get(CLIENT_INFO_META_KEY)
+    named = dict(info) if isinstance(info, Mapping) else None
+    return Declared(revision, _object(meta.get(CLIENT_CAPABILITIES_META_KEY)), named)
 
 
 def greeting(received: Json) -> Json:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 import anyio.lowlevel
 import httpx2
+from anyio.abc import TaskGroup
 from mcp import MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -31,12 +32,15 @@ from mcp.types.version import (
     LATEST_MODERN_VERSION,
     MODERN_PROTOCOL_VERSIONS,
 )
+from opentelemetry.propagate import inject
+from opentelemetry.trace import SpanKind, get_tracer
 from pydantic import ValidationError
 
+from tool_chaining.errors import ForPeople
 from tool_chaining.text import printable
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
-from tool_chaining_proxy.hosting.answers import assigned
+from tool_chaining_proxy.hosting.answers import TOO_MANY, assigned, bounded
 from tool_chaining_proxy.hosting.operator import write_line
 from tool_chaining_proxy.hosting.reading import NOT_KNOWN, with_doubt
 from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
@@ -48,9 +52,7 @@ from tool_chaining_proxy.sdk import (
     MCP_NAME_HEADER,
     MCP_PROTOCOL_VERSION_HEADER,
     NAME_BEARING_METHODS,
-    CallOptions,
-    DispatchContext,
-    JSONRPCDispatcher,
+    ClientMessageMetadata,
     SessionMessage,
     encode_header_value,
     find_invalid_x_mcp_header,
@@ -61,56 +63,52 @@ from tool_chaining_proxy.sdk import (
 LIST_PAGES: Final = 100
 """The most pages of the tool list that are read for the headers of one call."""
 
-OPEN_REQUESTS: Final = 100
-"""The most unanswered requests of the server's own. One more ends the connection."""
-
 logger = logging.getLogger(__name__)
 
+_tracer: Final = get_tracer(__name__)
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
-_TOO_MANY: Final = f"The server had {OPEN_REQUESTS} open requests of its own."
+_CANCELLING: Final = 5.0
+"""Seconds to tell a server that a request is cancelled."""
 _NOBODY: Final = {"name": NAME, "version": __version__}
 
 
-class _Exchange:
-    """The facts about one request besides its answer.
+class _Request:
+    """One request to the server.
 
     The SDK's transport makes errors of its own in place of answers. The proxy recognizes them by
     the HTTP response, and not by their text.
     """
 
     def __init__(self) -> None:
-        self.answered = False
-        """Whether an answer arrived, from the server or from the transport."""
+        self.ended = anyio.Event()
+        self.answer: JSONRPCResponse | JSONRPCError | None = None
+        """The answer, from the server or from the transport; None if the connection ended."""
         self.response: httpx2.Response | None = None
         """The HTTP response to it."""
         self.body: Body | None = None
         """The body in which its answer was expected last."""
 
 
-_EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
+_REQUEST: Final[ContextVar[_Request]] = ContextVar("request")
 """The current request. The transport sends it in the context of its caller."""
 
 
 class _RecordingHttpClient(ResilientHttpClient):
-    """Records the HTTP response in the exchange of each request."""
+    """Records the HTTP response of each request."""
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
     ) -> httpx2.Response:
         """Send a request, as `ResilientHttpClient` does."""
         response = await super().send(request, stream=stream, **options)
-        exchange = _EXCHANGE.get(None)
-        if exchange is not None:
+        ours = _REQUEST.get(None)
+        if ours is not None:
             # The rest of an interrupted answer is fetched by GET: that is not the response itself.
             if request.method == "POST":
-                exchange.response = response
+                ours.response = response
             if stream and response.is_success:
-                exchange.body = response.stream if isinstance(response.stream, Body) else None
+                ours.body = response.stream if isinstance(response.stream, Body) else None
         return response
-
-
-REFUSAL: Final = "refusal"
-"""The key in the state of an HTTP request for its id and the `Refused` that answers it."""
 
 
 class Refused(MCPError):
@@ -145,27 +143,6 @@ class SessionForgotten(MCPError):
         super().__init__(code=CONNECTION_CLOSED, message="The server does not know this session.")
 
 
-class _Dispatcher(JSONRPCDispatcher[Any]):
-    """Hands each message to `on_message` first, and counts the server's own open requests."""
-
-    def __init__(self, read: Any, write: Any, on_message: Callable[[Any], Awaitable[None]]) -> None:
-        super().__init__(read, write)
-        self._on_message = on_message
-        self.unanswered = 0
-
-    async def _dispatch(self, item: Any, on_request: Any, on_notify: Any, _: Any) -> None:
-        await self._on_message(item)
-        # Without the context of the transport: an answer of ours belongs to no exchange.
-        await super()._dispatch(item, on_request, on_notify, None)
-
-    async def _handle_request(self, *request: Any) -> None:
-        self.unanswered += 1
-        try:
-            await super()._handle_request(*request)
-        finally:
-            self.unanswered -= 1
-
-
 class Upstream:
     """A connection to the server, in the revision of the client that needed it first."""
 
@@ -174,7 +151,7 @@ class Upstream:
         server: Server,
         declared: Declared,
         *,
-        on_request: Callable[[str, Json], Awaitable[Json]],
+        on_request: Callable[[str, Json | None], Awaitable[Json]],
         on_notification: Callable[[str, Json | None], Awaitable[None]],
         patience: float = START_TIMEOUT,
     ) -> None:
@@ -184,9 +161,12 @@ class Upstream:
         self._declared = declared
         self._on_request = on_request
         self._on_notification = on_notification
-        self._dispatcher: _Dispatcher | None = None
+        self._write: Any = None
+        """The stream of messages to the server, while it is connected."""
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
-        self._exchanges: dict[str, _Exchange] = {}
+        self._requests: dict[str, _Request] = {}
+        self._answering: dict[str, anyio.CancelScope] = {}
+        """The server's own requests, by their ids."""
         self._last_id = 0
         self._scope = anyio.CancelScope()
         self._connected = anyio.Event()
@@ -214,7 +194,8 @@ class Upstream:
     @property
     def ended(self) -> bool:
         """Whether the connection has ended, or is ending."""
-        return self._ended.is_set() or self._scope.cancel_called
+        is_over = self._connected.is_set() and self._write is None
+        return is_over or self._ended.is_set() or self._scope.cancel_called
 
     async def connected(self) -> None:
         """Wait until the server has answered. Raises MCPError with one line if it does not."""
@@ -254,25 +235,42 @@ class Upstream:
         return said
 
     async def _talk(self, read: Any, write: Any) -> None:
-        dispatcher = self._dispatcher = _Dispatcher(read, write, self._on_message)
-        async with anyio.create_task_group() as tasks:
+        self._write = write
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._listen, read, tasks)
+                with anyio.move_on_after(self._patience) as waiting:
+                    await (self._discover() if self._declared.modern else self._initialize())
+                if waiting.cancelled_caught:
+                    late = f"it did not answer within {self._patience:g} s"
+                    raise MCPError(code=REQUEST_TIMEOUT, message=late)
+                self._connected.set()
+                if not isinstance(self.greeting.get("capabilities"), dict):
+                    logger.warning("The server's capabilities cannot be read, and count as none.")
+        finally:
+            self._end_requests()
 
-            async def listen() -> None:
-                await dispatcher.run(self._answer, self._ignore)
-                self._ended.set()
-                tasks.cancel_scope.cancel()
+    async def _listen(self, read: Any, tasks: TaskGroup) -> None:
+        """Take each message of the server, in order, until the connection ends."""
+        async for received in read:
+            message = received.message if isinstance(received, SessionMessage) else None
+            if isinstance(message, JSONRPCResponse | JSONRPCError):
+                if (request := self._requests.get(str(message.id))) is not None:
+                    request.answer = request.answer or message
+                    request.ended.set()
+            elif isinstance(message, JSONRPCRequest):
+                tasks.start_soon(self._answer, message)
+            elif isinstance(message, JSONRPCNotification):
+                await self._note(message)
+        if read.flooded:
+            self.end(TOO_MANY)
+        self._end_requests()
+        tasks.cancel_scope.cancel()
 
-            tasks.start_soon(listen)
-            await anyio.lowlevel.checkpoint()
-            with anyio.move_on_after(self._patience) as waiting:
-                await (self._discover() if self._declared.modern else self._initialize())
-            if waiting.cancelled_caught:
-                raise MCPError(
-                    code=REQUEST_TIMEOUT, message=f"it did not answer within {self._patience:g} s"
-                )
-            self._connected.set()
-            if not isinstance(self.greeting.get("capabilities"), dict):
-                logger.warning("The server's capabilities cannot be read, and count as none.")
+    def _end_requests(self) -> None:
+        self._write = None
+        for request in self._requests.values():
+            request.ended.set()
 
     def end(self, reason: str = "The connection to the server was ended.") -> None:
         """Begin to end the connection, and the process of the server."""
@@ -293,22 +291,22 @@ class Upstream:
         error, unchanged, or one line if the server is gone.
         """
         try:
-            result = await self._send(method, params, declared, request_id)
+            result = await self._request(method, params, declared, request_id)
         except MCPError as error:
             if method != "tools/call" or error.code != HEADER_MISMATCH or not self.modern:
                 raise
             # The server refused before it acted: the headers need a newer schema of the tool.
             await self._learn_headers(str(params.get("name")), declared)
-            result = await self._send(method, params, declared, request_id)
+            result = await self._request(method, params, declared, request_id)
         if method == "tools/list" and self.modern:
             self._note_headers(result)
         return result
 
     async def notify(self, method: str, params: Json | None) -> None:
         """Send a notification. If the server is gone, it is lost."""
-        if self._dispatcher is not None:
-            opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
-            await self._dispatcher.notify(method, params, opts)
+        given: Any = {} if params is None else {"params": params}
+        message = JSONRPCNotification(jsonrpc="2.0", method=method, **given)
+        await self._send(message, {MCP_PROTOCOL_VERSION_HEADER: self.revision})
 
     # --- agreeing on a revision -------------------------------------------------------------------
 
@@ -323,7 +321,6 @@ class Upstream:
                 "capabilities": self._declared.upstream_capabilities,
                 "clientInfo": self._declared.client_info or _NOBODY,
             },
-            {"cancel_on_abandon": False},
         )
         revision = greeting.get("protocolVersion")
         if revision not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -332,9 +329,10 @@ class Upstream:
         await self.notify("notifications/initialized", None)
 
     async def _discover(self) -> None:
-        params, opts = self._enveloped("server/discover", {}, self._declared, LATEST_MODERN_VERSION)
-        opts |= {"cancel_on_abandon": False}
-        greeting = await self._raw("server/discover", params, opts)
+        params, headers = self._enveloped(
+            "server/discover", {}, self._declared, LATEST_MODERN_VERSION
+        )
+        greeting = await self._raw("server/discover", params, headers)
         offered = greeting.get("supportedVersions")
         if not isinstance(offered, list) or LATEST_MODERN_VERSION not in offered:
             raise MCPError(
@@ -344,38 +342,63 @@ class Upstream:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    async def _send(
+    async def _request(
         self, method: str, params: Json, declared: Declared, request_id: str | None
     ) -> Json:
-        opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
+        headers = {MCP_PROTOCOL_VERSION_HEADER: self.revision}
         if self.modern:
-            params, opts = self._enveloped(method, params, declared, self.revision)
-        if request_id is not None:
-            opts["request_id"] = request_id
-        return await self._raw(method, params, opts)
+            params, headers = self._enveloped(method, params, declared, self.revision)
+        return await self._raw(method, params, headers, request_id)
 
-    async def _raw(self, method: str, params: Json, opts: CallOptions) -> Json:
-        if self._dispatcher is None or self.ended:
-            raise await self._gone()
-        if "request_id" not in opts:
-            self._last_id += 1
-            opts["request_id"] = self._last_id
-        number = str(opts["request_id"])
-        exchange = self._exchanges[number] = _Exchange()
-        outside = _EXCHANGE.set(exchange)
+    async def _raw(
+        self,
+        method: str,
+        params: Json,
+        headers: dict[str, str] | None = None,
+        request_id: str | None = None,
+    ) -> Json:
+        """Send one request, and return its result. If nobody waits any more, cancel it."""
+        self._last_id += 1
+        number = request_id or self._last_id
+        request = self._requests[str(number)] = _Request()
+        outside = _REQUEST.set(request)
         try:
-            return await self._dispatcher.send_raw_request(method, params, opts)
-        except MCPError as error:
-            if error.code == CONNECTION_CLOSED and not exchange.answered:
-                raise await self._gone() from None
-            raise self._explained(error, exchange) from None
+            with _tracer.start_as_current_span(f"MCP send {method}", kind=SpanKind.CLIENT):
+                inject(meta := dict(params.get("_meta") or {}))
+                params = {**params, "_meta": meta} if meta else params
+                given: Any = {"params": params} if params else {}
+                message = JSONRPCRequest(jsonrpc="2.0", id=number, method=method, **given)
+                await self._send(message, headers)
+                if not self.ended:
+                    await request.ended.wait()
+        except anyio.get_cancelled_exc_class():
+            if method not in ("initialize", "server/discover"):
+                with anyio.move_on_after(_CANCELLING, shield=True):
+                    why = {"requestId": number, "reason": "the client does not wait any more"}
+                    await self.notify("notifications/cancelled", why)
+            raise
         finally:
-            _EXCHANGE.reset(outside)
-            del self._exchanges[number]
+            _REQUEST.reset(outside)
+            del self._requests[str(number)]
+        if request.answer is None:
+            raise await self._gone()
+        if isinstance(request.answer, JSONRPCResponse):
+            return request.answer.result
+        error = request.answer.error
+        found = MCPError(code=error.code, message=error.message, data=error.data)
+        raise self._explained(found, request)
+
+    async def _send(self, message: Any, headers: dict[str, str] | None = None) -> None:
+        """Send a message. If the server is gone, it is lost."""
+        if self._write is None:
+            return
+        metadata = ClientMessageMetadata(headers=headers) if headers else None
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._write.send(SessionMessage(message, metadata))
 
     def _enveloped(
         self, method: str, params: Json, declared: Declared, revision: str
-    ) -> tuple[Json, CallOptions]:
+    ) -> tuple[Json, dict[str, str]]:
         """Return a request of 2026-07-28: with the declaration in `_meta`, and the HTTP headers."""
         headers = {MCP_PROTOCOL_VERSION_HEADER: revision, MCP_METHOD_HEADER: method}
         # The methods of the tasks extension are named by their task.
@@ -385,7 +408,7 @@ class Upstream:
         arguments = params.get("arguments")
         if method == "tools/call" and isinstance(name, str) and isinstance(arguments, Mapping):
             headers |= mcp_param_headers(self._headers_of.get(name, {}), arguments)
-        return declared.enveloped(params, revision), {"headers": headers}
+        return declared.enveloped(params, revision), headers
 
     def _note_headers(self, listed: Json) -> None:
         """Record the arguments of each tool that headers repeat (`x-mcp-header`)."""
@@ -413,14 +436,13 @@ class Upstream:
         message = f"T{ended[1:]}. {NOT_KNOWN} The next request starts the server again."
         return MCPError(code=CONNECTION_CLOSED, message=message)
 
-    def _explained(self, error: MCPError, exchange: _Exchange) -> MCPError:
+    def _explained(self, error: MCPError, request: _Request) -> MCPError:
         """Return the server's own error unchanged, or one line in place of the SDK's error."""
-        is_final = isinstance(self._server, Command) or not exchange.answered
-        if is_final or (response := exchange.response) is None:
+        response, body = request.response, request.body
+        if response is None:
             return error
         if not response.is_success:
             return self._refused(response, error)
-        body = exchange.body
         if body is not None and body.failure is not None:
             cause = body.failure.__cause__
             if isinstance(cause, httpx2.TransportError):
@@ -465,33 +487,31 @@ class Upstream:
 
     # --- messages of the server -------------------------------------------------------------------
 
-    async def _on_message(self, received: Any) -> None:
-        """Record an answer, or pass a notification on before the next message is read."""
-        message = received.message if isinstance(received, SessionMessage) else None
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
-            exchange = self._exchanges.get(str(message.id))
-            if exchange is not None:
-                exchange.answered = True
-        elif isinstance(message, JSONRPCRequest):
-            if self._dispatcher is not None and self._dispatcher.unanswered >= OPEN_REQUESTS:
-                logger.warning("The connection was ended. %s", _TOO_MANY)
-                self.end(_TOO_MANY)
-        elif isinstance(message, JSONRPCNotification):
+    async def _note(self, message: JSONRPCNotification) -> None:
+        """Pass a notification on before the next message is read."""
+        if message.method == "notifications/cancelled":
+            withdrawn = self._answering.get(str((message.params or {}).get("requestId")))
+            if withdrawn is not None:
+                withdrawn.cancel()
+            return
+        try:
+            await self._on_notification(message.method, message.params)
+        except Exception:
+            # The client is gone, or the notification is malformed. No request fails for it.
+            logger.debug("dropped %s", message.method, exc_info=True)
+
+    async def _answer(self, message: JSONRPCRequest) -> None:
+        """Answer a request of the server, unless the server withdraws it."""
+        number = str(message.id)
+        with anyio.CancelScope() as self._answering[number]:
+            answer: JSONRPCResponse | JSONRPCError
             try:
-                await self._on_notification(message.method, message.params)
-            except Exception:
-                # The client is gone, or the notification is malformed. No request fails for it.
-                logger.debug("dropped %s", message.method, exc_info=True)
-
-    async def _answer(
-        self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
-    ) -> Json:
-        return await self._on_request(method, dict(params or {}))
-
-    async def _ignore(
-        self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
-    ) -> None:
-        """Do nothing: `_on_message` has passed it on."""
+                result = await self._on_request(message.method, message.params)
+                answer = JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
+            except MCPError as error:
+                answer = JSONRPCError(jsonrpc="2.0", id=message.id, error=error.error)
+            await self._send(answer)
+        self._answering.pop(number, None)
 
 
 def _pass_on(line: str) -> None:
@@ -515,10 +535,10 @@ async def _streams(server: Server, errors: ServerErrors | None) -> AsyncIterator
                 yield streams
     elif isinstance(server, Address):
         headers = {"Authorization": server.authorization} if server.authorization else {}
-        http = _RecordingHttpClient(headers=headers, timeout=_TIMEOUT)
+        http = _RecordingHttpClient(url=server.url, headers=headers, timeout=_TIMEOUT)
         # Only this HTTP client limits the size of an event.
         transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=None)
-        async with http, transport as streams:
+        async with http, bounded(transport) as streams:
             yield streams
 
 
@@ -543,6 +563,8 @@ def _as_mcp_error(error: BaseException) -> MCPError:
 def _reason(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
+    if isinstance(error, ForPeople):
+        return str(error)
     if isinstance(error, httpx2.ConnectError):
         return (http_failure(error) or "the connection failed").split("\n")[0]
     if isinstance(error, OSError) and error.strerror:

@@ -80,6 +80,11 @@ class Record:
         self._entries: list[Entry] = []
         self._ended_well: deque[tuple[Chain, list[Entry]]] = deque(maxlen=MAX_RECALLED)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is lost if this record is forgotten."""
+        return not self._entries and not self._ended_well
+
     def begin(self, chain_id: str, first: CallKey) -> Chain:
         """Return a new chain."""
         return Chain(chain_id, first, self._event())

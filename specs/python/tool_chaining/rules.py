@@ -32,7 +32,7 @@ from tool_chaining.expressions import (
     quoted,
 )
 from tool_chaining.result import Step
-from tool_chaining.text import one_line
+from tool_chaining.text import one_line, read_small
 from tool_chaining.values import check_json
 
 MAX_WORK: Final = 500_000_000
@@ -48,6 +48,7 @@ _ON: Final = ("success", "error", "any")
 _FORMS: Final = ("jmespath", "text", "match", "value")
 _PATTERN: Final = {"match", "in"}
 _LITERAL: Final = "To send the table itself, write { value = { … } }."
+_TOO_DEEP: Final = "it is nested too deeply."
 _ABSENT: Final = object()
 
 
@@ -119,13 +120,14 @@ class Rules:
     def load(cls, path: str | Path) -> "Rules":
         """Read a file of rules. Raises `RulesUnreadable`, with the line where the rule begins."""
         try:
-            text = Path(path).read_text(encoding="utf-8-sig")
+            text = read_small(path)
             found = tomllib.loads(text)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise RulesUnreadable(f"Cannot read the rules in {str(path)!r}: {why}.") from None
         except (ValueError, RecursionError) as error:
             why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else one_line(str(error))
+            why = _TOO_DEEP if isinstance(error, RecursionError) else why
             raise RulesUnreadable(f"{path}: {why}") from None
         begins = [n for n, line in enumerate(text.splitlines(), 1) if _BEGINS.match(line)]
 
@@ -143,8 +145,9 @@ class Rules:
         for number, written in enumerate(rules, 1):
             try:
                 made.append(_rule(number, written))
-            except ValueError as problem:
-                raise fail(number, str(problem)) from None
+            except (ValueError, RecursionError) as problem:
+                why = _TOO_DEEP if isinstance(problem, RecursionError) else str(problem)
+                raise fail(number, why) from None
         return cls(tuple(made))
 
     def next(self, steps: Sequence[Step], note: Callable[[str], None]) -> Match | None:

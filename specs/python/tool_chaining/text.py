@@ -2,7 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any, Final
+
+MAX_FILE: Final = 1_000_000
+"""The most bytes of a file with rules, or with a result to try them on."""
 
 _CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _INVISIBLE = (
@@ -55,6 +59,18 @@ def one_line(text: str, length: int | None = None) -> str:
 def quoted(value: object) -> str:
     """Return a value as JSON on one line, so that it does not look like the text around it."""
     return printable(json.dumps(value, ensure_ascii=False), lines=False)
+
+
+def read_small(path: str | Path) -> str:
+    """Return the text of a file that a person wrote. Raises OSError, or ValueError.
+
+    It has at most `MAX_FILE` bytes: `/dev/zero` has no end, and a long file is a mistake.
+    """
+    with open(path, "rb") as file:
+        written = file.read(MAX_FILE + 1)
+    if len(written) > MAX_FILE:
+        raise ValueError(f"it has more than {MAX_FILE:,} bytes")
+    return written.decode("utf-8-sig")
 
 
 def is_json(value: Any) -> bool:

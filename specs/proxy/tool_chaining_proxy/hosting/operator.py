@@ -35,6 +35,14 @@ def write_line(line: str) -> None:
         _dropped["lines"] += 1
 
 
+def show(line: str) -> None:
+    """Print a line to standard output. Whoever closes the pipe has read enough."""
+    try:
+        print(one_line(line), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 class Warnings(logging.Handler):
     """Writes each problem with a server as one line to standard error.
 

@@ -14,7 +14,7 @@ limit on a line::
 
     StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
 
-Nothing else is limited here: a server can still send requests of its own without end.
+`answers` limits how many requests of its own a server has open.
 
 If a connection breaks before the whole response has arrived, the SDK's HTTP transport ends and
 cancels the task that opened it. The steps of a chain would be lost (TC-C-24). With this HTTP client
@@ -23,15 +23,19 @@ only the call raises, and the MCP client continues. Nothing is sent again.
 
 import codecs
 import json
+import os
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
 from mcp_types import CONNECTION_CLOSED
 
-from tool_chaining_proxy.hosting.reading import instead_of, read_message
+from tool_chaining.errors import ForPeople
+from tool_chaining_proxy.hosting.reading import answer_in, read_answer, read_messages
 from tool_chaining_proxy.hosting.refused import note_status
+from tool_chaining_proxy.hosting.urls import is_loopback
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message of a server that is read, in bytes: 4 MiB."""
@@ -54,6 +58,7 @@ RECEIVED: Final = 30.0
 """Seconds until a notification or an answer of ours counts as received without a response."""
 _END_SESSION: Final = 5.0
 """Seconds that a server may take to answer the end of a session."""
+_PROXIES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 
 
 class ResilientHttpClient(httpx2.AsyncClient):
@@ -64,13 +69,27 @@ class ResilientHttpClient(httpx2.AsyncClient):
     an error response. All other requests, and those that connect an MCP client, raise as usual.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, url: str = "", **options: Any) -> None:
         """`options` are those of `httpx2.AsyncClient`; no redirect is followed. The SDK's transport
         itself follows 307 and 308 to the same origin.
 
-        A proxy from the environment is used for https only: it could read unencrypted requests.
+        A proxy from the environment is used for https only, since it could read unencrypted
+        requests, and never for a server on this computer. `url` is the server's.
+
+        Raises `ForPeople` if the environment names a proxy that cannot be used.
         """
-        super().__init__(**{"mounts": {"http://": None}, **options, "follow_redirects": False})
+        parts = urlsplit(url)
+        if parts.scheme == "http" or is_loopback(parts.hostname or ""):
+            options = {"transport": httpx2.AsyncHTTPTransport(), **options}
+        try:
+            super().__init__(**{"mounts": {"http://": None}, **options, "follow_redirects": False})
+        except (ValueError, ImportError, httpx2.InvalidURL):
+            # The message could quote the proxy's password.
+            named = [name for name in os.environ if name.upper() in _PROXIES and os.environ[name]]
+            raise ForPeople(
+                f"{' or '.join(named) or 'the environment'} names a proxy that cannot be used here."
+                " Use an http or https proxy, or unset the variable."
+            ) from None
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
@@ -121,7 +140,7 @@ class ResilientHttpClient(httpx2.AsyncClient):
 class Body(httpx2.AsyncByteStream):
     """The body of a response, which raises if it is too long or compressed.
 
-    A message of an MCP server in it is as `read_message` reads it.
+    A message of an MCP server in it is as `read_messages` reads it.
     """
 
     def __init__(self, response: httpx2.Response, message: Any, *, resilient: bool) -> None:
@@ -156,8 +175,7 @@ class Body(httpx2.AsyncByteStream):
                 else:
                     self._rest += part
             if self._read and not self._events:
-                alone = self._own is not None
-                yield read_message(bytes(self._rest), self._own, alone=alone).encode()
+                yield "".join(self._messages(bytes(self._rest), alone=True)).encode()
             elif self._read:
                 # Some servers end the last event with the stream.
                 yield b"".join(self._lines(b"\n\n"))
@@ -206,8 +224,14 @@ class Body(httpx2.AsyncByteStream):
                 yield line
             else:
                 data, self._data = b"\n".join(self._data), []
-                message = read_message(data, self._own)
-                yield (f"data: {message}\n\n" if message else "\n").encode()
+                messages = self._messages(data, alone=False)
+                yield ("".join(f"data: {one}\n\n" for one in messages) or "\n").encode()
+
+    def _messages(self, raw: bytes, *, alone: bool) -> list[str]:
+        """Return the messages in a body or an event; a body has one `alone`."""
+        if self._own is not None:
+            return read_answer(raw, self._own, alone=alone)
+        return read_messages(raw)[: 1 if alone else None]
 
     async def aclose(self) -> None:
         """Close the body, read or not."""
@@ -235,7 +259,7 @@ _KEPT: Final = 200
 
 
 class _BoundedLines(codecs.IncrementalDecoder):
-    """UTF-8 lines, each as `read_message` reads it. One that is too long becomes an error."""
+    """UTF-8 lines, each as `read_messages` reads it. One that is too long becomes an error."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
@@ -262,9 +286,8 @@ class _BoundedLines(codecs.IncrementalDecoder):
         line, too_large, beginning = bytes(self._line), self._beginning != b"", self._beginning
         self._line, self._size, self._beginning = bytearray(), 0, b""
         if not too_large:
-            message = read_message(line)
-            return f"{message}\n" if message else ""
-        error = instead_of((beginning + line).decode("utf-8", "replace"), TOO_LARGE)
+            return "".join(f"{message}\n" for message in read_messages(line))
+        error = answer_in((beginning + line).decode("utf-8", "replace").strip(), TOO_LARGE)
         return f"{error}\n" if error else ""
 
 

@@ -2,7 +2,8 @@
 
 There is one module for each framework. Import a module only if its framework is installed:
 
-- `fastmcp`: a FastMCP `Client` that follows chains, also for Pydantic AI;
+- `fastmcp`: a FastMCP `Client` that follows chains;
+- `pydantic_ai`: a toolset for agents of Pydantic AI;
 - `fastmcp_server`: the server half for FastMCP;
 - `openai_agents`: MCP servers of the OpenAI Agents SDK that follow chains;
 - `langchain`: an interceptor for LangChain's and LangGraph's `langchain-mcp-adapters`;

@@ -1,0 +1,111 @@
+"""What the environment of a command can be: without a home, with any proxy, in any encoding."""
+
+import pwd
+import subprocess
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from ..kit.command import PATIENCE, Cli, command, environment, run
+from ..kit.model import scripted_model
+from ..kit.servers import free_port
+from ..proxy.scripted import Shop, said
+from .support import one_line
+
+HOMELESS = [("doctor",), (), ("serve", "--http"), ("handoffs",), ("install", "cursor")]
+
+
+@pytest.mark.parametrize("words", HOMELESS, ids=str)
+def test_without_a_home_directory(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """In a container, a user need not be listed anywhere."""
+
+    def unlisted(_: int) -> NoReturn:
+        raise KeyError
+
+    for name in ("HOME", "XDG_DATA_HOME", "BANKING_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("BANKING_PORT", str(free_port()))
+    monkeypatch.setattr(pwd, "getpwuid", unlisted)
+    if words[:1] == ("install",):
+        monkeypatch.setenv("BANKING_DATABASE", "~/bank.db")
+    ended = cli(*words)
+    said = ended.out if words == ("doctor",) else one_line(ended)
+    assert "home directory" in said
+    assert "BANKING_DATABASE" in said
+    if words == ("doctor",):
+        monkeypatch.setenv("BANKING_DATABASE", str(tmp_path / "bank.db"))
+        assert cli("doctor").code == 0
+
+
+PROXIES = {
+    "ALL_PROXY": "socks://127.0.0.1:1",  # As GNOME sets it.
+    "all_proxy": "socks5://127.0.0.1:1",
+    "HTTPS_PROXY": "http://127.0.0.1:bad",
+}
+
+
+@pytest.mark.parametrize("variable", PROXIES)
+def test_a_proxy_is_for_other_computers(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, elsewhere: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, PROXIES[variable])
+    assert cli("call", "order", "--url", elsewhere).code == 0
+    refused = one_line(cli("tools", "--url", "https://192.0.2.1/mcp"))
+    assert f"{variable} names a proxy that cannot be used here. " in refused
+    monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
+    with scripted_model(["Hello."]) as model:
+        monkeypatch.setenv("BANKING_MODEL_URL", model.url)
+        assert cli("chat", "--prompt", "Hi", "--url", elsewhere).out == "Hello.\n"
+        monkeypatch.setenv("BANKING_MODEL_URL", "https://192.0.2.1/v1")
+        assert variable in one_line(cli("chat", "--prompt", "Hi", "--url", elsewhere))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_an_encoding_without_a_character(encoding: str, elsewhere: str) -> None:
+    arguments = '{"door": "\u96e8 \u2192"}'
+    called = ("call", "order", "--arguments", arguments, "--url", elsewhere)
+    for words in (called, (*called, "--json"), ("tools", "--url", elsewhere), ("demo",)):
+        ended = run(*words, PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+        assert ended.returncode == 0, (ended.stdout, ended.stderr)
+        assert "Traceback" not in ended.stderr
+
+
+def test_a_server_of_mcp_1_is_said_to_be_harmless(cli: Cli, tmp_path: Path) -> None:
+    """It prints 97 lines of errors at `server/discover`, which it does not know."""
+    shop = Shop(tmp_path, answers={"first": [said("done")]})
+    complains = (
+        "import os, sys\n"
+        "print('ValidationError: server/discover is not known', file=sys.stderr, flush=True)\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    python = command()[0]
+    ended = cli("call", "first", "--", python, "-c", complains, *shop.command)
+    assert ended.code == 0
+    assert ended.err.splitlines()[-1] == (
+        "The server's errors about server/discover are harmless: it does not know MCP 2026-07-28, "
+        "and is called by 2025-11-25."
+    )
+
+
+def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path) -> None:
+    """As `| head -1` does. The list is longer than a pipe holds."""
+    tools = [{"name": f"t{n}", "inputSchema": {}, "description": "x" * 300} for n in range(220)]
+    shop = Shop(tmp_path, tools=[tools], answers={"first": [said("done " * 4_000)]})
+    for words in (("tools",), ("tools", "--json"), ("call", "first"), ("call", "first", "--json")):
+        program = subprocess.Popen(
+            command(*words, "--", *shop.command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+        with program:
+            assert program.stdout is not None
+            program.stdout.readline()
+            program.stdout.close()
+            assert program.wait(PATIENCE) == 0, words
+            assert program.stderr is not None
+            assert b"Traceback" not in program.stderr.read()
