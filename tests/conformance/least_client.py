@@ -265,7 +265,9 @@ class LeastClient(Host):
     def data(self, result):
         """Return the structured content of a result without the words."""
         data = result.get("structuredContent")
-        if not isinstance(data, dict) or "nextTool" not in (result.get("_meta") or {}):
+        step = data.get("nextStep") if isinstance(data, dict) else None
+        repeats = isinstance(step, dict) and isinstance(step.get("tool"), str)
+        if not repeats or "nextTool" not in (result.get("_meta") or {}):
             return data
         return {name: part for name, part in data.items() if name != "nextStep"}
 

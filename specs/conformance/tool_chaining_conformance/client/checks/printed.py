@@ -130,7 +130,7 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
     result = _results(case_run)[0]
     directed = META_KEY in within(result, "_meta")
     first, seen = result.get("structuredContent"), printed.get("structuredContent")
-    wanted = _without(first, "nextStep") if directed else first
+    wanted = _without_words(result)
     if not directed or not isinstance(first, dict) or "followUps" in first:
         return Finding(
             same(seen, wanted),
@@ -256,9 +256,16 @@ def _shown(printed: Json) -> list[Any]:
 
 
 def _data(result: Json) -> Json:
+    """Return the structured content of a result without the words, if it is an object."""
+    return within({"data": _without_words(result)}, "data")
+
+
+def _without_words(result: Json) -> Any:
     """Return the structured content of a result without the words."""
-    data = within(result, "structuredContent")
-    return _without(data, "nextStep") if META_KEY in within(result, "_meta") else data
+    repeats = isinstance(within(result, "structuredContent", "nextStep").get("tool"), str)
+    is_words = repeats and META_KEY in within(result, "_meta")
+    data = result.get("structuredContent")
+    return _without(data, "nextStep") if is_words else data
 
 
 def _contains(value: Any, wanted: Json) -> bool:
