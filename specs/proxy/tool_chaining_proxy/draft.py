@@ -206,24 +206,26 @@ def _explained(values: list[Any], seen: list[Json], name: str) -> tuple[str, str
 def _condition(seen: Sequence[Json], rest: Sequence[Json]) -> str:
     """Return a comparison that holds for the cases and no other call. Raises `Unexplained`."""
     for place in _places(seen[0]):
-        values, others = ([_at(one, place) for one in calls] for calls in (seen, rest))
+        one, other = _at(seen[0], place), _at(rest[0], place)
+        kind = type(one)
+        if kind not in (bool, str, list) or type(other) is not kind or one == other:
+            continue
+        steady = all(_at(each, place) == one for each in seen)
+        if not steady and not all(_at(each, place) == other for each in rest):
+            continue  # Most places: so they cost little.
+        values, others = ([_at(each, place) for each in calls] for calls in (seen, rest))
         path, every = _path(place), values + others
-        if all(isinstance(value, list) for value in every):
+        if not all(type(value) is kind for value in every):
+            continue
+        if kind is list:
             if all(values) and not any(others):
                 return path
             if all(others) and not any(values):
                 return f"{path} == `[]`"
-        is_text = all(isinstance(value, str) for value in every)
         # An id decides nothing: each value comes more than once.
-        is_few = is_text and len({*every}) <= min(FEW, len(every) // 2)
-        if not is_few and not all(isinstance(value, bool) for value in every):
-            continue
-        if {*values} & {*others}:
-            continue
-        if len({*values}) == 1:
-            return f"{path} == {_literal(values[0])}"
-        if len({*others}) == 1:
-            return f"{path} != {_literal(others[0])}"
+        elif kind is bool or len({*every}) <= min(FEW, len(every) // 2):
+            if {*values}.isdisjoint(others):
+                return f"{path} {'==' if steady else '!='} {_literal(one if steady else other)}"
     raise Unexplained("it follows only sometimes, and no single member says when")
 
 
