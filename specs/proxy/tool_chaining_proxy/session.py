@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from secrets import token_hex
 from typing import Any, Final
 
 import anyio
@@ -56,6 +57,8 @@ class Session:
         self.options = options
         self.declared = declared
         self.tasks = tasks
+        self.name = token_hex(8)
+        """Its name in a recording."""
         self.conversation = conversation or Conversation()
         self.tools = ToolList()
         """The server's tools that were read so far."""
