@@ -156,9 +156,7 @@ def test_rules_chain_the_tools_of_a_public_server(public: Public, tmp_path: Path
     with scripted_model(asking_for(first)) as model:
         rules = f"--rules {RULES / public.rules}.toml"
         called = json.dumps(made(public, tmp_path, tmp_path, model, rules))
-    assert json.loads(re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", called)) == [
-        *map(list, [*first, *then])
-    ]
+    assert json.loads(re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", called)) == expected
     # The host writes the result as JSON into JSON.
     told = model.told.replace("\\", "")
     for tool, _ in then:
