@@ -131,7 +131,9 @@ def here(written: Any, folder: Path) -> Any:
 
 def made(public: Public, folder: Path, home: Path, model: ScriptedModel, *options: str) -> Calls:
     """Run the host with the proxy once, and return the calls that the server was sent."""
-    home.mkdir(exist_ok=True)
+    if not home.exists():
+        home.mkdir()
+        (home / ".gitconfig").symlink_to(folder / ".gitconfig")
     sent, server = home / "sent", home / "server"
     server.write_text(f"#!/bin/sh\ntee -a {sent} | {here(public.start, folder)}\n")
     server.chmod(0o700)

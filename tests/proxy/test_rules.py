@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from mcp.types import ElicitResult
 
+from tool_chaining.operator import finish_writing
 from tool_chaining.rules import Rules
-from tool_chaining_proxy.hosting.operator import finish_writing
 
 from ..kit.command import Cli
 from ..kit.pages import ROOT, block

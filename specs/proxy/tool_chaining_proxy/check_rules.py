@@ -16,12 +16,12 @@ from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import Expression
+from tool_chaining.operator import show
 from tool_chaining.rules import Rule, Rules, form_of, is_literal
 from tool_chaining.text import one_line, quoted
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
-from tool_chaining_proxy.hosting.operator import show
 from tool_chaining_proxy.options import ProxyOptions
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream

@@ -13,10 +13,10 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from tool_chaining.content import is_error, member
+from tool_chaining.operator import write_line
 from tool_chaining.text import quoted
 from tool_chaining_proxy import NAME
 from tool_chaining_proxy.eras import Json
-from tool_chaining_proxy.hosting.operator import write_line
 
 MAX_RESULT: Final = 256 * 1024
 """The largest result that is recorded with its content, in bytes of JSON."""

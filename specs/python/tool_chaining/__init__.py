@@ -15,7 +15,8 @@ The first six modules need no MCP SDK: read these if you port the extension to a
 - `client`, with `caller`, `tools`, `consent`, `conversation` and `result`: the client half, which
   works on JSON with any client; only `ChainResult.merged()` needs the SDK's models (`mcp_types`);
 - `outgoing`, `server`: the server half: the check of a directive, and `add_tool_chaining`;
-- `declaration`: what an `mcp.Client` declares.
+- `declaration`: what an `mcp.Client` declares;
+- `urls`, `operator`: where a token may go, and lines for an operator, for programs around it.
 
 `server` and `declaration` need `mcp` 2.3. All other modules also work beside `mcp` 1.x. `adapters`
 are for other frameworks.
