@@ -397,7 +397,7 @@ def silence_libraries() -> None:
     from tool_chaining.operator import Warnings
 
     logging.getLogger().addHandler(logging.NullHandler())
-    faults = logging.getLogger("tool_chaining_proxy")
+    faults = logging.getLogger("tool_chaining.hosting")
     faults.addHandler(Warnings("banking-server"))
     faults.propagate = False
 

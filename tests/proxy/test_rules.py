@@ -262,12 +262,6 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
             0,
         ),
         (GOOD.replace("then", "when = '!(json.risk <= `5`)'\nthen", 1) + GOOD, "", 0),
-        (
-            GOOD.replace("json.id", "json[?type == kind].id | [0]"),
-            "Warning: rule 1: a filter compares the members type and kind; a text is written "
-            "'kind'.",
-            0,
-        ),
         (GOOD + AGAIN, "Warning: a cycle, which ends only at a chain's limit: search -> ", 0),
     ],
 )

@@ -28,8 +28,6 @@ from tool_chaining_proxy.upstream import Upstream
 
 _PATH: Final = re.compile(r"(?<![\w.'])(arguments|structuredContent)((?:\.\w+|\[[\d*]*\])+)")
 _PART: Final = re.compile(r"\.(\w+)|(\[)")
-_COMPARED: Final = re.compile(r"\[\?\s*([A-Za-z_]\w*)\s*(?:[=!<>]=|[<>])\s*([A-Za-z_]\w*)\s*[]&|]")
-"""Two members of an item that a filter compares."""
 _OTHERS: Final = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
 
 
@@ -125,11 +123,6 @@ def doubts(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
                     f"rule {rule.number} has no condition, so it follows where the condition of "
                     f"rule {guard.number} is not met, also for a missing value"
                 )
-        for one, other in _COMPARED.findall(" ".join(map(_path, rule.expressions()))):
-            yield (
-                f"rule {rule.number}: a filter compares the members {one} and {other}; a text is "
-                f"written '{other}'"
-            )
 
 
 def _path(expression: Expression) -> str:
