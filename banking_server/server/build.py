@@ -29,7 +29,7 @@ from banking_server.tools.calling import App, BankServer, Infer, serving_resourc
 from banking_server.tools.views.documents import views
 from banking_server.tools.views.offering import only_for_clients_with_views
 from tool_chaining import add_tool_chaining
-from tool_chaining_proxy.hosting.operator import write_line
+from tool_chaining.operator import write_line
 
 logger = logging.getLogger(__name__)
 
