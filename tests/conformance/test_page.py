@@ -171,6 +171,23 @@ def test_no_text_of_a_report_becomes_a_part_of_the_page(
     assert opened.noticed == []
 
 
+@in_a_browser
+def test_the_policy_forbids_whatever_would_get_through(
+    browser: Any, page: Callable[..., Path], server: Any
+) -> None:
+    file = page(shop=server)
+    written = (
+        '<script>window.hit=1</script><img src="http://127.0.0.1:9/x" onerror="window.hit=1">'
+        '<style>main { display: none }</style><p style="color: red">'
+    )
+    html = file.read_text(encoding="utf-8").replace("<main>", f"{written}<main>")
+    file.write_text(html, encoding="utf-8")
+    opened = Opened(browser, file)
+    assert opened.view.evaluate("window.hit") is None
+    assert opened.view.locator("main").is_visible()
+    assert len([one for one in opened.noticed if "Content Security Policy" in one]) >= 4
+
+
 def test_reports_with_one_name_have_a_number(page: Callable[..., Path], server: Any) -> None:
     html = page(one=server, two=server).read_text(encoding="utf-8")
     assert "<bdi>shop (1)</bdi>" in html

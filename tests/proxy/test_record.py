@@ -11,6 +11,7 @@ from mcp import MCPError
 
 from tool_chaining_proxy.record import MAX_RESULT, Recorder
 
+from ..kit.pages import ROOT
 from ..kit.stdio import lines_of
 from .scripted import WAYS, Shop, prepare, said
 from .test_command import ended, refused
@@ -131,6 +132,12 @@ def test_record_draft_and_check(tmp_path: Path) -> None:
         proxy.call(2, "find", {})
     assert shop.made("show")[-1] == {"id": "id-3"}
     assert "[[rule]]" not in run("--draft", calls, "--support", "4")[1]
+
+
+def test_the_page_s_draft_comes_from_its_recording() -> None:
+    folder = ROOT / "specs" / "examples" / "recorded"
+    code, draft, _ = run("--draft", str(folder / "commits.jsonl"))
+    assert (code, draft) == (0, (folder / "commits.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(

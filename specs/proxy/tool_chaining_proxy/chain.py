@@ -16,12 +16,12 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 from opentelemetry.trace import get_current_span
 
 from tool_chaining import IDENTIFIER, ChainResult, Follower, FollowUpStatus, Outcome
+from tool_chaining.hosting.refused import telling_refusals
+from tool_chaining.operator import write_line
 from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, eras
 from tool_chaining_proxy.eras import Json
 from tool_chaining_proxy.exchange import Channel, Exchange
-from tool_chaining_proxy.hosting.operator import write_line
-from tool_chaining_proxy.hosting.refused import telling_refusals
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tool_chaining.errors import ForPeople
+from tool_chaining.operator import Warnings
+from tool_chaining.urls import TOKEN_VARIABLE
 from tool_chaining_proxy import NAME, __version__
-from tool_chaining_proxy.hosting.operator import Warnings
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from tool_chaining_proxy.options import Server
@@ -242,7 +242,7 @@ def _server(
     url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
 ) -> "Server":
     """Return the server behind the proxy. Only a server at a URL gets the proxy's token."""
-    from tool_chaining_proxy.hosting.urls import checked_url, token_of_environment
+    from tool_chaining.urls import checked_url, token_of_environment
     from tool_chaining_proxy.options import Address, Command
 
     if url and command:

@@ -222,10 +222,11 @@ def _condition(seen: Sequence[Json], rest: Sequence[Json]) -> str:
                 return path
             if all(others) and not any(values):
                 return f"{path} == `[]`"
+            continue
         # An id decides nothing: each value comes more than once.
-        elif kind is bool or len({*every}) <= min(FEW, len(every) // 2):
-            if {*values}.isdisjoint(others):
-                return f"{path} {'==' if steady else '!='} {_literal(one if steady else other)}"
+        is_few = kind is bool or len({*every}) <= min(FEW, len(every) // 2)
+        if is_few and {*values}.isdisjoint(others):
+            return f"{path} {'==' if steady else '!='} {_literal(one if steady else other)}"
     raise Unexplained("it follows only sometimes, and no single member says when")
 
 

@@ -8,8 +8,8 @@ from typing import Final
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT, DEFAULT_TOTAL_TIMEOUT
 from tool_chaining.directive import DEFAULT_LIMIT
 from tool_chaining.rules import Rules
+from tool_chaining.urls import without_user
 from tool_chaining_proxy.consent import MakePolicy, consent_of
-from tool_chaining_proxy.hosting.urls import without_user
 from tool_chaining_proxy.record import Recorder
 
 START_TIMEOUT: Final = 60.0

@@ -72,8 +72,6 @@ class Session:
         """The requests of the client that run, or wait for their user."""
         self._ended: deque[Exchange] = deque(maxlen=MAX_RECALLED)
         """The latest exchanges whose client may still say that it had cancelled them."""
-        self._settings: dict[tuple[str, str], Json] = {}
-        """The log level and the subscriptions of a client of 2025-11-25, for a new connection."""
         self._streams: dict[str, Exchange] = {}
         """The open `subscriptions/listen` of a client of 2026-07-28, by their names upstream."""
         self._opened = 0
@@ -113,10 +111,6 @@ class Session:
                     upstream.end()
                     raise
                 self.accepted = True
-                with anyio.move_on_after(self.options.start_timeout):
-                    for (method, _), params in self._settings.items():
-                        with suppress(MCPError):
-                            await upstream.request(method, params, self.declared)
             return self._upstream
 
     async def close(self) -> None:
@@ -224,14 +218,7 @@ class Session:
         method, params = exchange.method, exchange.params
         if exchange.declared.modern and method == "subscriptions/listen":
             return await self._listen(exchange)
-        result = await self.request(exchange, method, params)
-        if not exchange.declared.modern:
-            uri = str(params.get("uri"))
-            if method in ("logging/setLevel", "resources/subscribe"):
-                self._settings[method, uri] = params
-            elif method == "resources/unsubscribe":
-                self._settings.pop(("resources/subscribe", uri), None)
-        return result
+        return await self.request(exchange, method, params)
 
     async def _listen(self, exchange: Exchange) -> Json:
         """Answer `subscriptions/listen`. It ends when the client or the server ends the stream."""

@@ -1,9 +1,12 @@
 """Reports as one HTML page: the sentences are its rows, the implementations its columns.
 
-The page is one file without a script. The texts of a report come from strangers: Jinja2 escapes
-each one, and `_shown` shortens it and shows its control and invisible characters as escapes.
+The page is one file without a script, and its content security policy forbids it to load or run
+anything. The texts of a report come from strangers: Jinja2 escapes each one, and `_shown` shortens
+it and shows its control and invisible characters as escapes.
 """
 
+import base64
+import hashlib
 import json
 import re
 import shlex
@@ -75,6 +78,7 @@ def page_of(reports: Sequence[tuple[str, Json]]) -> str:
             column["name"] = f"{name} ({number})"
     style = _HERE.with_name("page.css").read_text("utf-8")
     style += f":root {{ --columns: {len(reports)}; }}\n"
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment = Environment(
         autoescape=True,
         finalize=_shown,
@@ -89,6 +93,7 @@ def page_of(reports: Sequence[tuple[str, Json]]) -> str:
         untested=[one for one in load_requirements() if one.excluded],
         version=__version__,
         style=Markup(style),  # noqa: S704 - it is ours
+        digest=digest,
         places=PLACES,
         messages=MESSAGES,
     )
