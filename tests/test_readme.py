@@ -25,8 +25,8 @@ CODE = "banking_server/README.md"
 EXAMPLES = ROOT / "specs" / "examples"
 
 
-def test_the_front_page_has_at_most_900_words() -> None:
-    assert len(PAGES[README].text.split()) <= 900
+def test_the_front_page_has_at_most_850_words() -> None:
+    assert len(PAGES[README].text.split()) <= 850
 
 
 @pytest.mark.anyio

@@ -141,7 +141,8 @@ async def test_restore_is_refused_while_the_database_is_in_use(
 ) -> None:
     await record(bank, call(), "x")
     before = names(path.parent)
-    assert refusal(restore, path, copy, now=NOW) == f"{path} is in use; stop the server first."
+    refused = refusal(restore, path, copy, now=NOW)
+    assert refused == f"{path} is in use; stop the server first. `lsof {path}` names the process."
     assert names(path.parent) == before
     await record(bank, call(), "y")
     assert [event.outcome for event in await list_events(bank)] == ["x", "y"]

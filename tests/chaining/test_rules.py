@@ -284,6 +284,7 @@ WRONG = [
     (A + "{ a = { regex = 'x' } }", "'regex' is not known. Did you mean match?"),
     (A + "{ a = { match = 'x' } }", "arguments.a: match also needs where the text is"),
     (A + "{ a = { match = '(x', in = 'json' } }", "match '(x' in 'json' cannot be used: RE2 says"),
+    (A + r"{ a = { match = '(\w', in = 'json' } }", r"match '(\w' in 'json' cannot be used"),
     (A + "{ a = { match = '(x)(y)', in = 'json' } }", "it has more than one group"),
     (A + "{ a = { match = 'x(?=y)', in = 'json' } }", "RE2 says: invalid perl operator: (?="),
     (AB + "when = { match = 'x', in = 'jsn' }", "did you mean json?"),
@@ -298,8 +299,15 @@ WRONG = [
             ("items[*].id", "items"),
             ("@.status", "status"),
             ("flags[?a == b] | [0]", "flags"),
+            ("@ | @ | approved", "approved"),
+            ("content.text", "text"),
+            ("steps[-1].structuredcontent.ok", "structuredcontent"),
+            ("steps[?tool == pay].json", "pay"),
+            ("[0].structuredContent.ok", "list"),
         )
     ),
+    (AB + "when = '!json.ok'", "write !(a.b), not !a.b"),
+    (AB + "when = 'tool.name || isError'", "have no members"),
     (A + "{ a = { text = 'x {status}' } }", "there is no status here"),
     (A + "{ on = 2026-11-27 }", "arguments.on: a date"),
     (
@@ -346,6 +354,8 @@ def test_rules_see_no_more_than_the_calls_of_the_chain(tmp_path: Path) -> None:
         "json.items[?type == kind] && steps[0].tool == 'a'",
         "contains(content[0].text, 'x')",
         "@ | json",
+        "@.json.status == 'x'",
+        "steps[?json.ok].arguments.x || content[?type == kind].text",
         "!(structuredContent.risk <= `5`)",
         "json.a[?x == y].z | [0]",
     ],
@@ -433,7 +443,7 @@ async def test_any_argument_can_be_filled(tmp_path: Path, arguments: str, sent: 
 
 async def test_a_condition_can_be_a_pattern(tmp_path: Path) -> None:
     when = "when = { match = '(?i)please use', in = 'content[0].text' }\n"
-    for text, calls in (("Please use drop", 2), ("Done", 1), (None, 1)):
+    for text, calls in (("Please use drop", 2), ("Done", 1), (None, 1), ("Please use \ud800", 1)):
         content = [] if text is None else [{"type": "text", "text": text}]
         airline = Airline(tmp_path, FILLED + when, search={"content": content})
         await airline.call("search")

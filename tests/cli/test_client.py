@@ -122,20 +122,12 @@ def test_a_result_that_is_not_mcps_is_shown_as_far_as_it_can_be_read(
     assert json.loads(called.out)["steps"][0]["result"] == result
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ('INFO {"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}', "not a result"),
-        ('{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"No tenant."}}', "No tenant"),
-    ],
-)
-def test_an_answer_that_does_not_name_its_call_ends_it(
-    cli: Cli, tmp_path: Path, line: str, says: str
-) -> None:
+def test_an_answer_that_does_not_name_its_call_ends_it(cli: Cli, tmp_path: Path) -> None:
+    line = '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"No tenant."}}'
     server = Shop(tmp_path, answers={"odd": [{"line": line}]}).command
     failed = cli("call", "odd", "--timeout", "30", "--", *server)
     assert failed.code == 1
-    assert says in failed.out
+    assert "No tenant" in failed.out
     assert "Whether the request took effect is not known" in failed.out
 
 
@@ -197,12 +189,6 @@ def test_where_nobody_can_be_asked_it_says_what_would_follow(cli: Cli, elsewhere
     assert both.err == "banking-server: Give either --trust-hints or --consent, not both.\n"
 
 
-def test_consent_to_all_calls_is_none_to_repeat_one_in_doubt(cli: Cli, elsewhere: str) -> None:
-    ended = cli("call", "try_on", "--consent", "all", "--url", elsewhere)
-    assert "3. try_on" in ended.out
-    assert "not called: nobody agreed\n\nChain declined after 2 calls: an earlier call" in ended.out
-
-
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:
     with any_server(advertises=False) as url:
         silent = ("--trust-hints", "--url", url)
@@ -237,7 +223,6 @@ def test_a_command_gets_the_environment_but_for_secrets(
 def test_a_person_is_asked_and_can_stop_what_is_waited_for(tmp_path: Path) -> None:
     shop = stalling(tmp_path)
     with Terminal(command("call", "begin", "--", *shop.command)) as terminal:
-        terminal.wait_for(f"the server says: {json.dumps(TITLE)}")
         terminal.wait_for("Call it? [y/N]")
         assert (len(shop.made("begin")), shop.made("cut")) == (1, [])
         terminal.type("y")

@@ -31,7 +31,10 @@ def test_without_a_home_directory(
     monkeypatch.setattr(pwd, "getpwuid", unlisted)
     if words[:1] == ("install",):
         monkeypatch.setenv("BANKING_DATABASE", "~/bank.db")
-    assert "There is no home directory: set HOME, or BANKING_DATABASE" in one_line(cli(*words))
+    ended = cli(*words)
+    said = ended.out if words == ("doctor",) else one_line(ended)
+    assert "home directory" in said
+    assert "BANKING_DATABASE" in said
     if words == ("doctor",):
         monkeypatch.setenv("BANKING_DATABASE", str(tmp_path / "bank.db"))
         assert cli("doctor").code == 0
@@ -51,7 +54,7 @@ def test_a_proxy_is_for_other_computers(
     monkeypatch.setenv(variable, PROXIES[variable])
     assert cli("call", "order", "--url", elsewhere).code == 0
     refused = one_line(cli("tools", "--url", "https://192.0.2.1/mcp"))
-    assert f"A proxy of the environment ({variable}) cannot be used: " in refused
+    assert f"{variable} names a proxy that cannot be used here. " in refused
     monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
     with scripted_model(["Hello."]) as model:
         monkeypatch.setenv("BANKING_MODEL_URL", model.url)

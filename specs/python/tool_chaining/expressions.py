@@ -18,7 +18,7 @@ where JMESPath gives null: `<` and `>` compare numbers only. A missing value sta
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -59,6 +59,13 @@ _KINDS: Final = SIDE_BY_SIDE | {
 
 Expression = str | Mapping[str, Any]
 """JMESPath, or a table with `match` and `in`: a regular expression, and where the text is."""
+
+
+Shape = Mapping[str, Any] | Sequence[Any] | None
+"""What is known of data: an object's members, a list with the shape of its items, or nothing."""
+
+NO_MEMBERS: Final[Shape] = {}
+"""The shape of a text, a number, true and false."""
 
 
 class NoValue(Exception):
@@ -130,7 +137,11 @@ class Data:
             return None
         if not isinstance(text, str):
             raise CannotEvaluate(f"{quoted(expression)} gives nothing: only a text can be searched")
-        found = pattern_of(pattern).search(text)
+        try:
+            found = pattern_of(pattern).search(text)
+        except UnicodeEncodeError:
+            why = "the text has half of a surrogate pair"
+            raise CannotEvaluate(f"{quoted(expression)} gives nothing: {why}") from None
         return None if found is None else found[found.re.groups]
 
     def needed(self, expression: Expression) -> Any:
@@ -159,7 +170,7 @@ class Data:
 def quoted(expression: Expression) -> str:
     """Return an expression in quotes, for a message."""
     if isinstance(expression, str):
-        return repr(one_line(expression, 200))
+        return repr(one_line(expression, 200)).replace(r"\\", "\\")  # As it is in the file.
     return f"match {quoted(str(expression['match']))} in {quoted(str(expression['in']))}"
 
 
@@ -185,7 +196,7 @@ def pattern_of(pattern: str) -> Any:
     return compiled
 
 
-def check(expression: Expression, root: Collection[str] | None = None) -> None:
+def check(expression: Expression, root: Shape = None) -> None:
     """Raise `ExpressionError` if an expression of either kind cannot be used."""
     if isinstance(expression, str):
         parsed(expression, root)
@@ -208,11 +219,11 @@ def expressions_in(written: str) -> list[str]:
     return found
 
 
-def parsed(expression: str, root: Collection[str] | None = None) -> Any:
+def parsed(expression: str, root: Shape = None) -> Any:
     """Return the syntax tree of an expression.
 
-    `root` has the names that the data has, if they are known: an expression that asks for another
-    one would always get null. Raises `ExpressionError` if the expression cannot be used.
+    `root` is the shape of the data, if it is known: an expression that asks for a member which the
+    data never has would always get null. Raises `ExpressionError` if the expression cannot be used.
     """
     if len(expression) > MAX_EXPRESSION:
         raise ExpressionError(
@@ -227,8 +238,7 @@ def parsed(expression: str, root: Collection[str] | None = None) -> Any:
         raise ExpressionError(f"it is wrong at character {error.lex_position + 1}{hint}") from None
     except (JMESPathError, ValueError, RecursionError):
         raise ExpressionError("it is empty or nested too deeply") from None
-    if root is not None:
-        _check_root(tree, root)
+    _shape(tree, root)
     return tree
 
 
@@ -254,29 +264,55 @@ def _check(node: Mapping[str, Any]) -> None:
         _check(child)
 
 
-def _check_root(node: Mapping[str, Any], root: Collection[str]) -> None:
-    """Raise `ExpressionError` if an expression asks for a name that its data never has.
+def _shape(node: Mapping[str, Any], shape: Shape) -> Shape:
+    """Return the shape of what an expression gives for data of a shape.
 
-    The first part of a path sees the root, and so do both sides of a comparison. What follows a
-    dot, and a filter, see another value.
+    Raises `ExpressionError` if it asks for a member that such data never has.
     """
     kind, children = node["type"], node["children"]
-    if kind == "field" and node["value"] not in root:
-        name = one_line(str(node["value"]), 60)
-        near = get_close_matches(name, root, n=1)
-        here = f"did you mean {near[0]}?" if near else f"there are {', '.join(root)}"
-        if not root:
-            here = "the value is a list"
-        raise ExpressionError(
-            f"there is no {name} here; a text is written 'approved', false is `false`; {here}"
-        )
-    see_root = children if kind in SIDE_BY_SIDE else children[:1]
-    if children and children[0]["type"] in ("current", "identity"):
-        # `@.name`, `@ | name`. What a projection projects is no longer the root.
-        see_root = children if kind in ("subexpression", "pipe") else see_root
-    for child in see_root:
-        if isinstance(child, Mapping):
-            _check_root(child, root)
+    if kind in ("field", "index"):
+        return _member(node["value"], shape)
+    if kind in ("current", "identity"):
+        return shape
+    if kind in ("subexpression", "index_expression", "pipe"):
+        for child in children:
+            shape = _shape(child, shape)
+        return shape
+    if kind in SIDE_BY_SIDE:
+        for child in children:
+            _shape(child, shape)
+        if kind in ("not_expression", "comparator"):
+            return NO_MEMBERS
+    elif kind == "flatten":
+        return (_member(0, _shape(children[0], shape)),)
+    elif children:  # A projection, whose further children see each item.
+        found = _shape(children[0], shape)
+        item = None if kind == "value_projection" else _member(0, found)
+        for child in children[1:]:
+            _shape(child, item)
+        return ()
+    return None
+
+
+def _member(name: str | int, shape: Shape) -> Shape:
+    """Return the shape of a member or an item. Raises `ExpressionError` if there is none."""
+    if shape is None:
+        return None
+    if isinstance(name, int) and not isinstance(shape, Mapping):
+        return shape[0] if shape else None
+    if isinstance(name, str) and isinstance(shape, Mapping) and name in shape:
+        found: Shape = shape[name]
+        return found
+    if shape == NO_MEMBERS:
+        raise ExpressionError("a text, true and false have no members; write !(a.b), not !a.b")
+    near = get_close_matches(str(name), shape, n=1) if isinstance(shape, Mapping) else []
+    here = f"did you mean {near[0]}?" if near else f"there are {', '.join(map(str, shape))}"
+    if not isinstance(shape, Mapping):
+        here = "the value is a list"
+    shown = "list" if isinstance(name, int) else one_line(name, 60)
+    raise ExpressionError(
+        f"there is no {shown} here; a text is written 'approved', false is `false`; {here}"
+    )
 
 
 class _Interpreter(TreeInterpreter):
@@ -304,6 +340,8 @@ def _path(node: Mapping[str, Any]) -> str:
         return str(node["value"])
     if kind == "index":
         return f"[{node['value']}]"
+    if kind == "current":
+        return "@"
     if kind in ("subexpression", "index_expression"):
         return ("." if kind == "subexpression" else "").join(map(_path, children))
     return "a value"

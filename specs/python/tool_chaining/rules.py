@@ -22,6 +22,7 @@ from tool_chaining.content import Json, content_of, is_error, member
 from tool_chaining.directive import MAX_TITLE, Directive, Found, Malformed, is_title
 from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import (
+    NO_MEMBERS,
     CannotEvaluate,
     Data,
     Expression,
@@ -39,8 +40,13 @@ MAX_WORK: Final = 500_000_000
 """The most work that all rules may take after one call, as `expressions.Data` counts it: several
 expressions on a result of a megabyte."""
 
-ROOT: Final = ("tool", "arguments", "isError", "content", "structuredContent", "json", "steps")
-"""What an expression may ask for, as `as_seen` returns it."""
+_SEEN: Final = {
+    **dict.fromkeys(("tool", "isError"), NO_MEMBERS),
+    "content": (),
+    **dict.fromkeys(("arguments", "structuredContent", "json")),
+}
+ROOT: Final = {**_SEEN, "steps": (_SEEN,)}
+"""The shape of what an expression sees, as `as_seen` returns it."""
 
 _NEEDED: Final = ("after", "then")
 _KNOWN: Final = (*_NEEDED, "when", "on", "title", "ask", "again", "arguments")

@@ -1,7 +1,7 @@
 """LangChain and LangGraph: an interceptor of `langchain-mcp-adapters` that follows chains."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -56,10 +56,9 @@ class ChainInterceptor:
                 raise error
         return CallToolResult.model_validate(on_the_wire(as_one(ended[0])))
 
-    def _note(self, ended: list[ChainResult], chain: ChainResult) -> None:
+    def _note(self, ended: list[ChainResult], chain: ChainResult) -> Awaitable[None] | None:
         ended.append(chain)
-        if on_end := self._chaining.get("on_end"):
-            on_end(chain)
+        return on_end(chain) if (on_end := self._chaining.get("on_end")) else None
 
     @asynccontextmanager
     async def _caller(self, request: Any) -> AsyncIterator[SessionCaller]:

@@ -1,6 +1,7 @@
 """Pydantic AI: a toolset whose calls follow their chains, and are never repeated unasked."""
 
 import json
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -85,13 +86,12 @@ class ChainingToolset(AbstractToolset[Any]):
             return "nobody can be asked to allow it"
         return None if agreed is True else "the user did not agree"
 
-    def _note(self, name: str, chain: ChainResult) -> None:
+    def _note(self, name: str, chain: ChainResult) -> Awaitable[None] | None:
         """Remember which tools are in doubt, after a cancelled chain too."""
         self._in_doubt -= {step.tool for step in chain.steps if not step.is_error}
         lost = {one.tool for one in chain.follow_ups if one.status is FollowUpStatus.UNKNOWN}
         self._in_doubt |= lost if chain.steps else {name}
-        if self.follower.on_end is not None:
-            self.follower.on_end(chain)
+        return self.follower.on_end(chain) if self.follower.on_end is not None else None
 
 
 def for_model(result: Json) -> str:
