@@ -21,9 +21,6 @@ from tool_chaining_proxy.eras import Json
 MAX_RESULT: Final = 256 * 1024
 """The largest result that is recorded with its content, in bytes of JSON."""
 
-_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-"""Several proxies may append to one file. Opening a pipe that nobody reads fails at once."""
-
 _JSON: Final = TypeAdapter(dict[str, Any])
 """Four times as fast as `json`: a recorded call must cost little more than any other."""
 
@@ -39,8 +36,10 @@ class Recorder:
         """Open the file. A new one can be read by its owner alone."""
         self._path, self._file = path, -1
         self._read_only: set[str] = set()
+        # Several proxies may append to one file, and a pipe that nobody reads is not waited for.
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         try:
-            self._file = os.open(path, _FLAGS, 0o600)
+            self._file = os.open(path, flags, 0o600)
             found = os.fstat(self._file)
             if found.st_uid != os.geteuid():
                 self._end("it belongs to another account")
