@@ -201,6 +201,22 @@ KNOWN: list[tuple[str, list[list[Any]], list[Any]]] = [
         [],
     ),
     (
+        "sometimes, and else two calls beside each other",
+        each(
+            lambda n: [
+                ("a", {}, data(id=n)),
+                *([("b", {}, data())] if n < 4 else [("c", {}, data()), [("d", {}, data())]]),
+            ],
+            7,
+        ),
+        [],
+    ),
+    (
+        "only sometimes, and only an id differs",
+        each(lambda n: [("a", {}, data(id=f"x{n}")), *([("b", {}, data())] if n else [])]),
+        [],
+    ),
+    (
         "only sometimes, for a reason that nobody sees",
         each(lambda n: [("a", {}, data(id=n)), *([("b", {"id": n}, data())] if n % 2 else [])], 8),
         [],
