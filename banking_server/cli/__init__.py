@@ -15,7 +15,7 @@ One module for each kind of command:
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -59,10 +59,8 @@ app.add_typer(database_app, name="database", epilog=example("database check"))
 def main() -> None:
     """Run the command line: a user's mistake or a full disk gives one line and exit code 2."""
     _open_what_is_closed()
-    for stream in (sys.stdout, sys.stderr):
-        # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        _prepare(name)
     try:
         try:
             app(prog_name="banking-server")
@@ -73,7 +71,7 @@ def main() -> None:
         while isinstance(cause, ExceptionGroup) and len(cause.exceptions) == 1:
             (cause,) = cause.exceptions
         if isinstance(cause, BrokenPipeError):
-            sys.exit(1)  # As Typer does, which does not look into groups.
+            sys.exit(1)  # The client of a server over stdio has gone away.
         message = for_people(cause)
         if message is None:
             raise
@@ -91,15 +89,41 @@ def _open_what_is_closed() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as we run
 
 
+class _Unread(io.FileIO):
+    """A pipe whose reader may go away, as `| head -1` does, which changes nothing else."""
+
+    def write(self, data: Any) -> int:
+        """Write, or discard what nobody reads."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return super().write(data)
+
+
+def _prepare(name: str) -> None:
+    """Let a standard stream take any character, and its reader go away."""
+    stream = getattr(sys, name)
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
+    stream.reconfigure(errors="backslashreplace")
+    if stream is getattr(sys, f"__{name}__") and not stream.isatty():
+        pipe = io.BufferedWriter(_Unread(stream.fileno(), "w", closefd=False))
+        lines = stream.line_buffering
+        setattr(
+            sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=lines)
+        )
+
+
 def _flush() -> None:
-    """Write out the rest, unless the reader has closed the pipe. Raises OSError."""
+    """Write out the rest. Raises OSError."""
     try:
         sys.stdout.flush()
-    except OSError as error:
+    except OSError:
         # Discard the rest, or Python would try to write it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise
+        raise
 
 
 def _version(wanted: bool) -> None:

@@ -214,7 +214,7 @@ def tools(
     silence_libraries()
     offer = anyio.run(read)
     if as_json:
-        _print_json(offer)
+        print(json.dumps(offer, indent=2))
     else:
         show_offer(console(sys.stdout), offer)
 
@@ -311,7 +311,7 @@ async def _call(
     for remark in dict.fromkeys(more):
         say(out, sentence(remark))
     if as_json:
-        _print_json(_as_json(result))
+        print(json.dumps(_as_json(result), indent=2))
     if result.outcome is Outcome.CANCELLED:
         return 130  # The exit code of a program that Ctrl-C ended.
     return 0 if good else 1
@@ -361,12 +361,6 @@ def on_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         with suppress(NotImplementedError):
             loop.remove_signal_handler(signal.SIGINT)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    """Print a result. A reader that has had enough does not change the exit code."""
-    with suppress(BrokenPipeError):
-        print(json.dumps(value, indent=2))
 
 
 def _as_json(result: "ChainResult") -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TextIO
@@ -21,7 +20,7 @@ _WRAPPED: Final = 20_000
 
 
 class _Console(Console):
-    """A console that stops printing when its reader has closed the pipe; the program goes on."""
+    """A console that hides the status line while it prints."""
 
     def __init__(self, hidden: Hidden, **options: Any) -> None:
         super().__init__(**options)
@@ -31,11 +30,6 @@ class _Console(Console):
         """Print as rich does, with the status line hidden."""
         with self.hidden():
             super().print(*objects, **options)
-
-    def on_broken_pipe(self) -> None:
-        """Discard the rest of the output."""
-        self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
@@ -92,14 +86,9 @@ def write(out: Console, text: str) -> None:
 
 
 def _write(out: Console, pieces: Iterable[str]) -> None:
-    if out.quiet:
-        return
-    try:
-        with out.hidden() if isinstance(out, _Console) else nullcontext():
-            out.file.writelines(pieces)
-            out.file.flush()
-    except BrokenPipeError:
-        out.on_broken_pipe()
+    with out.hidden() if isinstance(out, _Console) else nullcontext():
+        out.file.writelines(pieces)
+        out.file.flush()
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What the environment of a command can be: without a home, with any proxy, in any encoding."""
 
+import os
 import pwd
 import subprocess
 from pathlib import Path
@@ -90,22 +91,37 @@ def test_a_server_of_mcp_1_is_said_to_be_harmless(cli: Cli, tmp_path: Path) -> N
     )
 
 
+def unread(stream: str, *words: str, **variables: str) -> tuple[int, bytes]:
+    """Run a command with nobody at one end of a pipe: return its exit code, and what it wrote."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as nobody:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: nobody}
+        ended = subprocess.run(
+            command(*words),
+            stdin=subprocess.DEVNULL,
+            **streams,
+            env=environment(**variables),
+            timeout=PATIENCE,
+        )
+    return ended.returncode, ended.stdout or ended.stderr or b""
+
+
 def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path) -> None:
     """As `| head -1` does. The list is longer than a pipe holds."""
     tools = [{"name": f"t{n}", "inputSchema": {}, "description": "x" * 300} for n in range(220)]
     shop = Shop(tmp_path, tools=[tools], answers={"first": [said("done " * 4_000)]})
-    for words in (("tools",), ("tools", "--json"), ("call", "first"), ("call", "first", "--json")):
-        program = subprocess.Popen(
-            command(*words, "--", *shop.command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(),
-        )
-        with program:
-            assert program.stdout is not None
-            program.stdout.readline()
-            program.stdout.close()
-            assert program.wait(PATIENCE) == 0, words
-            assert program.stderr is not None
-            assert b"Traceback" not in program.stderr.read()
+    bank = {"BANKING_DATABASE": str(tmp_path / "bank.db"), "BANKING_PORT": str(free_port())}
+    assert unread("stderr", "database", "create", **bank) == (0, b"")
+    for words in (
+        ("tools", "--", *shop.command),
+        ("tools", "--json", "--", *shop.command),
+        ("call", "first", "--", *shop.command),
+        ("call", "first", "--json", "--", *shop.command),
+        ("--help",),
+        ("doctor", "--json"),
+        ("database", "check"),
+    ):
+        code, err = unread("stdout", *words, **bank)
+        assert code == 0, (words, err)
+        assert b"Traceback" not in err

@@ -62,7 +62,7 @@ def test_the_version_is_said_with_a_light_start() -> None:
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, output: Any) -> object:
-    """Return the exit code of a program that prints more than a pipe holds."""
+    """Return the exit code of a server that writes more than a pipe holds."""
 
     def serves(**_: Any) -> None:
         try:
