@@ -21,6 +21,8 @@ import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import ElicitResult, Tool
 
+LEGACY = "2025-11-25"
+
 REPORT = "com.example/tool-chaining"
 """The member of a result's `_meta` in which an intermediary may say what it followed."""
 
@@ -31,10 +33,11 @@ def command(url: str, context: dict[str, Any], folder: Path) -> list[str]:
     `folder` is for files that it needs. A proxy without such options is `["fastmcp", "run", url]`.
     """
     words = ["tool-chaining-proxy", "--url", url]
-    denied = context.get("deniedTools", [])
+    denied, again = context.get("deniedTools", []), context.get("again", [])
     consent = folder / "consent"
-    consent.write_text("".join(f"deny {tool}\n" for tool in denied) + "ask *\n", "utf-8")
-    trusts = context.get("trustHints", True) and not denied
+    lines = [*(f"deny {tool}" for tool in denied), *(f"again {tool}" for tool in again)]
+    consent.write_text("\n".join([*lines, "allow *" if again else "ask *", ""]), "utf-8")
+    trusts = context.get("trustHints", True) and not denied and not again
     words += ["--trust-hints"] if trusts else ["--consent", str(consent)]
     if "timeoutSeconds" in context:
         words += ["--timeout", str(context["timeoutSeconds"])]
@@ -91,11 +94,14 @@ class Host:
     async def run(self, url: str, revision: str, folder: Path) -> dict[str, Any]:
         """Make the first call of each chain through the intermediary."""
         context, clients = self.context, []
+        if revision != LEGACY and "answersAfterMs" in context:
+            # An interim result hands the question out, which gives up the turn (TC-C-57).
+            return {"content": [], "outcome": "declined"}
         async with AsyncExitStack() as stack:
             for each in filter(None, [url, context.get("otherServerUrl")]):
                 client = Client(
                     started(each, context, folder),
-                    mode="legacy" if revision == "2025-11-25" else "auto",
+                    mode="legacy" if revision == LEGACY else "auto",
                     elicitation_callback=None if context["consent"] == "nobody" else self.answer,
                 )
                 clients.append(await stack.enter_async_context(client))
