@@ -65,7 +65,7 @@ def main() -> None:
         try:
             app(prog_name="banking-server")
         finally:
-            _flush()
+            sys.stdout.flush()
     except Exception as error:
         cause: Exception = error
         while isinstance(cause, ExceptionGroup) and len(cause.exceptions) == 1:
@@ -96,9 +96,12 @@ class _Unread(io.FileIO):
         """Write, or discard what nobody reads."""
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            # Discard the rest, or Python would try to write it again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
-            return super().write(data)
+            if not isinstance(error, BrokenPipeError):
+                raise
+            return len(data)
 
 
 def _prepare(name: str) -> None:
@@ -114,16 +117,6 @@ def _prepare(name: str) -> None:
         setattr(
             sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=lines)
         )
-
-
-def _flush() -> None:
-    """Write out the rest. Raises OSError."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # Discard the rest, or Python would try to write it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise
 
 
 def _version(wanted: bool) -> None:

@@ -56,6 +56,9 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
     from banking_server.server.serving import CannotListen, listen
 
     yield _settings(settings)
+    if sys.flags.optimize > 1:
+        without = "with -OO or PYTHONOPTIMIZE=2, the tools would have no descriptions"
+        yield "problem", "python", f"{without}: start without it"
     known = {f"BANKING_{name.upper()}" for name in type(settings).model_fields}
     known |= {f"{model.PREFIX}{name.upper()}" for name in model.ModelSettings.model_fields}
     for variable in sorted(name for name in os.environ if name.startswith("BANKING_")):

@@ -328,6 +328,11 @@ def test_a_wrong_file_stops_the_start_with_one_line(
     assert "\n" not in str(raised.value)
 
 
+def test_a_file_of_comments_has_no_rules() -> None:
+    """As a draft has, if nothing in it is agreed to."""
+    assert Rules.loads("# [[rule]]\n", "draft.toml").rules == ()
+
+
 def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(RulesUnreadable, match=r"nowhere\.toml': no such file"):
         Rules.load(str(tmp_path / "nowhere.toml"))

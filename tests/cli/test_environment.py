@@ -41,6 +41,16 @@ def test_without_a_home_directory(
         assert cli("doctor").code == 0
 
 
+def test_without_docstrings(tmp_path: Path) -> None:
+    """The tools' descriptions for a model are docstrings."""
+    bank = {"BANKING_DATABASE": str(tmp_path / "bank.db"), "BANKING_PORT": str(free_port())}
+    for words, why in (((), "has no description for a model"), (("doctor",), "PYTHONOPTIMIZE=2")):
+        ended = run(*words, PYTHONOPTIMIZE="2", **bank)
+        assert ended.returncode == (1 if words else 2)
+        assert why in ended.stdout + ended.stderr
+        assert ended.stderr.count("\n") == (0 if words else 1)
+
+
 PROXIES = {
     "ALL_PROXY": "socks://127.0.0.1:1",  # As GNOME sets it.
     "all_proxy": "socks5://127.0.0.1:1",

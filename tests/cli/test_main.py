@@ -1,6 +1,5 @@
 """The program as a whole: usage, a light start, and output that cannot go where it should."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from banking_server import __version__
 from banking_server import cli as cli_package
 
-from ..kit.command import PATIENCE, Cli, environment
+from ..kit.command import PATIENCE, Cli, command, environment
 
 HEAVY = (
     "aiosqlite",
@@ -61,37 +60,32 @@ def test_the_version_is_said_with_a_light_start() -> None:
     assert said.stdout.splitlines() == [f"banking-server {__version__}", "[]"], said.stderr
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, output: Any) -> object:
-    """Return the exit code of a server that writes more than a pipe holds."""
-
-    def serves(**_: Any) -> None:
-        try:
-            print("something" * 10_000)
-        except OSError as error:
-            raise ExceptionGroup("the tasks of a server", [error]) from None
-
-    monkeypatch.setattr(cli_package, "app", serves)
-    monkeypatch.setattr(sys, "stdout", output)
-    with pytest.raises(SystemExit) as exit_:
-        cli_package.main()
-    return exit_.value.code
-
-
 def test_a_client_that_goes_away_is_not_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with open(write, "w") as nobody:
-        assert ended(monkeypatch, nobody) == 1
-    assert capsys.readouterr().err == ""
+    def serves(**_: Any) -> None:
+        raise ExceptionGroup("the tasks of a server", [BrokenPipeError()])
+
+    monkeypatch.setattr(cli_package, "app", serves)
+    with pytest.raises(SystemExit) as ended:
+        cli_package.main()
+    assert (ended.value.code, capsys.readouterr().err) == (1, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no device that is full.")
-def test_output_that_cannot_be_written_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("created")
+@pytest.mark.parametrize("words", [("--help",), ("install", "cursor"), ("database", "check")])
+def test_output_that_cannot_be_written_is_one_line(database: Path, words: tuple[str, ...]) -> None:
+    variables = {"BANKING_DATABASE": str(database)}
     with open("/dev/full", "w") as full:
-        assert ended(monkeypatch, full) == 2
-    said = "banking-server: Output cannot be written: No space left on device.\n"
-    assert capsys.readouterr().err == said
+        ended = subprocess.run(
+            command(*words),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(**variables),
+            timeout=PATIENCE,
+        )
+    said = "banking-server: Output cannot be written: No space left on device."
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, said)
+    assert "Traceback" not in ended.stderr

@@ -271,11 +271,13 @@ def test_what_ends_a_run_before_its_time() -> None:
 
 
 def test_a_reader_who_has_seen_enough_changes_no_verdict(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tool_chaining_conformance", "server", "--scenario", SHOP]
+    judge = ["server", "--scenario", SHOP]
     read, write = os.pipe()
     os.close(read)
-    for more in ([], ["--json"]):
-        words = list(map(str, [*command, *more, "--", *SERVER_COMMAND]))
+    for more in (judge, [*judge, "--json"], ["list"]):
+        server = ["--", *SERVER_COMMAND] if "server" in more else []
+        command = [sys.executable, "-m", "tool_chaining_conformance", *more, *server]
+        words = list(map(str, command))
         assert subprocess.run(words, stdout=write, stderr=write).returncode == 0
     os.close(write)
 

@@ -5,6 +5,8 @@ What a command does is in `commands`, which is imported when the command runs.
 
 import functools
 import inspect
+import io
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -237,13 +239,43 @@ def list_checks(
             typer.echo(f"    {requirement.id}  {requirement.text}")
 
 
+class _Unread(io.FileIO):
+    """A pipe whose reader may go away, as `| head -1` does. The verdict stays what it is."""
+
+    def write(self, data: Any) -> int:
+        """Write, or discard what nobody reads."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            # Discard the rest, or Python would try to write it again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if not isinstance(error, BrokenPipeError):
+                raise
+            return len(data)
+
+
+def _let_readers_go() -> None:
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stream is getattr(sys, f"__{name}__") and not stream.isatty():
+            pipe = io.BufferedWriter(_Unread(stream.fileno(), "w", closefd=False))
+            lines = stream.line_buffering
+            text = io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=lines)
+            setattr(sys, name, text)
+
+
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
+    _let_readers_go()
     # If a CI job is cancelled, for example, the suite must stop the programs that it started.
     for stops in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stops, lambda number, frame: sys.exit(128 + number))
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except ForPeople as error:
         print(f"{SUITE}: {block(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)

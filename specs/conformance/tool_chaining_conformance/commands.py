@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from difflib import get_close_matches
@@ -95,24 +94,11 @@ def _finish(report: Report, options: RunOptions) -> int:
         from tool_chaining_conformance.report.page import page_of
 
         options.html.write_text(page_of([("", json.loads(report_json(report)))]), "utf-8")
-    try:
-        if options.as_json:
-            print(report_json(report), end="")
-        else:
-            print_summary(report, Terminal())
-        sys.stdout.flush()
-    except BrokenPipeError:  # As in `… | head -1`. The verdict stays what it is.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if options.as_json:
+        print(report_json(report), end="")
+    else:
+        print_summary(report, Console())
     return report.run.stopped or report.conclusion.exit_code
-
-
-class Terminal(Console):
-    """A console that may lose its reader, who then has seen enough."""
-
-    def on_broken_pipe(self) -> None:
-        """Write no more, and do not end the suite."""
-        self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def compare(files: Sequence[str], output: Path) -> None:
@@ -224,7 +210,7 @@ def _without_credentials(url: str) -> str:
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
     """Return a function that prints the progress of the run on standard error."""
-    console = Terminal(stderr=True)
+    console = Console(stderr=True)
 
     def show(what: str) -> None:
         if not options.as_json:

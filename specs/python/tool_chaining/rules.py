@@ -149,6 +149,8 @@ class Rules:
             rule = f" (rule {number})" if number else ""
             return RulesUnreadable(f"{path}{line}{rule}: {problem}")
 
+        if not found and text.strip():
+            return cls(())  # Comments: a draft without a rule that is agreed to.
         rules = found.pop("rule", None)
         if found:
             raise fail(0, f"{_unknown(next(iter(found)), ['rule'])} Rules begin with [[rule]].")
