@@ -282,6 +282,15 @@ def test_a_reader_who_has_seen_enough_changes_no_verdict(tmp_path: Path) -> None
     os.close(write)
 
 
+@pytest.mark.parametrize("proxy", ["socks://ada:hidden@x:1", "socks5://x:1", "http://x:bad"])
+def test_a_proxy_variable_that_cannot_be_used_is_named(proxy: str) -> None:
+    environment = {"HTTPS_PROXY": proxy}
+    ended = suite("scenario", "--url", "https://192.0.2.1/mcp", environment=environment)
+    assert ended.code == 3
+    assert "HTTPS_PROXY names a proxy that cannot be used here" in ended.errors
+    assert "hidden" not in ended.errors
+
+
 def test_list_names_every_check_and_its_sentences() -> None:
     every, only = suite("list").output, suite("list", "client").output
     for check in load_checks().values():
