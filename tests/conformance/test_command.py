@@ -239,6 +239,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--check", "tool-chaining-server-discovr", "--", "x"], "did you mean tool-"),
         (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
+        (["server", "--scenario", "/dev/zero", "--", "x"], "it has more than 1,000,000 bytes"),
         (["client"], "give the client as -- COMMAND"),
         (["client", "--scenario", "folow", "--", "x"], "'folow'; did you mean follow"),
         (["client", "--scenario", "follow/eror-result", "--", "x"], "mean follow/error-result"),
