@@ -48,6 +48,7 @@ async def test_the_clients_lines_on_the_front_page_follow_the_chain() -> None:
         (CODE, "in next_steps.py", ROOT / "banking_server" / "tools" / "next_steps.py"),
         (README, "taskmanager.toml", EXAMPLES / "rules" / "taskmanager.toml"),
         ("specs/proxy/rules.md", "memory.toml", EXAMPLES / "rules" / "memory.toml"),
+        ("specs/proxy/rules.md", "commits.toml", EXAMPLES / "recorded" / "commits.toml"),
     ],
 )
 def test_code_on_a_page_is_the_code_in_the_file(page: str, marker: str, file: Path) -> None:

@@ -7,13 +7,11 @@ from typing import Final, TypeVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.models import TABLES, AuditEvent, Customer, is_id
+from banking_server.bank.models import TABLES, AuditEvent, is_id
 from banking_server.bank.rules import Outcome, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction, insertion, reading
 
-THE_BANK: Final = "(the bank)"
-"""The customer in the audit trail for an event that concerns no customer."""
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
 
@@ -75,16 +73,6 @@ async def read_and_audit(
 async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
     """Record a call that changed nothing."""
     await bank.write(lambda tx: add_event(tx, call, outcome, subject), committed=call.mark_recorded)
-
-
-async def check_serving(bank: Bank, now: datetime) -> None:
-    """Return if the bank can serve a call; else raise what the call would raise.
-
-    It reads. If the last write failed, it also writes an event that shows when the bank recovered.
-    """
-    await bank.read(lambda tx: tx.find(Customer, THE_BANK))
-    if bank.write_failed:
-        await record(bank, Call(THE_BANK, "health", now), "recovered")
 
 
 _ADD = insertion(AuditEvent)

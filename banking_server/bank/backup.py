@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from banking_server.bank.consistency_check import expected_objects, faults_in
+from banking_server.bank.consistency_check import faults_in
 from banking_server.bank.file_watch import beside
 from banking_server.bank.new_file import draft_of, publish, sync
 from banking_server.bank.sqlite import APPLICATION_ID, DIALECT, connect, explain, is_filled
@@ -142,8 +142,7 @@ def _copy(source: Path, target: Path) -> None:
 def _check(draft: Path, name: Path) -> None:
     """Check a copy of `name`. Raises `DatabaseUnavailable`."""
     with closing(connect(draft)) as connection:
-        tx = Transaction(connection.execute, DIALECT, lock_rows=False)
-        faults = faults_in(tx, expected_objects(tx), now=None)
+        faults = faults_in(Transaction(connection.execute, DIALECT, lock_rows=False))
     if faults:
         raise DatabaseUnavailable(
             f"{name} has faults, so it is not copied. The first is: {faults[0]}. "

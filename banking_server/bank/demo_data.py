@@ -1,11 +1,10 @@
 """The demo data: YAML files, described in `data/README.md`, that fill a new database."""
 
 from collections import defaultdict
-from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -14,10 +13,11 @@ from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import Account, Customer
 from banking_server.bank.money import InvalidAmount, to_minor
 from banking_server.bank.transaction import Transaction
+from tool_chaining.text import one_line
 
 
 class DemoDataError(Exception):
-    """A mistake in the demo data; the message names the file, the entry and the field."""
+    """A mistake in the demo data; the message names the file, and the entry's number and field."""
 
 
 def _read_amount(value: object) -> int:
@@ -108,48 +108,37 @@ class DemoData(_Item):
 
 def read_demo_data(folder: Path) -> DemoData:
     """Read and check the files in `folder`; raises `DemoDataError`."""
+    files = {}
+    for name in DemoData.model_fields:
+        path = folder / f"{name}.yaml"
+        try:
+            files[name] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+            raise DemoDataError(f"{path} cannot be read: {one_line(str(error), 200)}") from error
     try:
-        data = DemoData.model_validate(
-            {name: _load(folder, name) for name in DemoData.model_fields}
-        )
+        data = DemoData.model_validate(files)
     except ValidationError as error:
         first = error.errors()[0]
         file, *where = first["loc"]
-        if not where:
-            raise DemoDataError(f"{file}.yaml is not a list of entries.") from error
-        raise _mistake(file, where[0], ".".join(map(str, where[1:])), first["msg"]) from error
-    customers = _ids("customers", "customer_id", data.customers)
-    accounts = _ids("accounts", "account_id", data.accounts)
-    for place, account in enumerate(data.accounts):
-        if account.customer_id not in customers:
-            raise _mistake("accounts", place, "customer_id", "is not in customers.yaml")
-    known = {*accounts, None}
-    for place, line in enumerate(data.history):
-        for field in ("account_id", "counter_account_id"):
-            if getattr(line, field) not in known:
-                raise _mistake("history", place, field, "is not in accounts.yaml")
-        if not line.amount:
-            raise _mistake("history", place, "amount", "must not be zero")
+        place = "".join(
+            f", entry {part + 1}" if isinstance(part, int) else f", {part}" for part in where
+        )
+        raise DemoDataError(f"{file}.yaml{place}: {first['msg']}.") from error
+    known = {None, *(account.account_id for account in data.accounts)}
+    for number, line in enumerate(data.history, start=1):
+        if not {line.account_id, line.counter_account_id} <= known:
+            raise DemoDataError(f"history.yaml, entry {number}: accounts.yaml has no such account.")
     return data
-
-
-def _ids(file: str, field: str, entries: Sequence[Any]) -> set[str]:
-    """Return the ids in a file. Raises `DemoDataError` if an id is there twice."""
-    ids: set[str] = set()
-    for place, entry in enumerate(entries):
-        if (id_ := getattr(entry, field)) in ids:
-            raise _mistake(file, place, field, "is in an earlier entry too")
-        ids.add(id_)
-    return ids
 
 
 def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
     """Write the data in the caller's transaction; the history ends the day before `now`."""
     for customer in data.customers:
         tx.add(Customer(**customer.model_dump()))
-    accounts = {
-        item.account_id: Account(**item.model_dump(exclude={"balance"})) for item in data.accounts
-    }
+    accounts: dict[str, Account] = {}
+    for item in data.accounts:
+        account = accounts[item.account_id] = Account(**item.model_dump(exclude={"balance"}))
+        tx.add(account)
     # Money without a counterparty in the files goes through the bank's own account per currency.
     equity = {
         currency: Account(
@@ -160,7 +149,7 @@ def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
         )
         for currency in sorted({item.currency for item in data.accounts})
     }
-    for account in (*accounts.values(), *equity.values()):
+    for account in equity.values():
         tx.add(account)
 
     today = now.astimezone(UTC).date()
@@ -191,20 +180,3 @@ def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
             credit=credit,
             amount_minor=abs(line.amount),
         )
-
-
-def _load(folder: Path, name: str) -> Any:
-    path = folder / f"{name}.yaml"
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DemoDataError(f"{path} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" near line {where.line + 1}" if where else ""
-        raise DemoDataError(f"{path.name} is not YAML{line}.") from error
-
-
-def _mistake(file: int | str, place: int | str, field: str, what: str) -> DemoDataError:
-    number = int(place) + 1
-    return DemoDataError(f"{file}.yaml, entry {number}, {field or 'entry'}: {what}.")

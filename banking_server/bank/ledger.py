@@ -111,20 +111,3 @@ def read_funds(tx: Transaction, account: Account, now: datetime) -> Funds:
     # They still count as pending until somebody marks them.
     overdue = tx.first(_OVERDUE, account_id=account.account_id, now=now)
     return Funds(posted, account.debits_pending_minor - int(overdue or 0))
-
-
-_postings = TABLES[Posting].c
-_LAST = sa.select(_postings.posted_at).order_by(_postings.posting_id.desc()).limit(100).subquery()
-_NEWEST = Statement(sa.select(sa.func.max(_LAST.c.posted_at)), value)
-
-
-def warn_of_clock(tx: Transaction, now: datetime) -> None:
-    """Log a warning if the newest entry is dated after `now`: this clock or another is wrong."""
-    newest = tx.first(_NEWEST)
-    if newest is not None and newest - now > CLOCK_TOLERANCE:
-        logger.warning(
-            "The clock says %s, but the newest entry is dated %s. Until then, postings to its "
-            "accounts get that date: correct the clock. `banking-server database check` names "
-            "entries with a future date.",
-            *(now, newest),
-        )

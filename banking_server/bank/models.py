@@ -121,7 +121,7 @@ def _table(record: type[SQLModel], name: str, *constraints: SchemaItem, **option
     """Make the table for records of this kind: a column for each field.
 
     It does what `class …(SQLModel, table=True)` does, without a mapper: records never belong to an
-    ORM session, and mapping eleven classes would take a tenth of the time of a start.
+    ORM session, and mapped records would carry the mapper's state.
     """
     columns = []
     for field, declared in record.model_fields.items():

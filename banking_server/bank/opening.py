@@ -10,7 +10,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
-from banking_server.bank.ledger import warn_of_clock
 from banking_server.bank.location import Location
 from banking_server.bank.models import fingerprint, schema
 from banking_server.bank.rules import Rules
@@ -53,7 +52,6 @@ async def open_bank(
         try:
             if not await bank.read(_is_filled):
                 await _fill(bank, demo_data, now)
-            await bank.read(lambda tx: warn_of_clock(tx, now))
         except BaseException:
             await bank.close()
             raise

@@ -43,6 +43,7 @@ from banking_server.bank.storage import (
     to_the_end,
 )
 from banking_server.bank.transaction import Statement, Transaction, value
+from tool_chaining.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +73,6 @@ _NETWORK: Final = {
     "tcp_user_timeout": 15_000,
 }
 _TRY_EVERY_SECONDS: Final = 0.1
-_RECOVERING: Final = ("starting up", "not yet accepting", "recovery mode", "shutting down")
-START_WAITS: Final = {**dict.fromkeys(_RECOVERING, 60), "refused": 5, "No such file": 5}
-"""How long a start waits, in seconds, if the server reports this: it may be restarting."""
 
 _Kind = tuple[str, str]
 """How a transaction begins, and how it ends."""
@@ -123,20 +121,11 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: URL) -> "PostgresStore":
-        """Connect for the first time, and wait a while for a server that is starting.
-
-        Raises `DatabaseUnavailable`.
-        """
-        began = time.monotonic()
-        while True:
-            try:
-                return cls(url, await asyncio.to_thread(connect, url))
-            except psycopg.Error as error:
-                waits = next((n for said, n in START_WAITS.items() if said in str(error)), 0)
-                if time.monotonic() - began >= waits:
-                    raise DatabaseUnavailable(explain(url, error)) from None
-                logger.warning("%s Trying again.", explain(url, error))
-            await asyncio.sleep(1)
+        """Connect for the first time. Raises `DatabaseUnavailable`."""
+        try:
+            return cls(url, await asyncio.to_thread(connect, url))
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(explain(url, error)) from None
 
     async def close(self) -> None:
         """Finish running work, and close every connection."""
@@ -264,27 +253,9 @@ def translate_error(error: psycopg.Error) -> Exception:
     )
 
 
-_CAUSES: Final = {
-    "password": "the user or the password is wrong",
-    "authentication": "the user or the password is wrong",
-    "no pg_hba.conf entry": "the server does not let this user in from here",
-    "does not exist": "there is no such database or user",
-    "starting up": "the server is starting up",
-    "not yet accepting": "the server is starting up",
-    "recovery mode": "the server recovers from a crash",
-    "shutting down": "the server is shutting down",
-    "too many": "the server has too many connections",
-    "SSL": "the server and this program do not agree on TLS",
-    "read-only": "the server is read-only",
-}
-"""Parts of PostgreSQL's messages, with our words for them; it has no codes for these."""
-
-
 def explain(url: URL, error: Exception) -> str:
-    """Say in one line why the database cannot be used, without the driver's own words."""
-    said = str(error)
-    cause = next((ours for part, ours in _CAUSES.items() if part in said), "it cannot be reached")
-    return f"The database {url} cannot be used: {cause}."
+    """Say in one line why the database cannot be used, for the operator."""
+    return f"The database {url} cannot be used: {one_line(str(error), 400)}"
 
 
 def lock_schema(tx: Transaction) -> None:

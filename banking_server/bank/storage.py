@@ -6,10 +6,9 @@ PostgreSQL database that several servers share (`postgresql`).
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 from sqlmodel import SQLModel
 
@@ -118,16 +117,6 @@ class Bank:
         self.code_keys = (code_key, *other_code_keys)
         """The keys whose codes are accepted: more than one while the secret changes."""
         self.store = store
-        self.write_failed = False
-        """Whether the last write failed."""
-        self._heavy_reads: WeakValueDictionary[str, ConcurrencyLimit] = WeakValueDictionary()
-
-    def heavy_read_slot(self, customer_id: str) -> AbstractAsyncContextManager[None]:
-        """Limit the customer to one long read at a time in this process.
-
-        So others wait for at most one of them. Entering raises `BankBusy`.
-        """
-        return self._heavy_reads.setdefault(customer_id, ConcurrencyLimit(1)).one()
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""
@@ -146,13 +135,7 @@ class Bank:
         `committed` is called as soon as the commit is on disk, even if nobody waits any more.
         `snapshot`: `work` reads one state of the database, and locks nothing.
         """
-        try:
-            result = await self.store.write(work, committed=committed, snapshot=snapshot)
-        except DatabaseFailed:
-            self.write_failed = True
-            raise
-        self.write_failed = False
-        return result
+        return await self.store.write(work, committed=committed, snapshot=snapshot)
 
     async def close(self) -> None:
         """Close every connection."""

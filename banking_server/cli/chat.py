@@ -23,7 +23,7 @@ from banking_server.cli.client import (
 )
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
+from tool_chaining.urls import TOKEN_VARIABLE
 
 UrlsOption = Annotated[
     list[str] | None,

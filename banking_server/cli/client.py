@@ -17,7 +17,7 @@ import typer
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
+from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -224,7 +224,7 @@ def connecting(
 ) -> "Connect":
     """Return a function that connects to a server, with the token of the environment."""
     from banking_server.client.connect import connected
-    from tool_chaining_proxy.hosting.urls import token_of_environment
+    from tool_chaining.urls import token_of_environment
 
     try:
         token = token_of_environment()
@@ -388,10 +388,10 @@ def silence_libraries() -> None:
     """Keep libraries from logging what the command itself reports, except faults of a server."""
     import logging
 
-    from tool_chaining_proxy.hosting.operator import Warnings
+    from tool_chaining.operator import Warnings
 
     logging.getLogger().addHandler(logging.NullHandler())
-    faults = logging.getLogger("tool_chaining_proxy")
+    faults = logging.getLogger("tool_chaining.hosting")
     faults.addHandler(Warnings("banking-server"))
     faults.propagate = False
 

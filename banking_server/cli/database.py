@@ -62,10 +62,9 @@ def database_check(ctx: typer.Context) -> None:
     """
     from banking_server.bank.consistency_check import find_faults
     from banking_server.client.printing import console, say
-    from banking_server.server.open_bank import utc_now
 
     settings = settings_of(ctx)
-    faults = run_on_bank(settings, lambda bank: find_faults(bank, utc_now()))
+    faults = run_on_bank(settings, find_faults)
     for fault in faults:
         say(console(sys.stdout), fault, style="red")
     if faults:

@@ -11,7 +11,7 @@ import typer
 from banking_server.cli.client import connecting, started_by
 from banking_server.client.connect import ConnectionFailed
 from tool_chaining.text import one_line
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
+from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client

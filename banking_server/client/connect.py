@@ -23,13 +23,13 @@ from banking_server.client.plain import LINE
 from banking_server.client.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
+from tool_chaining.hosting.answers import assigned
+from tool_chaining.hosting.call_timer import CallTimer
+from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
+from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
 from tool_chaining.negotiation import NEGOTIATED_FROM
 from tool_chaining.text import one_line
-from tool_chaining_proxy.hosting.answers import assigned
-from tool_chaining_proxy.hosting.call_timer import CallTimer
-from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
-from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
-from tool_chaining_proxy.hosting.urls import checked_url, is_loopback
+from tool_chaining.urls import checked_url, is_loopback
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=300)
 _PROXIES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.content import Json
-from tool_chaining_proxy.hosting.call_timer import CallTimer
-from tool_chaining_proxy.hosting.refused import telling_refusals
+from tool_chaining.hosting.call_timer import CallTimer
+from tool_chaining.hosting.refused import telling_refusals
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,11 @@ from banking_server.server.keys import load_keys
 from banking_server.server.open_bank import is_new, open_bank, utc_now
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.tools import FOR_VIEWS, TOOLS
-from banking_server.tools.accounts import add_resources
-from banking_server.tools.calling import App, BankServer, Infer, serving_resource
+from banking_server.tools.calling import App, BankServer, Infer
 from banking_server.tools.views.documents import views
 from banking_server.tools.views.offering import only_for_clients_with_views
 from tool_chaining import add_tool_chaining
-from tool_chaining_proxy.hosting.operator import write_line
+from tool_chaining.operator import write_line
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +119,7 @@ def build_server(
         tools=(*TOOLS, *FOR_VIEWS),
         extensions=[views()],
         lifespan=lifespan,
-        middleware=[serving_resource, only_for_clients_with_views],
+        middleware=[only_for_clients_with_views],
         # All processes share the keys: an answer may reach another process than its question.
         request_state_security=RequestStateSecurity(
             keys=[keys.request_state, *(other.request_state for other in keys.others)]
@@ -129,7 +128,6 @@ def build_server(
         cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
     add_tool_chaining(mcp)
-    add_resources(mcp)
     return mcp
 
 

@@ -12,6 +12,7 @@ such parts here and nowhere else. `tests/test_architecture.py` asserts that.
   and its scopes. The documentation shows only `MCPServer.streamable_http_app`, which puts them in
   front of an endpoint with the same scopes for all requests.
 - `MCP_METHOD_HEADER`, `MCP_NAME_HEADER`: the headers that must agree with a request's body.
+- `SessionMessage`: a message on the streams of the SDK's transports.
 - `build_resource_metadata_url`: the URL of the metadata of a protected resource. A refusal names
   the same URL.
 """
@@ -25,6 +26,7 @@ from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
+from mcp.shared.message import SessionMessage
 from pydantic import AnyHttpUrl
 
 from banking_server.tools.calling import App
@@ -36,6 +38,7 @@ __all__ = [
     "BearerAuthBackend",
     "RequireAuthMiddleware",
     "SessionManager",
+    "SessionMessage",
     "resource_metadata_url",
     "run_server",
 ]

@@ -25,7 +25,7 @@ from banking_server.bank.location import Location, in_full, read_location
 from banking_server.bank.money import to_decimal, to_minor
 from banking_server.bank.rules import CodeDelivery, Rules
 from tool_chaining.errors import ForPeople
-from tool_chaining_proxy.hosting.urls import is_loopback
+from tool_chaining.urls import is_loopback
 
 PREFIX: Final = "BANKING_"
 

@@ -1,9 +1,8 @@
 """The tools for reading accounts: the list, a balance, a statement."""
 
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from mcp.server import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -131,18 +130,14 @@ def _line(view: AccountView) -> str:
     return words + (", locked" if view.is_locked else "")
 
 
-async def _accounts() -> tuple[list[AccountView], AccountsOut]:
-    bank, call = current_call()
-    views = await bank_accounts.list_accounts(bank, call)
-    return views, AccountsOut(accounts=[account_out(view) for view in views])
-
-
 @bank_tool(title="List Accounts", scope=READ_SCOPE, read_only=True, view=ACCOUNTS)
 async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     """List the customer's accounts and payees with their ids, balances, whether they are
     locked, and whether money may be taken from or sent to them. Call this first to learn
     account ids."""
-    views, structured = await _accounts()
+    bank, call = current_call()
+    views = await bank_accounts.list_accounts(bank, call)
+    structured = AccountsOut(accounts=[account_out(view) for view in views])
     return result("\n".join(map(_line, views)) or "The customer has no accounts.", structured)
 
 
@@ -271,21 +266,3 @@ def _headline(statement: Statement, today: date) -> str:
             f"{money(went_out)} went out in total"
         )
     return f"{of} {amounts}; {money(totals.credits_minor)} came in."
-
-
-def add_resources(mcp: MCPServer[Any]) -> None:
-    """Serve the caller's accounts as the resource `banking://accounts` too.
-
-    The server needs the middleware `serving_resource`, which finds the caller of a read.
-    """
-
-    @mcp.resource(
-        "banking://accounts",
-        name="accounts",
-        title="Accounts",
-        description="Your accounts with their balances, as list_accounts gives them.",
-        mime_type="application/json",
-    )
-    async def accounts() -> str:
-        _, structured = await _accounts()
-        return structured.model_dump_json(by_alias=True, exclude_none=True)

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -16,7 +15,6 @@ from mcp.server.apps import client_supports_apps
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.mcpserver import Context, Elicit
 from mcp.types import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     CallToolResult,
@@ -28,24 +26,18 @@ from pydantic import BaseModel
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
-from banking_server.bank.storage import Bank, BankBusy
+from banking_server.bank.storage import Bank
 from banking_server.tools.asking import can_ask
 from banking_server.tools.declaration import BankTool
 from banking_server.tools.prompts import PROMPT_MARK, prompts
-from banking_server.tools.results import (
-    BUSY,
-    incident_message,
-    log_incident,
-    refuse,
-    temporarily_unavailable,
-)
+from banking_server.tools.results import refuse, temporarily_unavailable
 from banking_server.tools.scopes import (
     READ_SCOPE,
     TRANSFER_SCOPE,
     ScopeMissing,
     check_scope,
 )
-from banking_server.tools.sdk import CallNext, HandlerResult, RegisteredTool, find_tool
+from banking_server.tools.sdk import RegisteredTool, find_tool
 from tool_chaining.content import hidden_from_model
 from tool_chaining.provenance import read_provenance
 
@@ -228,7 +220,7 @@ class BankServer(MCPServer[App]):
                 if tool is None:
                     check_scope(READ_SCOPE, UNKNOWN_TOOL)
                     result: CallToolResult | InputRequiredResult = refuse(
-                        "unknown_tool", None, await self._unknown(name)
+                        "unknown_tool", None, f"Unknown tool: {excerpt(name)}"
                     )
                 elif is_single and (argument := next(iter(prompts(arguments)), None)) is not None:
                     result = refuse("invalid_arguments", excerpt(argument), _misplaced(argument))
@@ -271,14 +263,6 @@ class BankServer(MCPServer[App]):
             return result
         return refuse("invalid_answer", None, _NOBODY_ANSWERED)
 
-    async def _unknown(self, name: str) -> str:
-        """Return the message for a tool that does not exist, such as `MultiplexTools`."""
-        tools = [tool for tool in await self.list_tools() if not hidden_from_model(tool.meta)]
-        known = {_letters(tool.name): tool.name for tool in tools}
-        near = get_close_matches(_letters(name[:64]), known, n=1)
-        hint = f". Did you mean {known[near[0]]}?" if near else ""
-        return f"Unknown tool: {excerpt(name)}{hint}"
-
     def _find(self, name: str, context: Context[App, Any]) -> RegisteredTool | None:
         """Return the caller's tool with this name. Tools for views need a client with views.
 
@@ -288,10 +272,6 @@ class BankServer(MCPServer[App]):
         if tool is None or not hidden_from_model(tool.meta):
             return tool
         return tool if not _is_step() and client_supports_apps(context) else None
-
-
-def _letters(name: str) -> str:
-    return name.replace("_", "").casefold()
 
 
 def _is_step() -> bool:
@@ -328,32 +308,6 @@ async def record_scope_missing(app: App, tool: str) -> None:
     """Record a call of `tool` that was refused before MCP read it."""
     with serving(app, tool, None) as (bank, call):
         await record(bank, call, SCOPE_MISSING)
-
-
-async def serving_resource(
-    ctx: ServerRequestContext[Any, Any], call_next: CallNext
-) -> HandlerResult:
-    """Middleware: serve `resources/read` for its caller. Extensions do not see that method."""
-    if ctx.method != "resources/read":
-        return await call_next(ctx)
-    with serving(ctx.lifespan_context, "resources/read", ctx.meta):
-        check_scope(READ_SCOPE, "resources/read")
-        try:
-            return await call_next(ctx)
-        except MCPError as error:
-            if error.code != INTERNAL_ERROR:
-                raise
-            if _is_busy(error):
-                raise MCPError(INTERNAL_ERROR, BUSY) from None
-            incident = log_incident("resources/read", error)
-            raise MCPError(INTERNAL_ERROR, incident_message(incident)) from None
-
-
-def _is_busy(error: BaseException | None) -> bool:
-    """Return whether a `BankBusy` caused an error that the SDK may have wrapped."""
-    while error is not None and not isinstance(error, BankBusy):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _outcome(result: CallToolResult) -> str:

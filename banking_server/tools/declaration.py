@@ -114,27 +114,14 @@ def _problem(detail: ErrorDetails, schema: dict[str, Any]) -> str:
     if detail["type"] == "missing":
         return f"{name}: is missing, and this tool needs it."
     if detail["type"] == "extra_forbidden":
-        known = ", ".join(_members(schema, place[:-1])) or "no arguments"
-        if len(place) == 1:
-            return f"{name}: is not an argument of this tool, which takes {known}."
-        return f"{name}: is not allowed here; allowed are {known}."
+        if len(place) > 1:
+            return f"{name}: is not allowed here."
+        known = ", ".join(schema["properties"]) or "no arguments"
+        return f"{name}: is not an argument of this tool, which takes {known}."
     rule = _RULES.get(detail["type"], "does not fit").format(**detail.get("ctx", {}))
     if name in SECRET_ARGUMENTS:
         return f"{name}: {rule}."
-    can_be_left_out = len(place) == 1 and place[0] not in schema.get("required", ())
-    instead = "leave it out" if value is None and can_be_left_out else _instead(detail)
-    return f"{name}: {rule}, but was {_shown(value)}{f': {instead}' if instead else ''}."
-
-
-def _members(schema: dict[str, Any], place: tuple[int | str, ...]) -> dict[str, Any]:
-    """Return the members that the object at a place in the arguments can have."""
-    node = schema
-    for part in place:
-        node = node["items"] if isinstance(part, int) else node["properties"][part]
-        node = node.get("anyOf", [node])[0]
-        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
-    members: dict[str, Any] = node["properties"]
-    return members
+    return f"{name}: {rule}, but was {_shown(value)}."
 
 
 _RULES: Final = {
@@ -149,36 +136,6 @@ _RULES: Final = {
     "too_long": "has {actual_length}: at most {max_length} are allowed",
 }
 """What an argument must be, by pydantic's type of the error."""
-
-_JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "value_error": (int, float),
-    "model_type": (dict,),
-    "dict_type": (dict,),
-    "list_type": (list,),
-    "bool_type": (bool,),
-}
-"""The Python types of the expected JSON value; `value_error` is about numbers."""
-
-
-_REPEATED: Final = 40
-"""The longest value, in characters, that the advice repeats."""
-
-
-def _instead(detail: ErrorDetails) -> str:
-    """Return the advice if only the quotation marks are wrong, otherwise an empty text."""
-    value = detail["input"]
-    if detail["type"] == "string_type" and type(value) in (int, float):
-        return f'write "{_shown(value)}"'
-    if not isinstance(value, str):
-        return ""
-    try:
-        meant = json.loads(value, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return ""
-    if type(meant) not in _JSON_TYPES.get(detail["type"], ()):
-        return ""
-    it = value.strip() if len(value) <= _REPEATED else "it"
-    return f"write {it}, without quotation marks"
 
 
 def _shown(value: Any) -> str:

@@ -42,9 +42,6 @@ RefusalStatus = Literal[
     "unavailable",
 ]
 
-BUSY: Final = "The bank is busy, and nothing was done. Please try again in a moment."
-"""The text for a call that the bank was too busy to run."""
-
 
 class Refusal(Structured):
     """Why nothing was done."""
@@ -181,7 +178,7 @@ def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
     result has only the incident's number.
     """
     if isinstance(error, BankBusy):
-        return refuse("busy", None, BUSY)
+        return refuse("busy", None, str(error))
     incident = log_incident(tool, error)
     words = _MAYBE_DONE if isinstance(error, MaybeDone) else _NOT_DONE
     return refuse("unavailable", None, incident_message(incident, words), incident=incident)

@@ -76,9 +76,12 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
             with anyio.CancelScope() as scope:
                 waiting = asyncio.create_task(wait_for_user(http, call.get("cancelUrl"), scope))
                 try:
-                    await follower.call_tool(call["tool"], call["arguments"])
+                    result = await follower.call_tool(call["tool"], call["arguments"])
                 finally:
                     waiting.cancel()
+                if "cancelledUrl" in call:  # The user cancels now, too late.
+                    follower.not_delivered(result)
+                    await http.get(call["cancelledUrl"])
 
         if context.get("firstCallBy") == "model":
             listed = await follower.tools.read(clients[0], context["tool"])
@@ -121,6 +124,8 @@ class User(ConsentPolicy):
         self.answers = context.get("consentByTool", {})
         self.otherwise = context["consent"]
         self.denied = context.get("deniedTools", ())
+        self.again = context.get("again", ())
+        self.takes = context.get("answersAfterMs", 0) / 1000
         self.trusts_hints = context.get("trustHints", True)
 
     async def allows(self, proposal: Proposal) -> bool:
@@ -130,8 +135,13 @@ class User(ConsentPolicy):
             harmless or await self.allows_again(proposal)
         )
 
+    async def may_repeat(self, proposal: Proposal) -> bool:
+        """Return whether the user agreed beforehand that the tool may be called again."""
+        return proposal.tool.name in self.again
+
     async def allows_again(self, proposal: Proposal) -> bool:
         """Answer as the context of the run says."""
+        await anyio.sleep(self.takes)
         answer = self.answers.get(proposal.tool.name, self.otherwise)
         if isinstance(answer, list):  # One for each question.
             answer = answer.pop(0) if len(answer) > 1 else answer[0]

@@ -85,6 +85,7 @@ class Host:
         tool = asked_about(asked.message)
         if tool is None:
             return ElicitResult.model_validate(self.context["elicitation"])
+        await asyncio.sleep(self.context.get("answersAfterMs", 0) / 1000)
         return ElicitResult(action="accept" if self.agrees(tool) else "decline")
 
     async def run(self, url: str, revision: str, folder: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The rules of following: random chains of one session, against a client that is all script."""
+"""The rules of following: any chain, against a client that is all script."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -138,13 +138,15 @@ POLICIES = {
     "nobody": lambda: None,
     "hints": lambda: Hints(hints=True),
     "yes": lambda: Noting(True),
-    "again": lambda: Noting(True, again=lambda proposal: proposal.tool.name == "a"),
 }
 
 
 @dataclass
 class Session:
-    """What chains of one session must do: the rules, written apart from the code's own."""
+    """What a chain must do: the rules, written apart from the code's own.
+
+    `test_never_twice.py` has what chains of one conversation do to each other.
+    """
 
     kinds: dict[str, Kind]
     answers: list[tuple[Any, bool]]
@@ -154,16 +156,10 @@ class Session:
     """Whether directives of this server are followed at all."""
     policy: str
     said: int = 0
-    record: list[tuple[str, str, Any]] = field(default_factory=list)
-    """The doubts: the tool, its arguments, and the first call that they count for; None: all."""
 
     def answer(self) -> tuple[Any, bool]:
         self.said += 1
         return self.answers[(self.said - 1) % len(self.answers)]
-
-    def doubts(self, name: str, first: Call) -> list[tuple[str, str, Any]]:
-        key = (first[0], plain(first[1]))
-        return [each for each in self.record if each[0] == name and each[2] in (None, key)]
 
     def chain(
         self, first: Call
@@ -172,22 +168,11 @@ class Session:
         calls, follow_ups, wrong = [first], list[tuple[str, FollowUpStatus, bool]](), False
         while True:
             name, arguments = calls[-1]
-            call = (name, plain(arguments))
             value, is_error = self.answer()
-            if value is not REFUSED and len(calls) > 1 and not self.exempt(name):
-                # The user who was asked knew of these.
-                agreed = self.doubts(name, first)
-                self.record = [each for each in self.record if each not in agreed]
-            if value is LOST:
-                self.record.append((*call, None))
             if value is LOST or value is REFUSED:
                 status = FollowUpStatus.UNKNOWN if value is LOST else FollowUpStatus.NOT_MADE
                 follow_ups += [(name, status, True)] if len(calls) > 1 else []
                 return Outcome.FAILED, calls, follow_ups, wrong or value is LOST
-            if not is_error:
-                self.record = [each for each in self.record if each[:2] != call]
-            elif len(calls) > 1 and not self.exempt(name):
-                self.record.append((*call, (first[0], plain(first[1]))))
             wrong = wrong or is_error
             follow_ups += [(name, FollowUpStatus.MADE, True)] if len(calls) > 1 else []
             if value is ABSENT:
@@ -207,9 +192,6 @@ class Session:
                 return end, calls, [*follow_ups, (name, FollowUpStatus.NOT_MADE, listed)], wrong
             calls.append((name, arguments))
 
-    def exempt(self, name: str) -> bool:
-        return self.policy == "hints" and self.kinds[name].annotations == "read-only"
-
     def obstacle(self, name: str, arguments: dict[str, Any], calls: list[Call]) -> Outcome | None:
         if len(calls) == self.limit:
             return Outcome.LIMIT_REACHED
@@ -219,12 +201,7 @@ class Session:
             return Outcome.INVALID_ARGUMENTS
         if (name, plain(arguments)) in [(n, plain(a)) for n, a in calls]:
             return Outcome.CYCLE
-        if self.doubts(name, calls[0]) and not self.exempt(name):
-            agreed = self.policy == "again" and name == "a"
-        else:
-            agreed = self.policy in ("yes", "again") or (
-                self.policy == "hints" and harmless(self.kinds[name])
-            )
+        agreed = self.policy == "yes" or (self.policy == "hints" and harmless(self.kinds[name]))
         return None if shown(self.kinds[name]) and agreed else Outcome.DECLINED
 
 
@@ -232,9 +209,7 @@ class Session:
 @given(
     kinds=st.dictionaries(st.sampled_from(NAMES), KINDS, min_size=1),
     answers=st.lists(st.tuples(ANSWERS, st.booleans()), min_size=1),
-    firsts=st.lists(
-        st.tuples(st.sampled_from(NAMES), st.sampled_from(ARGUMENTS)), min_size=1, max_size=3
-    ),
+    first=st.tuples(st.sampled_from(NAMES), st.sampled_from(ARGUMENTS)),
     limit=st.integers(1, 12),
     policy=st.sampled_from(["hints", "yes", *POLICIES]),
     says=st.sampled_from(["new", "new", "old", "old", *SAYING_SO]),
@@ -243,34 +218,16 @@ class Session:
 @example(
     {"a": Kind()},
     [({"tool": "a", "arguments": {"n": 1.0}}, False)],
-    [("a", {"n": 1})],
+    ("a", {"n": 1}),
     12,
     "yes",
     "old",
     False,
 )
-@example(
-    {"a": Kind(), "b": Kind()},
-    [({"tool": "b"}, False), (REFUSED, False), ({"tool": "b"}, False), (LOST, False)],
-    [("a", {}), ("a", {}), ("a", {})],
-    5,
-    "yes",
-    "new",
-    False,
-)
-@example(
-    {"a": Kind(), "b": Kind()},
-    [({"tool": "a"}, True), (LOST, False), ({"tool": "a"}, False), (ABSENT, False)],
-    [("b", {}), ("b", {}), ("b", {})],
-    5,
-    "again",
-    "new",
-    False,
-)
-def test_any_chains_of_a_session_end_by_the_rules(
+def test_any_chain_ends_by_the_rules(
     kinds: dict[str, Kind],
     answers: list[tuple[Any, bool]],
-    firsts: list[Call],
+    first: Call,
     limit: int,
     policy: str,
     says: str,
@@ -305,34 +262,28 @@ def test_any_chains_of_a_session_end_by_the_rules(
     client.protocol_version, client.server_capabilities = SAYING_SO[says]
     asking = POLICIES[policy]()
     follower = Follower(client, limit=limit, consent=asking, follow_unadvertised=anyway)
-    for first in firsts:
-        client.calls.clear()
-        client.lists.clear()
-        if asking:
-            asking.asked.clear()
-        chain = anyio.run(follower.call_tool, *first)
+    chain = anyio.run(follower.call_tool, *first)
 
-        before = model.said
-        outcome, calls, follow_ups, is_error = model.chain(first)
-        assert (chain.outcome, client.calls) == (outcome, calls)
-        brought = calls[:-1] if outcome is Outcome.FAILED else calls
-        assert [(step.tool, step.arguments) for step in chain.steps] == brought
-        assert [step.level for step in chain.steps] == [n + 1 for n in range(len(brought))]
-        assert texts(chain) == [f"result {before + n + 1}" for n in range(len(brought))]
-        assert [(each.tool, each.status, each.listed) for each in chain.follow_ups] == follow_ups
-        assert chain.detail
-        # Nobody is asked about a call that cannot be made, and nobody twice about the same.
-        if asking:
-            asked = [proposal.tool.name for _, proposal in asking.asked]
-            assert asked[: len(calls) - 1] == [name for name, _ in calls[1:]]
-            declined = outcome is Outcome.DECLINED and followed
-            assert len(asked) - len(calls) + 1 == (declined and shown(kinds[follow_ups[-1][0]]))
-        # A list that cannot have been kept is read once for each directive.
-        assert len(client.lists) <= len(calls)
-        if chain.steps and not followed:
-            assert chain.merged() is chain.steps[0].received
-        elif chain.steps:
-            check_the_one_result(chain, is_error, policy)
+    outcome, calls, follow_ups, is_error = model.chain(first)
+    assert (chain.outcome, client.calls) == (outcome, calls)
+    brought = calls[:-1] if outcome is Outcome.FAILED else calls
+    assert [(step.tool, step.arguments) for step in chain.steps] == brought
+    assert [step.level for step in chain.steps] == [n + 1 for n in range(len(brought))]
+    assert texts(chain) == [f"result {n + 1}" for n in range(len(brought))]
+    assert [(each.tool, each.status, each.listed) for each in chain.follow_ups] == follow_ups
+    assert chain.detail
+    # Nobody is asked about a call that cannot be made, and nobody twice about the same.
+    if asking:
+        asked = [proposal.tool.name for _, proposal in asking.asked]
+        assert asked[: len(calls) - 1] == [name for name, _ in calls[1:]]
+        declined = outcome is Outcome.DECLINED and followed
+        assert len(asked) - len(calls) + 1 == (declined and shown(kinds[follow_ups[-1][0]]))
+    # A list that cannot have been kept is read once for each directive.
+    assert len(client.lists) <= len(calls)
+    if chain.steps and not followed:
+        assert chain.merged() is chain.steps[0].received
+    elif chain.steps:
+        check_the_one_result(chain, is_error, policy)
 
 
 def check_the_one_result(chain: ChainResult, is_error: bool, policy: str) -> None:

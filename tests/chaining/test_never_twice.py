@@ -130,9 +130,10 @@ class Machine(RuleBasedStateMachine):
         assert self.world.broken == []
 
 
-def test_the_three_laws_hold() -> None:
+def test_the_three_laws_hold(nightly: bool) -> None:
+    examples = 400 if nightly else 50
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=150, stateful_step_count=25, deadline=None)
+        Machine, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )
 
 

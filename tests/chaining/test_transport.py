@@ -24,10 +24,10 @@ from tool_chaining import (
     Outcome,
 )
 from tool_chaining.caller import was_refused
-from tool_chaining_proxy.hosting import untrusted
-from tool_chaining_proxy.hosting.reading import NOT_KNOWN
-from tool_chaining_proxy.hosting.refused import note_status, telling_refusals
-from tool_chaining_proxy.hosting.untrusted import (
+from tool_chaining.hosting import untrusted
+from tool_chaining.hosting.reading import NOT_KNOWN
+from tool_chaining.hosting.refused import note_status, telling_refusals
+from tool_chaining.hosting.untrusted import (
     BOUNDED_LINES,
     MESSAGE_BYTES,
     TOO_LARGE,

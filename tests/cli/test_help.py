@@ -10,10 +10,10 @@ import typer
 from banking_server import cli as bank
 from banking_server.client.agent.settings import ModelSettings
 from banking_server.server.settings import Settings
+from tool_chaining.urls import TOKEN_VARIABLE
 from tool_chaining_conformance import cli as suite
 from tool_chaining_conformance import names
 from tool_chaining_proxy import cli as proxy
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 from ..test_shown_commands import checked
 

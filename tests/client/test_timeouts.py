@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from banking_server.client.timeouts import TimeoutClient, answered_in_own_time
 from tool_chaining import Follower
-from tool_chaining_proxy.hosting.call_timer import CallTimer
+from tool_chaining.hosting.call_timer import CallTimer
 
 pytestmark = pytest.mark.anyio
 

@@ -49,7 +49,7 @@ wrong("takes-true-for-a-version", is_version=lambda self, v: isinstance(v, int) 
 wrong("reads-extensions-alone", places=lambda self: ["extensions"])
 wrong("reads-experimental-alone", places=lambda self: SmallClient.places(self)[-1:])
 wrong("reads-experimental-everywhere", places=lambda self: ["extensions", "experimental"])
-wrong("follows-unadvertised-servers", trusts_server=lambda self: True)
+wrong("follows-unadvertised-servers", advertises=lambda self: True)
 
 
 def declines(name, when):
@@ -113,6 +113,8 @@ reads(
     ),
 )
 refuses("refuses-unknown-members", lambda v: set(v) - {"tool", "name", "arguments", "title"})
+refuses("knows-no-name", lambda value: "tool" not in value)
+refuses("reads-name-with-arguments-only", lambda v: not {"tool", "arguments"} & set(v))
 refuses(
     "refuses-malformed-title",
     lambda value: not isinstance(title := value.get("title", ""), str) or len(title) > 200,
@@ -230,6 +232,17 @@ def added(may_follow):
     return lambda self, listed: (
         may_follow(self, listed) if "addedStep" in self.context else right(self, listed)
     )
+
+
+class KeepsForeignWords(SmallClient):
+    def is_marked(self, item):
+        return self.advertises() and super().is_marked(item)
+
+
+class KeepsForeignDirectives(SmallClient):
+    def handed_on_meta(self):
+        foreign = self.told and not self.advertises()
+        return self.results[0]["_meta"] if foreign else super().handed_on_meta()
 
 
 wrong("makes-added-steps-unasked", may_follow=added(lambda self, tool: not self.hidden(tool)))
@@ -504,45 +517,104 @@ class IgnoresACancellationWhileItReads(SmallClient):
 
 class DeclinesWhatRuns(SmallClient):
     def begin(self, listed, call):
-        running = [other[0] for _, other in self.record.running]
+        running = [each.call[0] for each in self.record.entries if each.answer == "running"]
         return "declined" if call[0] in running else super().begin(listed, call)
 
 
+class GivesUpItsTurnEarly(SmallClient):
+    def settle(self, result, error):
+        super().settle(result, error)
+        with self.record.changed:
+            self.record.turns = [each for each in self.record.turns if each is not self.known]
+            self.record.changed.notify_all()
+
+
 wrong("goes-on-when-cancelled", cancel=lambda self: None)
-wrong("holds-nothing", is_held=lambda self, call: False)
-wrong(
-    "holds-what-runs",
-    is_held=lambda self, call: call[0] in [other[0] for _, other in self.record.running],
-)
-wrong(
-    "holds-equal-calls-only",
-    is_held=lambda self, call: (self.calls[0], call) in self.record.running,
-)
+wrong("holds-nothing", is_held_by=lambda self, other: False)
+wrong("holds-every-chain", is_held_by=lambda self, other: True)
 
 
 # The record of doubt
 
 
-class DoubtsErrorsEverywhere(SmallClient):
-    def settle(self, call, result, error):
-        super().settle(call, result, error)
-        if result and result.get("isError") and len(self.calls) > 1:
-            self.doubt(call, None)
+def forgets(name, when):
+    """Register a client that forgets the calls of a chain, when it ends, that `when` says."""
+
+    def end(self, well):
+        SmallClient.end(self, well)
+        self.drop(lambda other: other.chain is self.known and when(self, other))
+
+    wrong(name, end=end)
 
 
-class NeverEndsADoubt(SmallClient):
-    def settle(self, call, result, error):
-        known = list(self.record.doubts)
-        super().settle(call, result, error)
-        self.record.doubts += [each for each in known if each not in self.record.doubts]
-
-
-wrong("forgets-unknown-effects", in_doubt=lambda self, listed, call: [])
-before(
-    "forgets-errors",
-    "settle",
-    lambda self, call, result, error: (call, result and {**result, "isError": False}, error),
+forgets("forgets-errors", lambda self, entry: entry.answer == "failure")
+forgets("forgets-successes", lambda self, entry: entry.answer == "success")
+forgets("takes-a-no-for-a-good-end", lambda self, entry: self.outcome == "declined")
+wrong(
+    "forgets-for-other-first-calls",
+    concerns=lambda self, entry, call: (
+        entry.chain.first == self.known.first and SmallClient.concerns(self, entry, call)
+    ),
 )
+
+
+class DoubtsErrorsEverywhere(SmallClient):
+    def settle(self, result, error):
+        super().settle(result, error)
+        if self.entry.answer == "failure":
+            self.entry.answer = "none"
+
+
+class EndsADoubtWithANo(SmallClient):
+    def begin(self, listed, call):
+        ends = super().begin(listed, call)
+        if ends == "declined":
+            self.drop(lambda other: other.call[0] == call[0])
+        return ends
+
+
+class HoldsWaitingAgainstAChain(SmallClient):
+    def begin(self, listed, call):
+        held = any(self.is_held_by(other) for other in self.record.turns)
+        return super().begin(listed, call) or ("declined" if held else None)
+
+
+def excuses_idempotent(self, listed, call):
+    excused = self.hints(listed, "idempotentHint", True)
+    return [] if excused else SmallClient.in_doubt(self, listed, call)
+
+
+wrong("never-ends-a-doubt", is_settled=lambda self, other, entry, is_first: False)
+wrong(
+    "ends-a-doubt-by-any-success",
+    is_settled=lambda self, other, entry, is_first: (
+        other.call[0] == entry.call[0] and other.answer != "success"
+    ),
+)
+wrong("keeps-what-ended-well", end=lambda self, well: SmallClient.end(self, False))
+wrong("excuses-idempotent-tools", in_doubt=excuses_idempotent)
+before(
+    "keeps-no-idempotent-calls",
+    "sent",
+    lambda self, call, kept: (
+        call,
+        kept and not self.hints(self.find(call[0]) or {}, "idempotentHint", True),
+    ),
+)
+wrong("repeats-all-if-any", agreed_beforehand=lambda self, tool: "again" in self.context)
+wrong(
+    "compares-the-beginning-of-names",
+    agreed_beforehand=lambda self, tool: any(
+        name.startswith(tool) for name in self.context.get("again", ())
+    ),
+)
+wrong("forgets-what-ended-well", recall=lambda self: None)
+
+
+class RecallsErrorsOnly(SmallClient):
+    def recall(self):
+        super().recall()
+        self.drop(lambda other: other.chain is self.known and other.answer == "success")
 
 
 # What is told of follow-up calls
@@ -602,6 +674,13 @@ class ReplacesFollowUps(SmallClient):
         return merged
 
 
+wrong(
+    "repeats-what-calls-returned",
+    quoted=lambda self, result: "".join(str(item.get("text")) for item in self.content(result)),
+)
+wrong("leaves-out-what-calls-returned", quoted=lambda self, result: "")
+
+
 class ForgetsOnFailure(SmallClient):
     def content(self, result):
         lost = self.outcome == "failed" and len(self.results) > 1
@@ -629,7 +708,7 @@ class PrintsItsResultTwice(SmallClient):
 
 class DropsLaterData(SmallClient):
     def data(self, result):
-        return super().data(result) if result is self.results[0] else {}
+        return super().data(result) if result is self.results[0] else None
 
 
 class ShowsLaterDataToTheUser(SmallClient):

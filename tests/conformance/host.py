@@ -9,11 +9,13 @@ import itertools
 import json
 import socket
 import threading
+import time
 import traceback
 from urllib.parse import urlsplit
 
 ID = "com.example/tool-chaining"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
+INVALID_PARAMS = -32602
 META = "io.modelcontextprotocol/"
 INFO = {"name": "small-client", "version": "1"}
 
@@ -32,15 +34,15 @@ class Refused(NoResult):
     """The server refused the call before it acted."""
 
 
-class Task(NoResult):
-    """The answer is a task, which nobody waits for."""
+class Answered(NoResult):
+    """The answer is a task, which nobody waits for, or the error -32602."""
 
 
 class Session:
     """A connection to one server, in either era."""
 
     refusals = (-32020, -32021, -32022)
-    """The codes of errors that say that the server refused a request before it acted."""
+    """The codes of errors that say, on 2026-07-28, that the server refused before it acted."""
     unauthorized = (401, 403)
     """The HTTP statuses that say so."""
 
@@ -78,9 +80,13 @@ class Session:
         message = {"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params}
         answer = self.post(message, headers)
         if "error" in answer:
-            failure = Refused if answer["error"]["code"] in self.refusals else NoResult
-            raise failure(answer["error"])
+            raise self.failure(answer["error"]["code"])(answer["error"])
         return answer["result"]
+
+    def failure(self, code):
+        if code == INVALID_PARAMS:
+            return Answered
+        return Refused if self.era == MODERN and code in self.refusals else NoResult
 
     def post(self, message, headers):
         """Post a message; return the response to it, if it is a request. Raises Lost."""
@@ -147,7 +153,7 @@ class Session:
             result = self.answered(again, meta)
         if not self.complete(result):
             is_task = "task" in result or result.get("resultType") == "task"
-            raise (Task if is_task else NoResult)(result)
+            raise (Answered if is_task else NoResult)(result)
         return result
 
     def answered(self, again, meta):
@@ -206,6 +212,7 @@ class Host(Session):
         return trusted and (tool.get("annotations") or {}).get(name) is value
 
     def user_agrees(self, tool):
+        time.sleep(self.context.get("answersAfterMs", 0) / 1000)
         answers = self.context.get("consentByTool", {})
         answer = answers.get(tool["name"], self.context.get("consent"))
         if isinstance(answer, list):  # One for each question.
@@ -234,16 +241,19 @@ class Host(Session):
                 busy.shutdown(socket.SHUT_RDWR)
 
     def wait_for_cancel(self):
-        where = urlsplit(self.context["cancelUrl"])
-        connection = http.client.HTTPConnection(where.hostname, where.port)
-        connection.request("GET", where.path)
-
         def wait():
             with contextlib.suppress(OSError, http.client.HTTPException):
-                connection.getresponse()
+                self.visit(self.context["cancelUrl"])
                 self.cancel()
 
         threading.Thread(target=wait, daemon=True).start()
+
+    def visit(self, url):
+        """Request a page, and wait for it."""
+        where = urlsplit(url)
+        connection = http.client.HTTPConnection(where.hostname, where.port)
+        connection.request("GET", where.path)
+        connection.getresponse()
 
 
 def run(kind, url, environment):

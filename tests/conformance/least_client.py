@@ -6,25 +6,48 @@ client has. Each decision is a method, so that a wrong client is a few lines: se
 
 import copy
 import functools
+import itertools
 import json
+import math
 import threading
 
-from .host import ID, MODERN, Host, NoResult, Refused, Task
+from .host import ID, MODERN, Answered, Host, NoResult, Refused
+
+
+class Chain:
+    """A chain, as the record knows it. `began` and `ended` number the events of the record."""
+
+    def __init__(self, first, began):
+        self.first, self.began, self.ended, self.calls = first, began, math.inf, []
+
+
+class Entry:
+    """A follow-up call that was sent, and what it brought."""
+
+    answer = "running"
+    """Then `success`, `failure` for another answer, or `none`."""
+
+    def __init__(self, chain, call, sent):
+        self.chain, self.call, self.sent = chain, call, sent
+        self.agreed = []
+        """The first calls for whose chains the user agreed to a repetition."""
 
 
 class Record:
-    """What the chains of one conversation share."""
+    """The record of doubt of one conversation. No run of these tests lasts until an entry ends."""
 
     def __init__(self):
-        self.doubts = []
-        """Each doubtful call, and the first call of the chains that it concerns; None: all."""
-        self.running = []
-        """The first call and the call of each follow-up call that runs."""
+        self.entries = []
+        self.turns = []
+        """The chains that have their turn or wait for it, in order."""
+        self.events = itertools.count(1)
         self.changed = threading.Condition()
 
 
 class LeastClient(Host):
     limit = 5
+    patience = 60
+    """Seconds that a chain waits for each one before it."""
 
     def __init__(self, *given):
         super().__init__(*given)
@@ -54,7 +77,7 @@ class LeastClient(Host):
         if not isinstance(value, dict):
             raise ValueError
         self.canonical(value)
-        tool, arguments = value.get("tool"), value.get("arguments", {})
+        tool, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
         if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
             raise ValueError
         return tool, arguments
@@ -71,64 +94,115 @@ class LeastClient(Host):
             return "invalid_arguments"
         if (tool, self.canonical(arguments)) in self.calls:
             return "cycle"
-        if self.cancelled or not self.may_follow(listed):
-            return "cancelled" if self.cancelled else "declined"
         return self.begin(listed, (tool, self.canonical(arguments)))
 
     def may_follow(self, listed):
         return self.allowed(listed)
 
     def begin(self, listed, call):
-        """Wait for the turn of a call, and ask about its doubts; return how the chain ends."""
+        """Wait for the turn of the chain, and ask; return how the chain ends, or None."""
+        is_kept = not self.hints(listed, "readOnlyHint", True)
         with self.record.changed:
-            self.record.changed.wait_for(lambda: not self.is_held(call))
+            if is_kept and self.known not in self.record.turns:
+                self.take_turn()
+        if self.cancelled or not self.may_follow(listed):
+            return "cancelled" if self.cancelled else "declined"
+        with self.record.changed:
             doubts = self.in_doubt(listed, call)
-            if doubts and not self.user_agrees(listed):
+            if doubts and not (self.agreed_beforehand(call[0]) or self.user_agrees(listed)):
                 return "declined"
-            self.record.doubts = [each for each in self.record.doubts if each not in doubts]
-            self.record.running.append((self.calls[0], call))
+            for entry in doubts:
+                entry.agreed.append(self.known.first)
+            self.sent(call, is_kept)
+        return None
 
-    def is_held(self, call):
-        running = [(first, other[0]) for first, other in self.record.running]
-        return (self.calls[0], call[0]) in running
+    def take_turn(self):
+        """Wait until the chains before this one with an equal first call have ended."""
+        ahead = [other for other in self.record.turns if self.is_held_by(other)]
+        self.record.turns.append(self.known)
+        for other in ahead:
+            self.record.changed.wait_for(
+                lambda other=other: other not in self.record.turns, self.patience
+            )
+
+    def is_held_by(self, other):
+        return other.first == self.known.first
+
+    def agreed_beforehand(self, tool):
+        return tool in self.context.get("again", [])
+
+    def sent(self, call, is_kept):
+        """Note that a call is sent. A first call is kept only if it ends unanswered."""
+        self.entry = Entry(self.known, call, next(self.record.events))
+        self.known.calls.append(self.entry)
+        if is_kept:
+            self.record.entries.append(self.entry)
 
     def in_doubt(self, listed, call):
-        """Return what the record has against a follow-up call."""
+        """Return the entries that put the tool of a follow-up call in doubt."""
         if self.hints(listed, "readOnlyHint", True):
             return []
-        return [each for each in self.record.doubts if self.counts(each, call)]
+        may_be_repeated = self.hints(listed, "idempotentHint", True)
+        concerned = [each for each in self.record.entries if self.concerns(each, call)]
+        return [each for each in concerned if not (may_be_repeated and each.call == call)]
 
-    def counts(self, entry, call):
-        return entry[0][0] == call[0] and entry[1] in (None, self.calls[0])
+    def concerns(self, entry, call):
+        is_other = entry.chain is not self.known and self.known.first not in entry.agreed
+        everywhere = entry.answer == "none" or entry.chain.first == self.known.first
+        return is_other and entry.call[0] == call[0] and everywhere
 
-    def settle(self, call, result, error):
-        """Note in the record how a call ended: it has a result, or an error."""
-        with self.record.changed:
-            if (self.calls[0], call) in self.record.running:
-                self.record.running.remove((self.calls[0], call))
-            self.record.changed.notify_all()
+    def settle(self, result, error):
+        """Note in the record how the last call ended: it has a result, or an error."""
+        entry, is_first = self.entry, len(self.calls) == 1
         if error is not None:
-            if not isinstance(error, Refused):
-                self.doubt(call, self.calls[0] if isinstance(error, Task) else None)
-        elif not result.get("isError"):
-            self.record.doubts = [each for each in self.record.doubts if each[0] != call]
-        elif len(self.calls) > 1 and not self.may_be_repeated(call[0]):
-            self.doubt(call, self.calls[0])
+            entry.answer = "failure" if isinstance(error, Answered) else "none"
+        else:
+            entry.answer = "failure" if result.get("isError") else "success"
+        if isinstance(error, Refused):
+            self.drop(lambda other: other is entry)
+        elif is_first and entry.answer == "none":
+            self.record.entries.append(entry)
+        elif entry.answer == "success":
+            self.drop(lambda other: self.is_settled(other, entry, is_first))
 
-    def doubt(self, call, first):
-        self.record.doubts.append((call, first))
+    def is_settled(self, other, entry, is_first):
+        """Whether a success ends an entry."""
+        equal = other.call == entry.call and (is_first or other.chain.first == entry.chain.first)
+        return equal and other.answer != "success" and other.chain.ended < entry.sent
 
-    def may_be_repeated(self, tool):
-        listed = self.find(tool) or {}
-        return any(self.hints(listed, hint, True) for hint in ("readOnlyHint", "idempotentHint"))
+    def drop(self, is_over):
+        with self.record.changed:
+            self.record.entries = [each for each in self.record.entries if not is_over(each)]
+
+    def end(self, well):
+        """Note that the chain ended, and its turn."""
+        known = self.known
+        if well:
+            self.drop(lambda other: other.chain is known or self.is_over(other))
+        with self.record.changed:
+            known.ended = next(self.record.events)
+            self.record.turns = [each for each in self.record.turns if each is not known]
+            self.record.changed.notify_all()
+
+    def is_over(self, other):
+        """Whether the good end of the chain ends an entry of another one."""
+        equal = other.chain.first == self.known.first and other.chain.ended < self.known.began
+        return equal and other.answer in ("success", "failure")
+
+    def recall(self):
+        """Note that the chain was cancelled right after its good end."""
+        self.known.ended = next(self.record.events)
+        self.record.entries += self.known.calls[1:]
 
     def follow(self, tool, arguments):
         """Make a call and what follows it; return how the chain ended."""
         self.results, self.calls, self.told = [], [], []
+        call = (tool, self.canonical(arguments))
+        self.known = Chain(call, next(self.record.events))
+        self.sent(call, False)
         self.outcome = self.ended(tool, arguments)
-        if self.outcome == "cancelled":  # The host does not get the result.
-            for call in self.calls[1 : len(self.results)]:
-                self.doubt(call, self.calls[0])
+        failed = any(result.get("isError") for result in self.results)
+        self.end(well=self.outcome == "completed" and not failed)
 
     def ended(self, tool, arguments):
         while True:
@@ -137,10 +211,10 @@ class LeastClient(Host):
             try:
                 result = self.call(tool, arguments, self.meta())
             except NoResult as error:
-                self.settle(call, None, error)
+                self.settle(None, error)
                 self.tell(tool, arguments, "not_made" if isinstance(error, Refused) else "unknown")
                 return "cancelled" if self.cancelled else "failed"
-            self.settle(call, result, None)
+            self.settle(result, None)
             self.results.append(result)
             self.tell(tool, arguments, "made")
             if not self.trusts_server():
@@ -169,13 +243,15 @@ class LeastClient(Host):
         if not (self.told or self.outcome == "malformed_directive") or not self.trusts_server():
             return first
         content = [item for each in self.results for item in self.content(each)]
-        words = self.words()
-        own, structured = self.data(first), {}
-        if "structuredContent" in first and "followUps" not in own:
-            structured = {"structuredContent": own | self.told_as_data(words)}
+        words, structured = self.words(), {}
+        if "structuredContent" in first:
+            data = self.data(first)
+            more = isinstance(data, dict) and "followUps" not in data
+            own = data | self.told_as_data(self.quoting(words)) if more else data
+            structured = {"structuredContent": own}
         texts = [item.get("text") for item in content]
-        data = [self.data(each) for each in self.results[bool(structured) :]]
-        shown = [text for each in data if each and (text := json.dumps(each)) not in texts]
+        later = [self.data(each) for each in self.results[1:]]
+        shown = [text for each in later if each and (text := json.dumps(each)) not in texts]
         content += map(self.for_model, shown + words)
         return {"content": content, "isError": self.is_error(), **structured}
 
@@ -188,10 +264,22 @@ class LeastClient(Host):
 
     def data(self, result):
         """Return the structured content of a result without the words."""
-        data = dict(result.get("structuredContent") or {})
-        if "nextTool" in (result.get("_meta") or {}):
-            data.pop("nextStep", None)
-        return data
+        data = result.get("structuredContent")
+        step = data.get("nextStep") if isinstance(data, dict) else None
+        repeats = isinstance(step, dict) and isinstance(step.get("tool"), str)
+        if not repeats or "nextTool" not in (result.get("_meta") or {}):
+            return data
+        return {name: part for name, part in data.items() if name != "nextStep"}
+
+    def quoting(self, words):
+        """Return the words with what each call returned, as one JSON string."""
+        returned = [self.quoted(result) for result in self.results[1:]]
+        return [
+            f"{text} {more}" for text, more in itertools.zip_longest(words, returned, fillvalue="")
+        ]
+
+    def quoted(self, result):
+        return json.dumps("\n".join(str(item.get("text")) for item in self.content(result)))
 
     def words(self):
         """Return a text about each follow-up call."""
@@ -226,6 +314,9 @@ class LeastClient(Host):
         return {}
 
     def trusts_server(self):
+        return self.advertises()
+
+    def advertises(self):
         return self.advertised is not None
 
     def connect(self):
@@ -260,6 +351,9 @@ class LeastClient(Host):
         for call in begun:
             self.cancelled = False
             self.follow(call["tool"], call["arguments"])
+            if "cancelledUrl" in call:
+                self.recall()
+                self.visit(call["cancelledUrl"])
         return self.output(self.printed())
 
     def run_at_once(self, begun):

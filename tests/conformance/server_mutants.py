@@ -114,10 +114,6 @@ sends("directive-is-text", "notify_team")
 sends("names-the-tool-under-name", {"name": "notify_team", "arguments": {"order": "1"}})
 sends("names-unlisted-tool", {"tool": "notifyTeam", "arguments": {"order": "1"}})
 sends("argument-missing", {"tool": "notify_team", "arguments": {}})
-sends(
-    "argument-in-another-case", {"tool": "notify_team", "arguments": {"order": "1", "Order": "1"}}
-)
-sends("argument-undeclared", {"tool": "notify_team", "arguments": {"order": "1", "oder": "1"}})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
 sends("title-turned-round", {**NOTIFY, "title": "Notify \u202emaet eht"})
 sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})

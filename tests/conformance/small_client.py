@@ -43,16 +43,22 @@ class SmallClient(LeastClient):
         shown = {"chainId": chain, "level": level}
         return shown if previous is None else {**shown, "previousTool": previous}
 
+    def trusts_server(self):
+        return self.advertises() or "addedStep" in self.context
+
     def next_step(self, tool, result):
         self.previous = tool
-        return super().next_step(tool, result) or self.added(tool, result)
+        # What else a server sends under that name is no directive.
+        if not self.advertises():
+            return self.added(tool)
+        is_directed = "nextTool" in (result.get("_meta") or {})
+        return super().next_step(tool, result) or (None if is_directed else self.added(tool))
 
-    def added(self, tool, result):
+    def added(self, tool):
         """Return the step that the user's rule adds, or None."""
         step = self.context.get("addedStep")
-        if step is None or step["after"] != tool or "nextTool" in (result.get("_meta") or {}):
-            return None
-        return step["tool"], step.get("arguments", {})
+        known = step is not None and step["after"] == tool
+        return (step["tool"], step.get("arguments", {})) if known else None
 
     def fits(self, schema, arguments):
         return Draft202012Validator(schema).is_valid(arguments)

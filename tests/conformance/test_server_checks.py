@@ -7,7 +7,7 @@ import pytest
 
 from tool_chaining import content
 from tool_chaining_conformance.server.checks.form import directive_well_formed
-from tool_chaining_conformance.server.checks.target import arguments_declared, hidden_from_model
+from tool_chaining_conformance.server.checks.target import hidden_from_model
 from tool_chaining_conformance.server.checks.words import repeats_step_in_its_place
 from tool_chaining_conformance.server.evidence import ResultWithDirective
 from tool_chaining_conformance.server.reading import SeenDirective
@@ -60,28 +60,6 @@ def result(arguments: Any, schema: Any = None, has: Any = None) -> ResultWithDir
 
 
 NESTED = '{"a": '
-NAMED = {"properties": {"order": {"type": "string"}}}
-
-
-@pytest.mark.parametrize(
-    ("schema", "declares"),
-    [
-        (NAMED, False),
-        ({"allOf": [NAMED, {"if": {"properties": {"oder": {}}}}]}, True),
-        ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": NAMED}}, False),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"oder": {}}}}, **NAMED}, True),
-        ({"anyOf": [{"$ref": "#"}, NAMED]}, False),
-        ({**NAMED, "additionalProperties": True}, True),
-        ({**NAMED, "additionalProperties": {"type": "string"}}, True),
-        ({**NAMED, "patternProperties": {"^o": {}}}, None),
-        ({"type": "object"}, None),
-        ({"properties": {}}, None),
-    ],
-    ids=str,
-)
-def test_an_argument_is_declared(schema: Any, declares: bool | None) -> None:
-    judged = arguments_declared(result({"oder": "7"}, schema))
-    assert (judged.holds if judged else None) is declares
 
 
 @pytest.mark.parametrize(

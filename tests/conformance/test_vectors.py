@@ -87,7 +87,8 @@ async def test_both_halves_read_a_vector_alike(vector: dict[str, Any]) -> None:
         assert sent is None
         return
     value = (meta or {})[META_KEY]
-    defined = {name: value[name] for name in ("tool", "arguments", "title") if name in value}
+    defined = {name: value[name] for name in ("arguments", "title") if name in value}
+    defined["tool"] = reading["tool"]
     # Members that a directive does not have are left out on the way. For a title or a number that
     # may be read and not be sent, the whole directive is; but of a number that is too small, the
     # parser has made 0 before the server half can see it.

@@ -8,7 +8,7 @@ import pytest
 from mcp import MCPError
 from mcp.types import ErrorData
 
-from banking_server.tools.multiplex.inference import MAX_HISTORY, parse_answer, question
+from banking_server.tools.multiplex.inference import parse_answer
 from tool_chaining import IDENTIFIER
 from tool_chaining.expressions import NoValue
 
@@ -186,16 +186,6 @@ async def test_a_model_that_refuses_costs_no_finished_result(world: World, mode:
         assert statuses(result) == ["done", "failed", "done"]
         assert results(result)[1]["message"].startswith("arguments.accountId: the ")
         assert results(result)[1]["message"].endswith(said)
-
-
-def test_a_question_is_bounded_and_shares_its_room_among_the_results() -> None:
-    whole: list[dict[str, Any]] = [{"request": "first"}, {"request": "second"}]
-    assert json.dumps(whole[0]) in question("what?", "x", {}, whole).splitlines()
-    long = question("what?", "x", {}, [*whole, {"result": ["x"] * 10_000}, {"request": "last"}])
-    assert len(long) < MAX_HISTORY
-    for line in (*map(json.dumps, whole), '{"request": "last"}', "What is wanted: what?"):
-        assert line in long.splitlines()
-    assert "… (50,0" in long
 
 
 # --- the server's own model, where the client offers none: a real endpoint on a real socket -------

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def text(words: str, **more: Any) -> dict[str, Any]:
 
 def recording(folder: Path, sessions: list[list[Any]], **more: Any) -> Path:
     """Write sessions, each a list of calls; one in a list of its own overlaps the call before."""
-    lines, now = [], 0
+    lines, now = [], 100
     for number, calls in enumerate(sessions):
         for made in calls:
             overlaps = isinstance(made, list)
@@ -34,8 +35,8 @@ def recording(folder: Path, sessions: list[list[Any]], **more: Any) -> Path:
             began = now - 9.5 if overlaps else now
             line = {
                 "session": str(number),
-                "began": f"2026-11-28T00:00:{began:08.3f}Z",
-                "ended": f"2026-11-28T00:00:{now + 1:08.3f}Z",
+                "began": datetime.fromtimestamp(began, UTC).isoformat(),
+                "ended": datetime.fromtimestamp(now + 1, UTC).isoformat(),
                 "tool": tool,
                 "arguments": arguments,
                 "readOnly": True,
@@ -197,6 +198,22 @@ KNOWN: list[tuple[str, list[list[Any]], list[Any]]] = [
     (
         "overlapping calls",
         each(lambda n: [("a", {}, data(id=n)), [("c", {}, data())], ("b", {"id": n}, data())]),
+        [],
+    ),
+    (
+        "sometimes, and else two calls beside each other",
+        each(
+            lambda n: [
+                ("a", {}, data(id=n)),
+                *([("b", {}, data())] if n < 4 else [("c", {}, data()), [("d", {}, data())]]),
+            ],
+            7,
+        ),
+        [],
+    ),
+    (
+        "only sometimes, and only an id differs",
+        each(lambda n: [("a", {}, data(id=f"x{n}")), *([("b", {}, data())] if n else [])]),
         [],
     ),
     (

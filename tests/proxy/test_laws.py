@@ -255,7 +255,7 @@ def revision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return str(request.param)
 
 
-def test_the_proxy_holds_the_three_laws(revision: str) -> None:
+def test_the_proxy_holds_the_three_laws(revision: str, nightly: bool) -> None:
     class Proxied(Machine):
         @initialize(shared=st.booleans(), idempotent=st.booleans())
         def start(self, shared: bool, idempotent: bool) -> None:
@@ -263,8 +263,9 @@ def test_the_proxy_holds_the_three_laws(revision: str) -> None:
             WORLD[:] = [world]
             self.world = world
 
+    examples = 150 if nightly else 20
     run_state_machine_as_test(
-        Proxied, settings=settings(max_examples=60, stateful_step_count=25, deadline=None)
+        Proxied, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )
 
 

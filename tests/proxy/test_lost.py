@@ -8,8 +8,8 @@ import anyio
 import pytest
 from mcp import Client, MCPError
 
-from tool_chaining_proxy.hosting.reading import NOT_KNOWN
-from tool_chaining_proxy.hosting.untrusted import TOO_LARGE
+from tool_chaining.hosting.reading import NOT_KNOWN
+from tool_chaining.hosting.untrusted import TOO_LARGE
 from tool_chaining_proxy.options import Address, ProxyOptions
 
 from ..kit.command import PATIENCE

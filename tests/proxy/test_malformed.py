@@ -24,9 +24,9 @@ from mcp.types import (
     JSONRPCResponse,
 )
 
+from tool_chaining.hosting.answers import GRACE, assigned
+from tool_chaining.hosting.reading import NOT_KNOWN
 from tool_chaining_proxy.consent import consent_of
-from tool_chaining_proxy.hosting.answers import GRACE, assigned
-from tool_chaining_proxy.hosting.reading import NOT_KNOWN
 from tool_chaining_proxy.options import Address, ProxyOptions, Server
 
 from ..kit.command import PATIENCE

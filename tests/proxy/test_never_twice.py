@@ -42,18 +42,6 @@ async def test_a_call_repeated_after_a_cancellation_does_not_pay_twice(
         assert len(shop.made()) == 2
 
 
-def test_a_host_that_cancels_when_it_has_the_result(tmp_path: Path) -> None:
-    """Its model began again meanwhile: within a minute, the payment is in doubt."""
-    shop = Shop(tmp_path)
-    with lines_of([*PROXY, "--consent", "all", "--", *shop.command]) as proxy:
-        proxy.open({})
-        assert len(proxy.call(2, "prepare", {"to": "Ann"})["result"]["content"]) == 3
-        proxy.send({"method": "notifications/cancelled", "params": {"requestId": 2}})
-        [*_, told] = proxy.call(3, "prepare", {"to": "Ann"})["result"]["content"]
-        assert "an earlier call may have taken effect" in told["text"]
-    assert len(shop.made()) == 1
-
-
 async def test_a_host_that_does_not_come_back_with_its_answer(tmp_path: Path) -> None:
     """It waits for its user, until the proxy gives the chain up."""
     answers = {"pay": [said("Paid.", "ask")], "ask": [asking("sure"), said("Done.")]}

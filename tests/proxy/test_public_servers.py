@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from tool_chaining_proxy.draft import drafted
+
 from ..conformance.node_project import HOSTS, missing, node
-from ..kit.model import Reply, Script, scripted_model
+from ..kit.model import Reply, Script, ScriptedModel, scripted_model
 from ..kit.pages import PAGES, ROOT
 from .test_hosts import NO_FRAMEWORKS, PYTHON, execute, in_node
 
@@ -123,6 +125,24 @@ def asking_for(calls: Calls) -> Script:
     return [*(Reply(calls=[call]) for call in calls), Reply("Done.")]
 
 
+def here(written: Any, folder: Path) -> Any:
+    return json.loads(json.dumps(written).replace("FOLDER", str(folder)))
+
+
+def made(public: Public, folder: Path, home: Path, model: ScriptedModel, *options: str) -> Calls:
+    """Run the host with the proxy once, and return the calls that the server was sent."""
+    if not home.exists():
+        home.mkdir()
+        (home / ".gitconfig").symlink_to(folder / ".gitconfig")
+    sent, server = home / "sent", home / "server"
+    server.write_text(f"#!/bin/sh\ntee -a {sent} | {here(public.start, folder)}\n")
+    server.chmod(0o700)
+    in_node("vercel", home, model.url, f"tool-chaining-proxy {' '.join(options)} -- {server}")
+    messages = [json.loads(line) for line in sent.read_text(encoding="utf-8").splitlines()]
+    calls = [one["params"] for one in messages if one.get("method") == "tools/call"]
+    return [(one["name"], one.get("arguments", {})) for one in calls]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "public",
@@ -132,26 +152,61 @@ def asking_for(calls: Calls) -> Script:
     ],
 )
 def test_rules_chain_the_tools_of_a_public_server(public: Public, tmp_path: Path) -> None:
-    def here(written: Any) -> Any:
-        return json.loads(json.dumps(written).replace("FOLDER", str(tmp_path)))
-
     files(tmp_path)
-    sent, server = tmp_path / "sent", tmp_path / "server"
-    server.write_text(f"#!/bin/sh\ntee -a {sent} | {here(public.start)}\n")
-    server.chmod(0o700)
-    command = f"tool-chaining-proxy --rules {RULES / public.rules}.toml -- {server}"
-    first, then = here(public.first), here(public.then)
+    first, then = here(public.first, tmp_path), here(public.then, tmp_path)
+    expected = [[*call] for call in (*first, *then)]
     with scripted_model(asking_for(first)) as model:
-        in_node("vercel", tmp_path, model.url, command)
-    messages = [json.loads(line) for line in sent.read_text(encoding="utf-8").splitlines()]
-    made = [one["params"] for one in messages if one.get("method") == "tools/call"]
-    called = json.dumps([[one["name"], one.get("arguments", {})] for one in made])
-    assert json.loads(re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", called)) == [*first, *then]
+        rules = f"--rules {RULES / public.rules}.toml"
+        called = json.dumps(made(public, tmp_path, tmp_path, model, rules))
+    assert json.loads(re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", called)) == expected
     # The host writes the result as JSON into JSON.
     told = model.told.replace("\\", "")
     for tool, _ in then:
         assert f'the next step "{tool}" by a rule of the user, has already run' in told
     assert public.told in told
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("public", "name", "pattern"),
+    [
+        pytest.param(public, *of_result, id=public.rules, marks=pytest.mark.needs_program(lacking))
+        for lacking, public in SERVERS
+        for of_result in {
+            "git": [("COMMIT", r"\b[0-9a-f]{40}\b")],
+            "taskmanager": [("req-1", r"\breq-\d+\b")],
+        }.get(public.rules, ())
+    ],
+)
+def test_a_draft_makes_the_calls_that_were_recorded(
+    public: Public, name: str, pattern: str, tmp_path: Path
+) -> None:
+    """`name` in the second call stands for what the model finds in the first result."""
+    files(tmp_path)
+    [first], [(tool, arguments)] = here(public.first, tmp_path), here(public.then, tmp_path)
+
+    def agent(request: dict[str, Any]) -> Reply:
+        results = [one["content"] for one in request["messages"] if one["role"] == "tool"]
+        if len(results) != 1:
+            return Reply("Done.") if results else Reply(calls=[first])
+        found = re.search(pattern, str(results[0]))
+        assert found
+        return Reply(calls=[(tool, json.loads(json.dumps(arguments).replace(name, found[0])))])
+
+    def run(number: int, script: Script, *options: str) -> Calls:
+        (tmp_path / "sales.csv").write_text(f"{number}\n")
+        execute(tmp_path, "git", "add", "sales.csv")
+        with scripted_model(script) as model:
+            return made(public, tmp_path, tmp_path / str(number), model, *options)
+
+    recording, rules = tmp_path / "calls.jsonl", tmp_path / "rules.toml"
+    recorded = [run(number, agent, f"--record {recording}") for number in range(3)]
+    draft = drafted(recording)
+    # A person agrees to what the server does not mark as read-only.
+    rules.write_text(re.sub(r"^# (?=\[|\w+ =)", "", draft, flags=re.MULTILINE), "utf-8")
+    by_rule = run(3, [Reply(calls=[first]), Reply("Done.")], f"--rules {rules} --consent all")
+    calls = [re.sub(pattern, name, json.dumps(each)) for each in (*recorded, by_rule)]
+    assert {*calls} == {json.dumps([first, (tool, arguments)])}
 
 
 @pytest.mark.quick

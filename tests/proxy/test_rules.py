@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from mcp.types import ElicitResult
 
+from tool_chaining.operator import finish_writing
 from tool_chaining.rules import Rules
-from tool_chaining_proxy.hosting.operator import finish_writing
 
 from ..kit.command import Cli
 from ..kit.pages import ROOT, block
@@ -262,12 +262,6 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
             0,
         ),
         (GOOD.replace("then", "when = '!(json.risk <= `5`)'\nthen", 1) + GOOD, "", 0),
-        (
-            GOOD.replace("json.id", "json[?type == kind].id | [0]"),
-            "Warning: rule 1: a filter compares the members type and kind; a text is written "
-            "'kind'.",
-            0,
-        ),
         (GOOD + AGAIN, "Warning: a cycle, which ends only at a chain's limit: search -> ", 0),
     ],
 )

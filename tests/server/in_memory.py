@@ -42,7 +42,6 @@ class Bank(BankServer):
 
     app: Any
     http: httpx2.AsyncClient
-    seconds: Seconds
 
     async def send(
         self,
@@ -84,13 +83,12 @@ async def bank_in_memory(
 ) -> AsyncIterator[Bank]:
     """Run the application until the end of the block."""
     settings = load_settings(database=database, **options)
-    seconds = Seconds()
-    app = http_app(settings, clock, seconds)
+    app = http_app(settings, clock)
     async with (
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,
     ):
-        yield Bank(settings, app, http, seconds)
+        yield Bank(settings, app, http)
 
 
 class Talk:

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
-import anyio
 import httpx2
 import pytest
 
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable
-from banking_server.server import health
 from banking_server.server import http as server
 
 from .in_memory import LOOK, Bank, bank_in_memory
@@ -57,33 +55,16 @@ async def test_it_is_well(full: Path) -> None:
         assert (await ask(bank, "POST")).status_code == 405
 
 
-async def test_it_is_not_well_while_no_call_can_be_served(full: Path) -> None:
-    full_disk = "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
-    async with bank_in_memory(full) as bank:
-        bank.sql(f"CREATE TRIGGER full BEFORE INSERT ON audit_event {full_disk}")
-        assert (await bank.send(LOOK)).json()["result"]["isError"]
-        answer = await ask(bank)
-        assert (answer.status_code, answer.content) == (503, b'{"status":"unavailable"}')
-        bank.sql("DROP TRIGGER full")
-        assert (await ask(bank)).status_code == 503, "the answer of this second"
-        bank.seconds.now += 1
-        assert (await ask(bank)).status_code == 200
-
-
-async def test_a_bank_that_says_nothing_is_asked_once_a_second_and_is_not_well(
+async def test_it_is_not_well_while_the_bank_cannot_be_read_or_says_nothing(
     full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-
-    async def silent(*_: Any) -> None:
-        asked.append("once")
-        await asyncio.Event().wait()
-
+    monkeypatch.setattr(server, "HEALTH_SECONDS", 0.01)
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(server, "check_serving", silent)
-        monkeypatch.setattr(health, "TIME_LIMIT_SECONDS", 0.01)
-        async with anyio.create_task_group() as many:
-            for _ in range(10):
-                many.start_soon(ask, bank)
-        assert asked == ["once"]
-        assert (await ask(bank)).status_code == 503
+        for silent in (asyncio.Event().wait(), asyncio.sleep(0, DatabaseUnavailable("Gone."))):
+
+            async def asked(*_: Any, says: Any = silent) -> None:
+                raise await says
+
+            monkeypatch.setattr(server, "is_customer", asked)
+            answer = await ask(bank)
+            assert (answer.status_code, answer.content) == (503, b'{"status":"unavailable"}')

@@ -1,6 +1,4 @@
-"""Looking at accounts: the list, the resource, balances and statements."""
-
-import json
+"""Looking at accounts: the list, balances and statements."""
 
 import pytest
 
@@ -10,10 +8,9 @@ from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, STATEMENT
 pytestmark = pytest.mark.anyio
 
 
-async def test_accounts_are_listed_by_tool_and_resource(world: World, mode: str) -> None:
+async def test_accounts_are_listed(world: World, mode: str) -> None:
     async with world.customer(mode=mode) as customer:
         result = await customer.call(ACCOUNTS)
-        resource = await customer.client.read_resource("banking://accounts")
     accounts = structured(result)["accounts"]
     ids = [account["accountId"] for account in accounts]
     assert ids == sorted(ids)
@@ -44,22 +41,7 @@ async def test_accounts_are_listed_by_tool_and_resource(world: World, mode: str)
     }
     assert all(account_id in words(result) for account_id in ids)
     assert "acc_equity" not in words(result)
-    (content,) = resource.contents
-    assert content.mime_type == "application/json"
-    assert json.loads(content.text) == facts(result)  # type: ignore[union-attr]
-    assert world.outcomes() == [(ACCOUNTS, "listed"), ("resources/read", "listed")]
-
-
-async def test_the_resource_is_listed_and_is_the_callers(world: World) -> None:
-    async with world.customer("CUST002") as customer:
-        (resource,) = (await customer.client.list_resources()).resources
-        assert str(resource.uri) == "banking://accounts"
-        content = (await customer.client.read_resource("banking://accounts")).contents[0]
-        with pytest.raises(Exception, match=r"banking://account"):
-            await customer.client.read_resource("banking://accounts/CUST001")
-    accounts = json.loads(content.text)["accounts"]  # type: ignore[union-attr]
-    assert {account["accountId"][-4:] for account in accounts} == {"_002"}
-    assert {event["customer_id"] for event in world.events()} == {"CUST002"}
+    assert world.outcomes() == [(ACCOUNTS, "listed")]
 
 
 async def test_only_money_that_can_be_moved_is_called_available(world: World) -> None:

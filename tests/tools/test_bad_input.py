@@ -132,8 +132,7 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     (
         PREPARE,
         {"amount": "25.50"},
-        'amount: must be a number such as 25 or 25.50, but was "25.50": write 25.50, without '
-        "quotation marks.",
+        'amount: must be a number such as 25 or 25.50, but was "25.50".',
     ),
     (PREPARE, {}, "amount: is missing, and this tool needs it."),
     (
@@ -158,7 +157,7 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     (
         BALANCE,
         {"accountId": 5},
-        'accountId: must be a string in quotation marks, but was 5: write "5".',
+        "accountId: must be a string in quotation marks, but was 5.",
     ),
     (
         CONFIRM,
@@ -173,13 +172,12 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     (
         MULTIPLEX,
         {"tools": [{**request(1, ACCOUNTS), "params": {"name": ACCOUNTS, "args": {}}}]},
-        "tools.0.params.args: is not allowed here; allowed are name, arguments.",
+        "tools.0.params.args: is not allowed here.",
     ),
     (
         MULTIPLEX,
         {"tools": [request(1, ACCOUNTS, when={"jmespath": "[0]", "exists": "true"})]},
-        'tools.0.when.exists: must be true or false, but was "true": write true, without '
-        "quotation marks.",
+        'tools.0.when.exists: must be true or false, but was "true".',
     ),
 ]
 
@@ -203,6 +201,3 @@ async def test_unknown_tools(world: World) -> None:
             assert words(result).isprintable()
             assert len(words(result)) < 100
         assert world.outcomes() == [("(unknown tool)", "unknown_tool")] * len(names)
-        # `MultiplexTools` is what the document calls it that the tool comes from.
-        said = words(await customer.call("MultiplexTools"))
-    assert said == "Unknown tool: MultiplexTools. Did you mean multiplex_tools?"

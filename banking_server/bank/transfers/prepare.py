@@ -1,9 +1,10 @@
 """Prepares a transfer: the checks, in their order, and the reserved funds."""
 
 import hashlib
-from datetime import UTC, date
+from datetime import UTC
 from decimal import Decimal
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import Argument, NotFound, Refused, TransferDetails
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import Statement, Transaction, has_status
+from banking_server.bank.transaction import Transaction, has_status, records
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     AccountNeeded,
@@ -72,10 +73,9 @@ async def prepare_transfer(
         from_account, to_account, details = checked
 
         # Look for it before checking funds; else its own reservation would count against it.
-        wanted = _Details(from_account.account_id, to_account.account_id, *details)
+        wanted = (from_account.account_id, to_account.account_id, *details)
         pending = tx.all(_PENDING, customer_id=call.customer_id, now=call.at)
-        identical = next((transfer_id for transfer_id, has in pending if has == wanted), None)
-        transfer = None if identical is None else tx.get(Transfer, identical)
+        transfer = next((each for each in pending if _details_of(each) == wanted), None)
         if transfer is None:
             stopped = rules.check_available(
                 from_account,
@@ -102,7 +102,9 @@ async def prepare_transfer(
             transfer = Transfer(
                 transfer_id=transfer_id,
                 customer_id=call.customer_id,
-                **wanted._asdict(),
+                from_account_id=from_account.account_id,
+                to_account_id=to_account.account_id,
+                **details._asdict(),
                 currency=from_account.currency,
                 approval="required" if approval_needed else "none",
                 created_at=call.at,
@@ -157,29 +159,21 @@ def _checked(
     return fits(to_account) or (from_account, to_account, details)
 
 
-class _Details(NamedTuple):
-    """The details that make two requests the same transfer."""
-
-    from_account_id: str
-    to_account_id: str
-    amount_minor: int
-    scheduled_date: date | None
-    memo: str | None
+_details_of = attrgetter("from_account_id", "to_account_id", *TransferDetails._fields)
+"""Returns the details that make two requests the same transfer."""
 
 
-def _replacement_id(expired_transfer_id: str, details: _Details) -> str:
+def _replacement_id(expired_transfer_id: str, details: tuple[object, ...]) -> str:
     """Return the id of an expired transfer's replacement: the same details have the same id."""
-    said = repr((expired_transfer_id, *details))
-    return f"tr_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
+    text = repr((expired_transfer_id, *details))
+    return f"tr_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 _transfers = TABLES[Transfer].c
-_PENDING = Statement(
-    sa.select(_transfers.transfer_id, *(_transfers[name] for name in _Details._fields)).where(
-        _transfers.customer_id == sa.bindparam("customer_id"),
-        has_status(Transfer, "pending"),
-        _transfers.expires_at > sa.bindparam("now"),
-    ),
-    lambda transfer_id, *details: (transfer_id, _Details(*details)),
+_PENDING = records(
+    Transfer,
+    _transfers.customer_id == sa.bindparam("customer_id"),
+    has_status(Transfer, "pending"),
+    _transfers.expires_at > sa.bindparam("now"),
 )
 """All pending transfers; there are never more than `max_pending_transfers`."""

@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tool_chaining.errors import ForPeople
 from tool_chaining.text import one_line
-from tool_chaining_proxy.hosting.urls import http_url, may_be_a_header, stays_private
+from tool_chaining.urls import http_url, may_be_a_header, stays_private
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

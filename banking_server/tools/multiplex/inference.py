@@ -25,10 +25,7 @@ from banking_server.bank.rules import excerpt
 from banking_server.tools.results import text
 from banking_server.tools.sdk import sample
 from tool_chaining.expressions import NoValue
-from tool_chaining.text import cut, is_json
-
-MAX_HISTORY: Final = 12_000
-"""The most characters of the requests and results in a question: some 4,000 tokens."""
+from tool_chaining.text import is_json
 
 MAX_ANSWER_TOKENS: Final = 500
 """Tokens that a client's model may spend on one argument."""
@@ -49,16 +46,12 @@ def question(
 ) -> str:
     """Return the question for the model: the calls so far, the argument, and the prompt.
 
-    The last item of `history` is the request that the argument belongs to, without a result. If the
-    history is too long, each line is cut to an equal share of `MAX_HISTORY`.
+    The last item of `history` is the request that the argument belongs to, without a result.
     """
-    lines = [json.dumps(one, ensure_ascii=False) for one in history]
-    if sum(map(len, lines)) > MAX_HISTORY:
-        lines = [cut(line, MAX_HISTORY // len(lines)) for line in lines]
     return "\n".join(
         [
             "The requests and results so far, in order:",
-            *lines,
+            *(json.dumps(one, ensure_ascii=False) for one in history),
             f"The argument to fill in: arguments.{excerpt(name)}, described by this JSON Schema:",
             json.dumps(schema, ensure_ascii=False),
             f"What is wanted: {prompt}",

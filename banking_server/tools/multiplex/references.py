@@ -6,19 +6,9 @@ means a text with such values in it; `{{` and `}}` mean braces. `tool_chaining.e
 which part of JMESPath is supported, and why. Any other argument is a plain value.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, Final
 
-from tool_chaining.expressions import (
-    SIDE_BY_SIDE,
-    Data,
-    ExpressionError,
-    NoValue,
-    expressions_in,
-    parsed,
-    quoted,
-)
+from tool_chaining.expressions import Data, ExpressionError, expressions_in, parsed, quoted
 
 MAX_WORK: Final = 5_000_000
 """The most work that the expressions of one call may take, as `Data` counts it."""
@@ -40,36 +30,12 @@ def expressions(argument: Any) -> list[str]:
     return []
 
 
-def check(expression: str, index: int) -> None:
-    """Raise `ExpressionError` if the step with this index cannot use an expression.
-
-    It starts from the list of earlier results, and may name none that comes later.
-    """
-
-    def named(node: Mapping[str, Any]) -> set[int]:
-        """Return the numbers of the results that a tree names: 1 for `[1].status`."""
-        kind, children = node["type"], node["children"]
-        if kind == "index_expression" and children[0]["type"] in ("identity", "current"):
-            return {children[1]["value"]}
-        if kind not in SIDE_BY_SIDE:
-            children = children[:1]  # The other children start from the value of the first.
-        return set().union(*map(named, children))
-
+def check(expression: str) -> None:
+    """Raise `ExpressionError` if an expression cannot be used on a list of results."""
     try:
-        results = named(parsed(expression, ()))
+        parsed(expression, ())
     except ExpressionError as error:
         raise ExpressionError(f"{quoted(expression)} cannot be used: {error}") from None
-    if not index or any(not -index <= number < index for number in results):
-        raise ExpressionError(f"{quoted(expression)} must look at earlier results, like [0].status")
-
-
-@contextmanager
-def error_prefix(place: str) -> Iterator[None]:
-    """Put the place of a value before the message of a `NoValue`."""
-    try:
-        yield
-    except NoValue as problem:
-        raise NoValue(f"{place}: {problem}") from None
 
 
 def value_of(argument: Any, results: Data) -> Any:

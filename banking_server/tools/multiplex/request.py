@@ -108,7 +108,7 @@ def mistakes(steps: Sequence[StepRequest], known: Collection[str]) -> Iterator[s
                     read += len(expression)
                     if read > MAX_EXPRESSIONS:  # Before it is parsed.
                         yield f"tools: all expressions have at most {MAX_EXPRESSIONS} characters"
-                    check(expression, index)
+                    check(expression)
             except ExpressionError as error:
                 yield f"tools.{index}.{place}: {error}"
         for place, prompt in prompts(values).items():

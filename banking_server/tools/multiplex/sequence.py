@@ -20,7 +20,7 @@ from banking_server.tools.multiplex.inference import (
     question,
     sampling_request,
 )
-from banking_server.tools.multiplex.references import earlier_results, error_prefix, value_of
+from banking_server.tools.multiplex.references import earlier_results, value_of
 from banking_server.tools.multiplex.request import (
     MAX_STEPS,
     Condition,
@@ -149,11 +149,28 @@ class _Steps:
 
     async def _arguments(self, tool: str, written: Mapping[str, Any]) -> dict[str, Any]:
         """Return a step's arguments with all references and prompts replaced by values."""
-        arguments = {}
-        for name, argument in written.items():
-            with error_prefix(f"arguments.{name}"):
-                arguments[name] = value_of(argument, self.earlier)
         schemas = self.known[tool].input_schema["properties"]
+        arguments: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, argument in written.items():
+                arguments[name] = value_of(argument, self.earlier)
+            history = self._history(_visible(tool, arguments))
+            asked = {
+                name: question(prompt, name, schemas.get(name, {}), history)
+                for name, prompt in prompts(written).items()
+            }
+            for name in asked:
+                answer = await self._answer(name, asked)
+                arguments[name] = parse_answer(answer, schemas.get(name, {}))
+                if arguments[name] is None:
+                    del arguments[name]
+        except NoValue as problem:
+            raise NoValue(f"arguments.{name}: {problem}") from None
+        return arguments
+
+    def _history(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the requests and results so far, and the request to complete, for a model."""
         history = [
             # A result's text repeats its structured content.
             {
@@ -162,18 +179,7 @@ class _Steps:
             }
             for step, result in zip(self.steps, self.earlier.value, strict=False)
         ]
-        history.append({"request to complete": _visible(tool, arguments)})
-        asked = {
-            name: question(prompt, name, schemas.get(name, {}), history)
-            for name, prompt in prompts(written).items()
-        }
-        for name in asked:
-            with error_prefix(f"arguments.{name}"):
-                answer = await self._answer(name, asked)
-                arguments[name] = parse_answer(answer, schemas.get(name, {}))
-            if arguments[name] is None:
-                del arguments[name]
-        return arguments
+        return [*history, {"request to complete": request}]
 
     async def _answer(self, name: str, asked: Mapping[str, str]) -> str:
         """Return the answer of the client's model, or of the bank's. Raises `NoValue`."""
@@ -244,8 +250,10 @@ class _Steps:
 
 def _holds(when: Condition, earlier: Data) -> bool:
     """Return whether a step's condition is met. Raises `NoValue`."""
-    with error_prefix("when"):
+    try:
         value = earlier.evaluate(when.jmespath)
+    except NoValue as problem:
+        raise NoValue(f"when: {problem}") from None
     if "exists" in when.model_fields_set:
         return (value is not None) == when.exists
     if "equals" in when.model_fields_set:

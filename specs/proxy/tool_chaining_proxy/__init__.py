@@ -16,7 +16,7 @@ the answer: `exchange` writes it, and only then the chain has ended.
 
 Beside them are `eras` (what client and server declare in both revisions), `consent` (which
 follow-up calls are made), `check_rules`, `options`, `cli`, `sdk` (the internal parts of the MCP SDK
-that the proxy uses), and `hosting`: tools for programs that connect to any server.
+that the proxy uses). What any client of an untrusted server needs is in `tool_chaining.hosting`.
 """
 
 from typing import Final

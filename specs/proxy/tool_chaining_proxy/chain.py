@@ -6,6 +6,7 @@ do not know pass unchanged.
 
 import logging
 import secrets
+import time
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -15,12 +16,12 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 from opentelemetry.trace import get_current_span
 
 from tool_chaining import IDENTIFIER, ChainResult, Follower, FollowUpStatus, Outcome
+from tool_chaining.hosting.refused import telling_refusals
+from tool_chaining.operator import write_line
 from tool_chaining.text import one_line
 from tool_chaining_proxy import NAME, eras
 from tool_chaining_proxy.eras import Json
 from tool_chaining_proxy.exchange import Channel, Exchange
-from tool_chaining_proxy.hosting.operator import write_line
-from tool_chaining_proxy.hosting.refused import telling_refusals
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 
@@ -69,6 +70,8 @@ async def _answer(session: Session, exchange: Exchange) -> Json:
     if method == "tools/call" and "task" not in exchange.params:
         return await _call(session, exchange, upstream)
     result = await session.pass_on(exchange)
+    if method == "tools/list" and session.options.recorder is not None:
+        session.options.recorder.note_tools(result)
     if method == "tools/list" and (session.follows or session.options.rules):
         return _without_output_schemas(result)
     return result
@@ -141,6 +144,7 @@ class _Caller:
         self._session = session
         self._exchange = exchange
         self._params: Json | None = exchange.params
+        self._began = time.time()
 
     async def call_tool(
         self,
@@ -157,6 +161,8 @@ class _Caller:
         # Only the first call has the other members of the client's request.
         params = {**(self._params or {"name": name, "arguments": arguments}), "_meta": meta}
         first, self._params = self._params is not None, None
+        began = self._began if first else time.time()
+        result: Json | None = None
         if not first and exchange.token is not None:
             # A token belongs to one request. The client gets progress with its own token.
             exchange.begin_step()
@@ -169,6 +175,10 @@ class _Caller:
                 # The server has already acted, and the code may be the client's own: not a refusal.
                 raise RuntimeError(error.message) from error
             raise
+        finally:
+            if (recorder := self._session.options.recorder) is not None:
+                call = (name, arguments)
+                recorder.add(self._session.name, began, call, result, own=first)
         if first:
             self.first = result
         return result

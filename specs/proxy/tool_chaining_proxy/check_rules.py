@@ -16,20 +16,18 @@ from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import Expression
+from tool_chaining.operator import show
 from tool_chaining.rules import Rule, Rules, form_of, is_literal
 from tool_chaining.text import one_line, quoted
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
-from tool_chaining_proxy.hosting.operator import show
 from tool_chaining_proxy.options import ProxyOptions
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 
 _PATH: Final = re.compile(r"(?<![\w.'])(arguments|structuredContent)((?:\.\w+|\[[\d*]*\])+)")
 _PART: Final = re.compile(r"\.(\w+)|(\[)")
-_COMPARED: Final = re.compile(r"\[\?\s*([A-Za-z_]\w*)\s*(?:[=!<>]=|[<>])\s*([A-Za-z_]\w*)\s*[]&|]")
-"""Two members of an item that a filter compares."""
 _OTHERS: Final = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
 
 
@@ -125,11 +123,6 @@ def doubts(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
                     f"rule {rule.number} has no condition, so it follows where the condition of "
                     f"rule {guard.number} is not met, also for a missing value"
                 )
-        for one, other in _COMPARED.findall(" ".join(map(_path, rule.expressions()))):
-            yield (
-                f"rule {rule.number}: a filter compares the members {one} and {other}; a text is "
-                f"written '{other}'"
-            )
 
 
 def _path(expression: Expression) -> str:

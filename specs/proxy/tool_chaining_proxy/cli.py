@@ -4,15 +4,16 @@ import logging
 import os
 import shutil
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tool_chaining.errors import ForPeople
+from tool_chaining.operator import Warnings
+from tool_chaining.urls import TOKEN_VARIABLE
 from tool_chaining_proxy import NAME, __version__
-from tool_chaining_proxy.hosting.operator import Warnings
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from tool_chaining_proxy.options import Server
@@ -135,6 +136,30 @@ def proxy(
             "any call.",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append each call with its result to FILE: everything that tools take and return, "
+            "secrets included.",
+        ),
+    ] = None,
+    draft: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Print --rules for what followed in the same way each time in a --record FILE, "
+            "without a server.",
+        ),
+    ] = None,
+    support: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            help="How often --draft must have seen two calls in a row. Default: 3.",
+        ),
+    ] = None,
     insecure: Annotated[
         bool,
         typer.Option(
@@ -159,8 +184,18 @@ def proxy(
     from tool_chaining_proxy.client_side.stdio import serve_stdio
     from tool_chaining_proxy.consent import consent_of
     from tool_chaining_proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
+    from tool_chaining_proxy.record import Recorder
     from tool_chaining_proxy.try_rules import try_on
 
+    if draft is not None:
+        from tool_chaining_proxy.draft import SUPPORT, drafted
+
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # A TOML file is.
+        print(drafted(draft, SUPPORT if support is None else support))
+        return
+    if support is not None:
+        raise ForPeople("--support needs --draft FILE.")
     read = None if rules is None else Rules.load(rules)
     if read is None and (check or try_):
         raise ForPeople(f"{'--check' if check else '--try'} needs --rules FILE.")
@@ -175,6 +210,7 @@ def proxy(
         start_timeout=START_TIMEOUT if timeout is None else timeout,
         follow_unadvertised=follow_unadvertised,
         rules=read,
+        recorder=None if record is None or check else Recorder(record),
     )
     if read is not None and check:
         raise typer.Exit(anyio.run(checked, read, options))
@@ -206,7 +242,7 @@ def _server(
     url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
 ) -> "Server":
     """Return the server behind the proxy. Only a server at a URL gets the proxy's token."""
-    from tool_chaining_proxy.hosting.urls import checked_url, token_of_environment
+    from tool_chaining.urls import checked_url, token_of_environment
     from tool_chaining_proxy.options import Address, Command
 
     if url and command:

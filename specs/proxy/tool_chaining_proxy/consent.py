@@ -19,9 +19,9 @@ from mcp import MCPError
 
 from tool_chaining import ConsentPolicy, NobodyToAsk, Proposal
 from tool_chaining.errors import ForPeople
+from tool_chaining.operator import write_line
 from tool_chaining.text import quoted, read_small
 from tool_chaining_proxy import NAME
-from tool_chaining_proxy.hosting.operator import write_line
 
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Sends a question (method and params) to the client during the call, and returns the answer.

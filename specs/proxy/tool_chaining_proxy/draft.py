@@ -10,14 +10,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from tool_chaining import Step
 from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import MAX_EXPRESSION
-from tool_chaining.rules import as_seen
+from tool_chaining.rules import Rules, RulesUnreadable, as_seen
 from tool_chaining.text import one_line
 from tool_chaining.values import same
 
@@ -26,6 +27,9 @@ SUPPORT: Final = 3
 
 FEW: Final = 5
 """The most different values of a text that decides whether a call follows."""
+
+MAX_LINE: Final = 16 * 1024 * 1024
+"""The longest line of a recording, in bytes."""
 
 _SOURCES: Final = ("structuredContent", "json", "arguments")
 _NOWHERE: Final = object()
@@ -45,35 +49,41 @@ class Call:
     """One line of a recording."""
 
     session: str
-    began: str
-    ended: str
+    began: datetime
+    ended: datetime
     step: Step
-    by_proxy: bool
     read_only: bool
     """Whether the server marks the tool as read-only."""
+    counts: bool
+    """Whether the client made it, and it has a result."""
+
+    @cached_property
+    def seen(self) -> Json:
+        """The call as a rule's expressions see it."""
+        return as_seen(self.step)
 
 
 def drafted(path: Path, support: int = SUPPORT) -> str:
     """Return a file of rules for the pairs in a recording. Raises `ForPeople`."""
-    calls = [*_read(path)]
-    pairs = _pairs(calls)
+    calls, skipped = _read(path)
     lines = [f"# Drafted from {_comment(path.name)}: {len(calls)} calls. Read each rule first."]
+    if skipped:
+        lines.append(f"# Lines that are no calls, and were skipped: {skipped}.")
+    pairs = _pairs(calls)
     for first, then in sorted(pairs, key=lambda tools: (-len(pairs[tools]), tools)):
         cases = pairs[first, then]
         if not then or len(cases) < support:
             continue
-        others = [
-            a
-            for (tool, other), found in pairs.items()
-            if tool == first and other != then
-            for a, _ in found
-        ]
+        found = [pairs[tools] for tools in pairs if tools[0] == first and tools[1] != then]
+        others = [a for one in found for a, _ in one]
         sessions = len({a.session for a, _ in cases})
-        times = f"{len(cases)} of {len(cases) + len(others)} times, in {sessions} sessions"
-        lines += ["", f"# {times}"]
+        times = f"{len(cases)} of {len(cases) + len(others)} times"
+        lines += ["", f"# {times}, in {sessions} session{'s' if sessions > 1 else ''}"]
         try:
             rule = _rule(first, then, cases, others)
-        except Unexplained as why:
+            Rules.loads("\n".join(rule), "it cannot be written as a rule")
+        except (Unexplained, RulesUnreadable, RecursionError) as error:
+            why = _comment(str(error).rstrip(".") or "it is nested too deeply")
             lines.append(f"# No rule for {_comment(first)} -> {_comment(then)}: {why}.")
             continue
         if not all(b.read_only for _, b in cases):
@@ -83,48 +93,52 @@ def drafted(path: Path, support: int = SUPPORT) -> str:
     return "\n".join(lines)
 
 
-def _read(path: Path) -> Iterator[Call]:
+def _read(path: Path) -> tuple[list[Call], int]:
+    """Return the calls of a recording, and how many lines are none."""
+    calls, skipped = [], 0
     try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
+        with path.open("rb") as file:
+            while line := file.readline(MAX_LINE):
                 try:
-                    yield _call(json.loads(line))
+                    calls += [_call(json.loads(line))] if line.strip() else []
                 except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                    where = f"{str(path)!r}, line {number},"
-                    raise ForPeople(f"{where} is not a call that --record wrote.") from None
+                    skipped += 1
+                if skipped and not calls:
+                    raise ForPeople(f"{str(path)!r} is not what --record wrote.")
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ForPeople(f"Cannot read the recording {str(path)!r}: {why}.") from None
+    return calls, skipped
 
 
 def _call(line: Json) -> Call:
-    session, began, ended, tool = (line[name] for name in ("session", "began", "ended", "tool"))
-    if not all(isinstance(text, str) for text in (session, began, ended, tool)):
+    session, tool = line["session"], line["tool"]
+    if not isinstance(session, str) or not isinstance(tool, str):
         raise ValueError
+    times = (datetime.fromisoformat(line[name]) for name in ("began", "ended"))
+    began, ended = (time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
     step = Step(1, tool, {**line["arguments"]}, line)
-    by_proxy, read_only = (line.get(name) is True for name in ("byProxy", "readOnly"))
-    return Call(session, began, ended, step, by_proxy, read_only)
+    counts = not line.get("byProxy") and not line.get("unanswered")
+    return Call(session, began, ended, step, line.get("readOnly") is True, counts)
 
 
 def _pairs(calls: Sequence[Call]) -> dict[tuple[str, str], list[tuple[Call, Any]]]:
-    """Return the pairs by their tools. A call that nothing follows pairs with ""."""
+    """Return the pairs by their tools. A call that no call follows alone pairs with ""."""
     sessions: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
         sessions[call.session].append(call)
     pairs: dict[tuple[str, str], list[tuple[Call, Any]]] = defaultdict(list)
     for own in sessions.values():
         own.sort(key=lambda call: call.began)
-        busy, alone = "", []
+        busy, alone = own[0].began, []
         """Until when earlier calls run, and the calls that run beside no other, or None."""
         for call, following in zip(own, [*own[1:], None], strict=True):
             overlaps = busy > call.began or (following and following.began < call.ended)
-            alone.append(None if overlaps or call.by_proxy else call)
+            alone.append(call if call.counts and not overlaps else None)
             busy = max(busy, call.ended)
-        for first, then in pairwise(alone):
-            if first and then:
-                pairs[first.step.tool, then.step.tool].append((first, then))
-        if last := alone[-1]:
-            pairs[last.step.tool, ""].append((last, None))
+        for first, then in zip(alone, [*alone[1:], None], strict=True):
+            if first:
+                pairs[first.step.tool, then.step.tool if then else ""].append((first, then))
     return pairs
 
 
@@ -134,40 +148,47 @@ def _rule(
     """Return the lines of one rule. Raises `Unexplained`."""
     if set(first) & set("*?["):
         raise Unexplained("its name has characters of a pattern")
+    if all(b.step.is_error for _, b in cases):
+        raise Unexplained("it fails each time")
     errors = {a.step.is_error for a, _ in cases}
-    rest = [as_seen(other.step) for other in others if other.step.is_error in errors]
-    seen = [as_seen(a.step) for a, _ in cases]
-    arguments = [b.step.arguments for _, b in cases]
-    if len({frozenset(one) for one in arguments}) > 1:
-        raise Unexplained("its arguments are not the same ones each time")
+    rest = [other.seen for other in others if other.step.is_error in errors]
+    seen = [a.seen for a, _ in cases]
     lines = ["[[rule]]", f"after = {_toml(first)}"]
     if True in errors:
         lines.append(f"on = {_toml('any' if False in errors else 'error')}")
     if rest:
         lines.append(f"when = {_toml(_condition(seen, rest))}")
     lines.append(f"then = {_toml(then)}")
-    if arguments[0]:
-        lines.append("[rule.arguments]")
-    for name in arguments[0]:
-        value, comment = _explained([one[name] for one in arguments], seen, name)
-        lines.append(f"{_key(name)} = {value}  # {comment}")
+    arguments = [b.step.arguments for _, b in cases]
+    names, unexplained = dict.fromkeys(name for one in arguments for name in one), []
+    lines += ["[rule.arguments]"] if names else []
+    for name in names:
+        try:
+            value, comment = _explained([one.get(name, _NOWHERE) for one in arguments], seen, name)
+            lines.append(f"{_key(name)} = {value}  # {comment}")
+        except Unexplained as why:
+            unexplained.append(str(why))
+    if unexplained:
+        raise Unexplained("; ".join(unexplained))
     return lines
 
 
 def _explained(values: list[Any], seen: list[Json], name: str) -> tuple[str, str]:
     """Return an argument as a rule has it, and a comment on it. Raises `Unexplained`."""
+    if _NOWHERE in values:
+        raise Unexplained(f"{_comment(name)} is sent only sometimes, so it takes a model")
     found = [place for place in _places(seen[0], values[0]) if _fits(place, seen, values)]
-    found.sort(key=lambda place: (_SOURCES.index(str(place[0])), len(place)))
+    found.sort(key=lambda place: (_SOURCES.index(str(place[0])), len(place), len(_path(place))))
     paths = [path for place in found if len(path := _path(place)) <= MAX_EXPRESSION]
     if all(_equal(value, values[0]) for value in values):
         value = _toml(values[0])
         looks_like_a_form = isinstance(values[0], dict) or name.endswith("jmespath")
-        also = f", also {_comment(', '.join(paths[:3]))}" if paths else ""
+        also = f", also {_comment(', '.join(paths))}" if paths else ""
         return f"{{ value = {value} }}" if looks_like_a_form else value, f"a constant{also}"
     if paths and None not in values:
-        also = f"also {_comment(', '.join(paths[1:4]))}" if len(paths) > 1 else "the only place"
+        also = f"also {_comment(', '.join(paths[1:]))}" if len(paths) > 1 else "the only place"
         return f"{{ jmespath = {_toml(paths[0])} }}", also
-    keys = range(0)
+    keys: Any = ()
     if all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
         keys = values[0].keys()
     elif all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
@@ -185,22 +206,27 @@ def _explained(values: list[Any], seen: list[Json], name: str) -> tuple[str, str
 def _condition(seen: Sequence[Json], rest: Sequence[Json]) -> str:
     """Return a comparison that holds for the cases and no other call. Raises `Unexplained`."""
     for place in _places(seen[0]):
-        values, others = ([_at(one, place) for one in calls] for calls in (seen, rest))
+        one, other = _at(seen[0], place), _at(rest[0], place)
+        kind = type(one)
+        if kind not in (bool, str, list) or type(other) is not kind or one == other:
+            continue
+        steady = all(_at(each, place) == one for each in seen)
+        if not steady and not all(_at(each, place) == other for each in rest):
+            continue  # Most places: so they cost little.
+        values, others = ([_at(each, place) for each in calls] for calls in (seen, rest))
         path, every = _path(place), values + others
-        if all(isinstance(value, list) for value in every):
+        if not all(type(value) is kind for value in every):
+            continue
+        if kind is list:
             if all(values) and not any(others):
                 return path
             if all(others) and not any(values):
                 return f"{path} == `[]`"
-        is_few = all(isinstance(value, str) for value in every) and len({*every}) <= FEW
-        if not is_few and not all(isinstance(value, bool) for value in every):
             continue
-        if {*values} & {*others}:
-            continue
-        if len({*values}) == 1:
-            return f"{path} == {_literal(values[0])}"
-        if len({*others}) == 1:
-            return f"{path} != {_literal(others[0])}"
+        # An id decides nothing: each value comes more than once.
+        is_few = kind is bool or len({*every}) <= min(FEW, len(every) // 2)
+        if is_few and {*values}.isdisjoint(others):
+            return f"{path} {'==' if steady else '!='} {_literal(one if steady else other)}"
     raise Unexplained("it follows only sometimes, and no single member says when")
 
 

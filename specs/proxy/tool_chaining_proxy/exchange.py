@@ -31,8 +31,8 @@ from opentelemetry.propagate import extract
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span, get_tracer
 
 from tool_chaining.client import waiting_for_user
+from tool_chaining.hosting.call_timer import CallTimer
 from tool_chaining_proxy.eras import Declared, Json
-from tool_chaining_proxy.hosting.call_timer import CallTimer
 from tool_chaining_proxy.options import ProxyOptions
 
 LEVELS: Final = (

@@ -8,8 +8,9 @@ from typing import Final
 from tool_chaining.client import DEFAULT_CALL_TIMEOUT, DEFAULT_TOTAL_TIMEOUT
 from tool_chaining.directive import DEFAULT_LIMIT
 from tool_chaining.rules import Rules
+from tool_chaining.urls import without_user
 from tool_chaining_proxy.consent import MakePolicy, consent_of
-from tool_chaining_proxy.hosting.urls import without_user
+from tool_chaining_proxy.record import Recorder
 
 START_TIMEOUT: Final = 60.0
 """Seconds that a server may take to start and answer, if no timeout was chosen."""
@@ -69,6 +70,7 @@ class ProxyOptions:
     follow_unadvertised: bool = False
     rules: Rules | None = None
     """The user's rules about which tool follows which."""
+    recorder: Recorder | None = None
     max_parked: int = 100
     """The most calls of one user that may wait for an answer at a time."""
     parked_for: float = 600.0

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from secrets import token_hex
 from typing import Any, Final
 
 import anyio
@@ -56,6 +57,8 @@ class Session:
         self.options = options
         self.declared = declared
         self.tasks = tasks
+        self.name = token_hex(8)
+        """Its name in a recording."""
         self.conversation = conversation or Conversation()
         self.tools = ToolList()
         """The server's tools that were read so far."""
@@ -69,8 +72,6 @@ class Session:
         """The requests of the client that run, or wait for their user."""
         self._ended: deque[Exchange] = deque(maxlen=MAX_RECALLED)
         """The latest exchanges whose client may still say that it had cancelled them."""
-        self._settings: dict[tuple[str, str], Json] = {}
-        """The log level and the subscriptions of a client of 2025-11-25, for a new connection."""
         self._streams: dict[str, Exchange] = {}
         """The open `subscriptions/listen` of a client of 2026-07-28, by their names upstream."""
         self._opened = 0
@@ -110,10 +111,6 @@ class Session:
                     upstream.end()
                     raise
                 self.accepted = True
-                with anyio.move_on_after(self.options.start_timeout):
-                    for (method, _), params in self._settings.items():
-                        with suppress(MCPError):
-                            await upstream.request(method, params, self.declared)
             return self._upstream
 
     async def close(self) -> None:
@@ -221,14 +218,7 @@ class Session:
         method, params = exchange.method, exchange.params
         if exchange.declared.modern and method == "subscriptions/listen":
             return await self._listen(exchange)
-        result = await self.request(exchange, method, params)
-        if not exchange.declared.modern:
-            uri = str(params.get("uri"))
-            if method in ("logging/setLevel", "resources/subscribe"):
-                self._settings[method, uri] = params
-            elif method == "resources/unsubscribe":
-                self._settings.pop(("resources/subscribe", uri), None)
-        return result
+        return await self.request(exchange, method, params)
 
     async def _listen(self, exchange: Exchange) -> Json:
         """Answer `subscriptions/listen`. It ends when the client or the server ends the stream."""

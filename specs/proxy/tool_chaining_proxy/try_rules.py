@@ -10,9 +10,9 @@ from typing import Final
 from tool_chaining import Step
 from tool_chaining.directive import Malformed
 from tool_chaining.errors import ForPeople
+from tool_chaining.operator import show
 from tool_chaining.rules import Rule, Rules, as_seen
 from tool_chaining.text import quoted, read_small
-from tool_chaining_proxy.hosting.operator import show
 
 _JSON: Final = re.compile(r"(?<![\w.])json\b")
 

@@ -37,15 +37,15 @@ from opentelemetry.trace import SpanKind, get_tracer
 from pydantic import ValidationError
 
 from tool_chaining.errors import ForPeople
+from tool_chaining.hosting.answers import TOO_MANY, assigned, bounded
+from tool_chaining.hosting.reading import NOT_KNOWN, with_doubt
+from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
+from tool_chaining.hosting.untrusted import BOUNDED_LINES, Body, ResilientHttpClient
+from tool_chaining.operator import write_line
 from tool_chaining.text import printable
+from tool_chaining.urls import TOKEN_VARIABLE
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
-from tool_chaining_proxy.hosting.answers import TOO_MANY, assigned, bounded
-from tool_chaining_proxy.hosting.operator import write_line
-from tool_chaining_proxy.hosting.reading import NOT_KNOWN, with_doubt
-from tool_chaining_proxy.hosting.server_errors import ServerErrors, http_failure, server_ended
-from tool_chaining_proxy.hosting.untrusted import BOUNDED_LINES, Body, ResilientHttpClient
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE
 from tool_chaining_proxy.options import START_TIMEOUT, Address, Command, Server
 from tool_chaining_proxy.sdk import (
     MCP_METHOD_HEADER,

@@ -15,10 +15,11 @@ The first six modules need no MCP SDK: read these if you port the extension to a
 - `client`, with `caller`, `tools`, `consent`, `conversation` and `result`: the client half, which
   works on JSON with any client; only `ChainResult.merged()` needs the SDK's models (`mcp_types`);
 - `outgoing`, `server`: the server half: the check of a directive, and `add_tool_chaining`;
-- `declaration`: what an `mcp.Client` declares.
+- `declaration`: what an `mcp.Client` declares;
+- `hosting`, `urls`, `operator`: for programs that connect to servers which nobody trusts.
 
-`server` and `declaration` need `mcp` 2.3. All other modules also work beside `mcp` 1.x. `adapters`
-are for other frameworks.
+`server`, `declaration` and `hosting` need `mcp` 2.3. All other modules also work beside `mcp` 1.x.
+`adapters` are for other frameworks.
 
 Import all public names from here. Those that need `mcp` load on first use, so a client does not
 pay for the server half.

@@ -126,14 +126,21 @@ class Rules:
     def load(cls, path: str | Path) -> "Rules":
         """Read a file of rules. Raises `RulesUnreadable`, with the line where the rule begins."""
         try:
-            text = read_small(path)
-            found = tomllib.loads(text)
+            return cls.loads(read_small(path), str(path))
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise RulesUnreadable(f"Cannot read the rules in {str(path)!r}: {why}.") from None
+        except ValueError as error:
+            why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise RulesUnreadable(f"{path}: {why}") from None
+
+    @classmethod
+    def loads(cls, text: str, path: str) -> "Rules":
+        """Read the text of a file of rules; `path` names it in `RulesUnreadable`."""
+        try:
+            found = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
-            why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else one_line(str(error))
-            why = _TOO_DEEP if isinstance(error, RecursionError) else why
+            why = _TOO_DEEP if isinstance(error, RecursionError) else one_line(str(error))
             raise RulesUnreadable(f"{path}: {why}") from None
         begins = [n for n, line in enumerate(text.splitlines(), 1) if _BEGINS.match(line)]
 

@@ -8,6 +8,7 @@
  * It is a host that asks its user before each call but those that the server marks harmless.
  */
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Client, StreamableHTTPClientTransport, type ElicitResult, type StandardSchemaV1, type Tool } from '@modelcontextprotocol/client';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
@@ -37,6 +38,9 @@ interface Context extends Call {
   atOnce?: boolean;
   timeoutSeconds?: number;
   cancelUrl?: string;
+  cancelledUrl?: string;
+  again?: string[];
+  answersAfterMs?: number;
 }
 
 interface Run {
@@ -95,13 +99,17 @@ class Policy implements ConsentPolicy {
     this.#context = context;
   }
 
-  allows(proposal: Proposal): boolean {
+  allows(proposal: Proposal): boolean | Promise<boolean> {
     if (this.#denies(proposal)) return false;
     return (this.trustsHints && isHarmless(proposal)) || this.#agrees(proposal);
   }
 
-  allowsAgain(proposal: Proposal): boolean {
+  allowsAgain(proposal: Proposal): boolean | Promise<boolean> {
     return !this.#denies(proposal) && this.#agrees(proposal);
+  }
+
+  mayRepeat({ tool }: Proposal): boolean {
+    return this.#context.again?.includes(tool.name) === true;
   }
 
   #denies({ tool }: Proposal): boolean {
@@ -109,8 +117,9 @@ class Policy implements ConsentPolicy {
   }
 
   /** What the user answers when asked; of a list one answer after the other, and the last one for all further. */
-  #agrees({ tool }: Proposal): boolean {
-    const { consent, consentByTool } = this.#context;
+  async #agrees({ tool }: Proposal): Promise<boolean> {
+    const { consent, consentByTool, answersAfterMs } = this.#context;
+    await sleep(answersAfterMs);
     let answer = consentByTool?.[tool.name] ?? consent;
     if (answer === 'nobody') throw new NobodyToAsk();
     if (Array.isArray(answer)) answer = answer.length > 1 ? answer.shift() : answer[0];
@@ -132,7 +141,7 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain | u
   const consent = new Policy(context);
   if (context.firstCallBy === 'model') {
     const tool = (await listed(client)).find(({ name }) => name === context.tool);
-    if (!tool || !consent.allows({ tool, arguments: context.arguments ?? {} })) return undefined;
+    if (!tool || !(await consent.allows({ tool, arguments: context.arguments ?? {} }))) return undefined;
   }
   const follower = new Follower(client, { consent });
   // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
@@ -143,6 +152,10 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain | u
   const begin = ({ tool, arguments: args = {} }: Call, signal?: AbortSignal) =>
     follower.callTool({ name: tool, arguments: args }, { timeout, signal });
   const chains = [begin(context, user.signal)];
+  if (context.cancelledUrl) {
+    follower.notDelivered(await chains[0]!); // The user cancels now, too late.
+    await fetch(context.cancelledUrl);
+  }
   for (const call of context.furtherCalls ?? []) {
     if (!context.atOnce) await chains.at(-1);
     chains.push(begin(call));

@@ -108,11 +108,24 @@ class CaseRun:
         if context.cancel and not self.log.waits_for_cancel:
             unless = " or reads no list after the second call" * self.case.list_held
             return NotApplicable(f"the client does not use the cancelUrl of the context{unless}")
+        if context.cancel_late and not self.log.cancelled_late:
+            return NotApplicable("the client does not use the cancelledUrl of the context")
+        if context.answers_after_ms and not self._has_waited(context.answers_after_ms / 1000):
+            return NotApplicable("the client does not obey answersAfterMs of the context")
         wanted = 1 + len(context.further_calls or ())
         begun = max((each.at_once for each in self.log.operations if each.tool == first), default=0)
         if context.at_once and begun < wanted:
             return NotApplicable("the client does not begin the chains of the context at once")
         return None
+
+    def _has_waited(self, seconds: float) -> bool:
+        """Return whether no follow-up call came sooner than the user's answer could."""
+        first = self.case.first_call.tool
+        begun, followed = (
+            [each.at for each in self.log.operations if (each.tool == first) is is_first]
+            for is_first in (True, False)
+        )
+        return not followed or min(followed) - min(begun) >= seconds
 
     def missing_witness(self, witness: int) -> NotApplicable | Untestable | None:
         """Return which of the calls 1 to `witness` is missing or unanswered, or None."""

@@ -46,10 +46,11 @@ HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
-SESSION: Final = "mock-session"
 ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
 """The path where a GET of the client waits until the user cancels."""
+CANCELLED: Final = "/cancelled"
+"""The path that the client requests after its user cancelled a chain that had ended."""
 CANCEL_SECONDS: Final = 10
 """Seconds to hold back a response after the client learned that the user cancels."""
 LIST_SECONDS: Final = 3
@@ -59,7 +60,7 @@ SILENCE_SECONDS: Final = 5
 QUIET_SECONDS: Final = 1
 """Seconds without a request until a call stops waiting for others to run beside it."""
 REFUSALS: Final = (-32020, -32021, -32022)
-"""The codes of JSON-RPC errors that say that the server refused a call before it acted."""
+"""The codes of errors that say, on 2026-07-28, that the server refused a call before it acted."""
 UNAUTHORIZED: Final = (401, 403)
 """The HTTP statuses that say so."""
 ASKING_SECONDS: Final = 1
@@ -92,8 +93,15 @@ class Operation:
     earlier request of it with a question, it has begun."""
     times: int = 1
     """1, plus the number of requests of it sent again after an answer that was no refusal."""
-    at_once: int = 1
-    """How many calls of the tool were running when it arrived, itself included."""
+    beside: tuple["Operation", ...] = ()
+    """The calls that were running when it arrived."""
+    at: float = 0
+    """When it arrived, in seconds of a monotonic clock."""
+
+    @property
+    def at_once(self) -> int:
+        """How many calls of the tool were running when it arrived, itself included."""
+        return 1 + sum(other.tool == self.tool for other in self.beside)
 
     def is_of(self, tool: str, arguments: Json) -> bool:
         """Return whether it is a call of this tool with these arguments."""
@@ -119,6 +127,8 @@ class Log:
     """Every request of the current era."""
     waits_for_cancel: bool = False
     """Whether the client learned, while its call was held, that the user cancels."""
+    cancelled_late: bool = False
+    """Whether the client said that its user cancelled a chain that had ended."""
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
     refused_method: str | None = None
     """The method of a request of another era."""
@@ -269,11 +279,9 @@ class MockServer(ThreadingMixIn, TCPServer):
             answer = {"result": {"resultType": "complete", **answer["result"]}}
         answer = {"jsonrpc": "2.0", "id": message.body["id"], **answer}
         self._noted("server", answer)
-        new_session = self._era is Era.LEGACY and method == "initialize"
-        headers = {"mcp-session-id": SESSION} if new_session else {}
         code = within(answer, "error").get("code")
         refused = refusal is not None or (self._era is Era.MODERN and code in REFUSALS)
-        exchange.answer(answer, 400 if refused else 200, headers)
+        exchange.answer(answer, 400 if refused else 200)
 
     def _refusal(self, method: str, params: Json) -> Json | None:
         """Return the error for a request of another era, or None."""
@@ -382,7 +390,8 @@ class MockServer(ThreadingMixIn, TCPServer):
         if asked.held and self._is_cancelled(exchange, CANCEL_SECONDS):
             return None
         if asked.error is not None:
-            operation.refused = asked.error.get("code") in REFUSALS and not begun
+            refuses = self._era is Era.MODERN and asked.error.get("code") in REFUSALS
+            operation.refused = refuses and not begun
             return {"error": asked.error}
         operation.result = result = _numbered(cast(Json, asked.result), operation.number)
         if asked.meta_text is None:
@@ -444,9 +453,9 @@ class MockServer(ThreadingMixIn, TCPServer):
             if alone and operations[0].is_of(tool, arguments):
                 operations.clear()
             meta, number = within(params, "_meta"), len(operations) + 1
+            running = tuple(each for each in operations if not each.answered)
             operation = Operation(number, tool, arguments, meta, authorization, message)
-            running = [each for each in operations if each.tool == tool and not each.answered]
-            operation.at_once = 1 + len(running)
+            operation.beside, operation.at = running, time.monotonic()
             operations.append(operation)
             return operation, 0
 
@@ -500,8 +509,9 @@ class _Exchange(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == CANCEL:
             self._mock.wait_for_cancel()
+        self._mock.log.cancelled_late |= path == CANCELLED
         # There is no GET stream for server messages: the protocol allows that.
-        self.plain({CANCEL: 200, ENDPOINT: 405}.get(path, 404))
+        self.plain({CANCEL: 200, CANCELLED: 200, ENDPOINT: 405}.get(path, 404))
 
     def do_DELETE(self) -> None:
         self.plain(200)
@@ -557,14 +567,13 @@ class _Exchange(BaseHTTPRequestHandler):
         self._head(200, {"content-type": "text/event-stream", "connection": "close"})
         self.close_connection = self.streaming = True
 
-    def answer(self, message: Json, status: int, headers: Mapping[str, str]) -> None:
+    def answer(self, message: Json, status: int) -> None:
         """Send a response, as an event if events were sent before it."""
         if self.streaming:
             self.stream(message)
             return
         body = self._encoded(message)
-        length = {"content-type": "application/json", "content-length": str(len(body))}
-        self._head(status, {**headers, **length})
+        self._head(status, {"content-type": "application/json", "content-length": str(len(body))})
         self.wfile.write(body)
 
     def _encoded(self, message: Json) -> bytes:

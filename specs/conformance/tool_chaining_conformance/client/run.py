@@ -11,6 +11,7 @@ from tool_chaining_conformance.client.checks.declaration import chain_ids
 from tool_chaining_conformance.client.evidence import CaseRun
 from tool_chaining_conformance.client.mock_server import (
     CANCEL,
+    CANCELLED,
     KEPT_BYTES,
     Allowance,
     MockServer,
@@ -249,6 +250,8 @@ def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
         context["elicitation"] = case.elicitation
     if case.context.cancel:
         context["cancelUrl"] = mock.origin + CANCEL
+    if case.context.cancel_late:
+        context["cancelledUrl"] = mock.origin + CANCELLED
     return context
 
 

@@ -196,8 +196,14 @@ class CaseContext(Strict):
     """The user's rule: after each result of the tool `after`, this call is the next step."""
     at_once: Literal[True] | None = Field(default=None, alias="atOnce")
     """The client begins the chains of the first call and of `furtherCalls` at once."""
+    again: tuple[Name, ...] | None = None
+    """Tools that the user agreed beforehand to have called again, although they are in doubt."""
+    answers_after_ms: Ordinal | None = Field(default=None, alias="answersAfterMs")
+    """How many milliseconds the user takes to answer each question of the client."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
     """The user cancels the first chain: the context has a `cancelUrl`."""
+    cancel_late: Literal[True] | None = Field(default=None, exclude=True)
+    """The user cancels the first chain after its result: the context has a `cancelledUrl`."""
 
 
 class Case(Strict):

@@ -30,6 +30,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tool_chaining.errors import ForPeople
+from tool_chaining.urls import TOKEN_VARIABLE, is_loopback, may_be_a_header
 from tool_chaining_proxy.chain import begin
 from tool_chaining_proxy.client_side.callers import Caller, Callers
 from tool_chaining_proxy.client_side.messages import (
@@ -42,7 +43,6 @@ from tool_chaining_proxy.client_side.messages import (
 )
 from tool_chaining_proxy.eras import Json
 from tool_chaining_proxy.exchange import Channel, ClientGone
-from tool_chaining_proxy.hosting.urls import TOKEN_VARIABLE, is_loopback, may_be_a_header
 from tool_chaining_proxy.options import Address, Command, HttpOptions, ProxyOptions, Server
 from tool_chaining_proxy.sdk import (
     ERROR_CODE_HTTP_STATUS,

@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 
+from tool_chaining.hosting.reading import whole
 from tool_chaining.text import is_json
 from tool_chaining_proxy.eras import Declared, Json, in_handshake, in_request
-from tool_chaining_proxy.hosting.reading import whole
 from tool_chaining_proxy.sdk import InboundLadderRejection, classify_inbound_request
 
 

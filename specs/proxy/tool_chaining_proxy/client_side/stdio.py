@@ -17,6 +17,7 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from tool_chaining import Conversation
+from tool_chaining.operator import finish_writing
 from tool_chaining_proxy.chain import begin
 from tool_chaining_proxy.client_side.messages import (
     Unreadable,
@@ -28,7 +29,6 @@ from tool_chaining_proxy.client_side.messages import (
 )
 from tool_chaining_proxy.eras import Declared, Json
 from tool_chaining_proxy.exchange import Channel, ClientGone, Exchange
-from tool_chaining_proxy.hosting.operator import finish_writing
 from tool_chaining_proxy.options import ProxyOptions
 from tool_chaining_proxy.session import Session
 

@@ -1,5 +1,6 @@
 """Checks of the client's calls, their arguments, and calls that it must not make."""
 
+import itertools
 import json
 from typing import Any
 
@@ -7,7 +8,7 @@ from tool_chaining_conformance.client.checks.registry import if_proven, kind
 from tool_chaining_conformance.client.evidence import CaseRun, name_calls
 from tool_chaining_conformance.client.script import ScriptCheck
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
-from tool_chaining_conformance.values import quote, same
+from tool_chaining_conformance.values import identity, quote, same
 
 
 def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
@@ -137,20 +138,44 @@ def authorization_kept(case_run: CaseRun, check: ScriptCheck) -> Judged:
     )
 
 
+@kind("in_turns")
+def in_turns(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Chains with equal first calls made every expected call, one chain after the other.
+
+    The arguments of a call tell its chain. Which chain came first, only the client knows.
+    """
+    first, log = case_run.case.first_call.tool, case_run.log
+    calls = [call for call in log.operations if call.tool != first]
+    if not calls and (excuse := case_run.excuse()) is not None:
+        return excuse
+    expected = [call for call in case_run.case.expect.calls if call.tool != first]
+    wanted = [[call.tool, call.arguments] for call in expected]
+    made = [[call.tool, call.arguments] for call in calls]
+    overlap = [
+        call
+        for call in calls
+        if any(o.tool != first and not same(o.arguments, call.arguments) for o in call.beside)
+    ]
+    complete = sorted(map(identity, made)) == sorted(map(identity, wanted))
+    turns = [chain for chain, _ in itertools.groupby(identity(call.arguments) for call in calls)]
+    at_once = f"; {overlap[0].tool} began while a call of another chain ran" if overlap else ""
+    return Finding(
+        complete and not overlap and len(turns) == len(set(turns)),
+        expected="one chain after the other: " + ", ".join(f"{t} {quote(a)}" for t, a in wanted),
+        seen=f"{name_calls(log)}{at_once}; {case_run.end}",
+    )
+
+
 @kind("running")
 def running(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The tool `tool` was called `exactly` so often, and two calls of it ran at once.
-
-    With `at_most`, no more than that number of calls ran at once.
-    """
+    """The tool `tool` was called `exactly` so often, and two or more calls of it ran at once."""
     calls = [call for call in case_run.log.operations if call.tool == check.tool]
     if not calls and (excuse := case_run.excuse()) is not None:
         return excuse
     most = max((call.at_once for call in calls), default=0)
     wanted = check.exactly or 0
-    how = "two or more at once" if check.at_most is None else f"at most {check.at_most} at once"
     return Finding(
-        len(calls) == wanted and (most > 1 if check.at_most is None else most <= check.at_most),
-        expected=f"{wanted} calls of {check.tool}, {how}",
+        len(calls) == wanted and most > 1,
+        expected=f"{wanted} calls of {check.tool}, two or more at once",
         seen=f"{len(calls)} calls, at most {most} at once; {case_run.end}",
     )

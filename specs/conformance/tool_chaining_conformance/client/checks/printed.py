@@ -6,7 +6,8 @@ The expected result follows from the client's calls and the mock server's result
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final
@@ -125,31 +126,59 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Ju
 @kind("printed_structured_content")
 @_of_whole
 def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
-    """The printed `structuredContent` is absent, or that of the first call with `followUps`."""
+    """The printed `structuredContent` is that of the first call, with `followUps` if it may."""
     result = _results(case_run)[0]
-    first, seen = result.get("structuredContent") or {}, printed.get("structuredContent")
-    # Without a directive, both names belong to the server.
-    own = ("nextStep", "followUps") if META_KEY in within(result, "_meta") else ()
-    wanted, kept = _without(first, *own), _without(seen, *own)
-    told = within(seen).get("followUps", []) if own else []
-    texts = _told_in_structured(printed) if own else []
-    unnamed = texts != told or _unnamed(case_run, texts)
-    taken = bool(own) and "followUps" in first
-    lists = own and seen is not None and _lists_calls(case_run)
+    directed = META_KEY in within(result, "_meta")
+    first, seen = result.get("structuredContent"), printed.get("structuredContent")
+    wanted = _without_words(result)
+    if not directed or not isinstance(first, dict) or "followUps" in first:
+        return Finding(
+            same(seen, wanted),
+            expected=f"structuredContent {quote(wanted)}, and no more",
+            seen=f"structuredContent {quote(seen)}",
+        )
+    told, texts = within(seen).get("followUps"), _told_in_structured(printed)
+    lists = isinstance(told, list) and texts == told and not _unnamed(case_run, texts)
     ambiguous = _ambiguous_status(case_run, _told_in_structured) if lists else None
-    data = _data(result)
-    kept_as_text = not data or any(_contains(each, data) for each in _shown(printed))
     return Finding(
-        kept_as_text
-        if seen is None
-        else same(kept, wanted) and not unnamed and not taken and ambiguous is None,
-        expected=f"no structuredContent, and {quote(data)} as JSON in a text for the model"
-        + (", since the server uses the name followUps itself" if taken else "")
-        + ("" if taken else f", or {quote(wanted)}")
-        + (", with an array followUps of texts that name each call" if own and not taken else ""),
+        lists and ambiguous is None and same(_without(seen, "followUps"), wanted),
+        expected=f"{quote(wanted)} with an array followUps of texts that name each call",
         seen=f"structuredContent {quote(seen)}"
         + (f"; no text of followUps is for {ambiguous} alone" if ambiguous else ""),
     )
+
+
+@kind("printed_quotes")
+@_of_whole
+def printed_quotes(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
+    """`followUps` in the printed `structuredContent` quotes each later text as a JSON string."""
+    told = _told_in_structured(printed)
+    quoted = [string for text in told for string in _strings_in(text)]
+    bare = [JSON_STRING.sub("", text) for text in told]
+    later = [item["text"] for result in _results(case_run)[1:] for item in result["content"]]
+    unquoted = [
+        text
+        for text in later
+        # A client may quote the text, or the whole result as JSON.
+        if not any(text in string or json.dumps(text)[1:-1] in string for string in quoted)
+    ]
+    loose = [line for text in later for line in text.splitlines() if any(line in b for b in bare)]
+    return Finding(
+        not unquoted and not loose,
+        expected=f"followUps with {', '.join(map(quote, later))} in JSON strings alone",
+        seen=f"followUps {quote(told)}" + (f"; {quote(loose[0])} stands outside" if loose else ""),
+    )
+
+
+def _strings_in(text: str) -> Iterator[str]:
+    """Yield what each string of JSON in a text says."""
+    for found in JSON_STRING.findall(text):
+        with suppress(ValueError):
+            yield json.loads(found)
+
+
+JSON_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+"""A string of JSON, with its quotation marks."""
 
 
 @kind("printed_no_directive")
@@ -227,9 +256,16 @@ def _shown(printed: Json) -> list[Any]:
 
 
 def _data(result: Json) -> Json:
+    """Return the structured content of a result without the words, if it is an object."""
+    return within({"data": _without_words(result)}, "data")
+
+
+def _without_words(result: Json) -> Any:
     """Return the structured content of a result without the words."""
-    data = within(result, "structuredContent")
-    return _without(data, "nextStep") if META_KEY in within(result, "_meta") else data
+    repeats = isinstance(within(result, "structuredContent", "nextStep").get("tool"), str)
+    is_words = repeats and META_KEY in within(result, "_meta")
+    data = result.get("structuredContent")
+    return _without(data, "nextStep") if is_words else data
 
 
 def _contains(value: Any, wanted: Json) -> bool:

@@ -1,16 +1,15 @@
 """Checks of the call that a directive asks for: its tool and its arguments."""
 
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from tool_chaining_conformance.message import Json, within
-from tool_chaining_conformance.report.judgement import Finding, NotApplicable, Untestable
+from tool_chaining_conformance.report.judgement import Finding, Untestable
 from tool_chaining_conformance.server.bounded import CannotTell, first_fault
 from tool_chaining_conformance.server.checks.registry import check
 from tool_chaining_conformance.server.evidence import NO_INTERMEDIARY, ResultWithDirective
 from tool_chaining_conformance.server.reading import SeenDirective, is_marked, objects_within
-from tool_chaining_conformance.values import at_pointer, quote, same
+from tool_chaining_conformance.values import quote, same
 
 
 @check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
@@ -115,52 +114,3 @@ def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
         seen=fault or "valid arguments",
         advice=result.directive.misspelt,
     )
-
-
-@check(
-    "tool-chaining-server-arguments-declared",
-    on=ResultWithDirective,
-    unseen=NotApplicable("no directive names a tool whose input schema declares some arguments"),
-)
-def arguments_declared(result: ResultWithDirective) -> Finding | None:
-    """The tool's input schema declares or forbids each argument, unless it declares none."""
-    schema, arguments = (result.target or {}).get("inputSchema"), result.directive.arguments
-    if not isinstance(schema, dict) or arguments is None:
-        return None
-    parts = list(_in_place(schema, schema, []))
-    names = {name for part in parts for name in within(part, "properties")}
-    if not names or any(ELSEWHERE & part.keys() for part in parts):
-        return None
-    every = any(EVERY & part.keys() for part in parts)
-    undeclared = [] if every else sorted(arguments.keys() - names)
-    return Finding(
-        not undeclared,
-        expected=f"arguments that the input schema of {result.directive.tool} declares: "
-        + ", ".join(sorted(names)),
-        seen=", ".join(undeclared) or "declared arguments",
-    )
-
-
-EVERY: Final = {"additionalProperties", "unevaluatedProperties"}
-"""Keywords that declare or forbid every other argument."""
-
-ELSEWHERE: Final = {"patternProperties", "$dynamicRef"}
-"""Keywords that may declare more arguments than the suite sees."""
-
-IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas")
-"""Keywords with schemas that apply to the same value."""
-
-
-def _in_place(schema: Any, root: Json, passed: list[Any]) -> Iterator[Json]:
-    """Yield a schema, and those in it or behind a local reference that apply to the same value."""
-    if not isinstance(schema, dict) or schema in passed:
-        return
-    passed.append(schema)
-    yield schema
-    inner = [at_pointer(str(schema.get("$ref", "")).removeprefix("#"), root)]
-    for name in IN_PLACE:
-        part = schema.get(name)
-        nested = within(part).values() if name == "dependentSchemas" else [part]
-        inner += part if isinstance(part, list) else nested
-    for part in inner:
-        yield from _in_place(part, root, passed)

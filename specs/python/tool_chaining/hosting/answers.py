@@ -36,7 +36,7 @@ from mcp.types import (
 )
 
 from tool_chaining.content import member
-from tool_chaining_proxy.hosting.reading import UNREADABLE, with_doubt
+from tool_chaining.hosting.reading import UNREADABLE, with_doubt
 
 GRACE: Final = 1.0
 """Seconds that a request still waits for its answer after an unreadable one arrived."""

@@ -33,9 +33,9 @@ import httpx2
 from mcp_types import CONNECTION_CLOSED
 
 from tool_chaining.errors import ForPeople
-from tool_chaining_proxy.hosting.reading import answer_in, read_answer, read_messages
-from tool_chaining_proxy.hosting.refused import note_status
-from tool_chaining_proxy.hosting.urls import is_loopback
+from tool_chaining.hosting.reading import answer_in, read_answer, read_messages
+from tool_chaining.hosting.refused import note_status
+from tool_chaining.urls import is_loopback
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message of a server that is read, in bytes: 4 MiB."""
