@@ -239,6 +239,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--check", "tool-chaining-server-discovr", "--", "x"], "did you mean tool-"),
         (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
+        (["server", "--scenario", "/dev/zero", "--", "x"], "it has more than 1,000,000 bytes"),
         (["client"], "give the client as -- COMMAND"),
         (["client", "--scenario", "folow", "--", "x"], "'folow'; did you mean follow"),
         (["client", "--scenario", "follow/eror-result", "--", "x"], "mean follow/error-result"),
@@ -280,6 +281,15 @@ def test_a_reader_who_has_seen_enough_changes_no_verdict(tmp_path: Path) -> None
         words = list(map(str, command))
         assert subprocess.run(words, stdout=write, stderr=write).returncode == 0
     os.close(write)
+
+
+@pytest.mark.parametrize("proxy", ["socks://ada:hidden@x:1", "socks5://x:1", "http://x:bad"])
+def test_a_proxy_variable_that_cannot_be_used_is_named(proxy: str) -> None:
+    environment = {"HTTPS_PROXY": proxy}
+    ended = suite("scenario", "--url", "https://192.0.2.1/mcp", environment=environment)
+    assert ended.code == 3
+    assert "HTTPS_PROXY names a proxy that cannot be used here" in ended.errors
+    assert "hidden" not in ended.errors
 
 
 def test_list_names_every_check_and_its_sentences() -> None:

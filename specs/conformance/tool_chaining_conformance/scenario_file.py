@@ -76,12 +76,19 @@ for _tag, _scalar, _first in (
     )
 
 
+_MOST: Final = 1_000_000
+"""The most bytes of a file that a person wrote: `/dev/zero` has no end."""
+
+
 def _read(path: Path) -> Any:
     try:
-        text = path.read_text("utf-8")
+        with path.open("rb") as file:
+            text = file.read(_MOST + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ScenarioError(f"{path}: cannot be read: {reason}") from error
+    if len(text) > _MOST:
+        raise ScenarioError(f"{path}: cannot be read: it has more than {_MOST:,} bytes")
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - it is safe
     except _Twice as error:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import os
 import re
 import ssl
 import threading
@@ -33,6 +34,7 @@ from tool_chaining_conformance.values import quote
 
 EVENT_STREAM: Final = "text/event-stream"
 SIGN_IN: Final = f"the token in {TOKEN_VARIABLE}, or --header NAME=VARIABLE, signs in"
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 REFUSED: Final = f"the Authorization that was sent ({TOKEN_VARIABLE}, --header) was refused"
 
 
@@ -52,15 +54,25 @@ class Http:
         self._session: dict[str, str] = {}
         """The headers of the session, once there is one."""
         local = urlsplit(self._url).hostname in ("127.0.0.1", "localhost", "::1")
+        accept = f"application/json, {EVENT_STREAM}"
+        try:
+            headers = httpx2.Headers({**target.headers, "accept": accept})
+        except ValueError as error:
+            raise TargetFailure(f"a header cannot be sent to {self._url}: {error}") from error
         try:
             self._client = httpx2.Client(
-                headers={**target.headers, "accept": f"application/json, {EVENT_STREAM}"},
+                headers=headers,
                 timeout=target.timeout,
                 trust_env=not local,
                 verify=_certificates(),
             )
-        except ValueError as error:
-            raise TargetFailure(f"a header cannot be sent to {self._url}: {error}") from error
+        except (ValueError, ImportError, httpx2.InvalidURL):
+            # The message could quote the proxy's password.
+            named = [name for name in os.environ if name.upper() in _PROXIES]
+            raise TargetFailure(
+                f"{' or '.join(named)} names a proxy that cannot be used here. Use an http or "
+                "https proxy, or unset the variable"
+            ) from None
         self._answer: Ask | None = None
 
     def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
