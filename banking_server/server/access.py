@@ -50,6 +50,9 @@ class _Scopes:
         self._to_transfer = RequireAuthMiddleware(serve, [READ_SCOPE, TRANSFER_SCOPE], url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # httptools leaves the spaces around a value, which do not belong to it (RFC 9110, 5.5).
+        stripped = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        scope = {**scope, "headers": stripped}
         token, headers = get_access_token(), Headers(scope=scope)
         required = self._to_read
         if token is not None and not {READ_SCOPE, TRANSFER_SCOPE} <= {*token.scopes}:

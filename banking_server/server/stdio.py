@@ -98,6 +98,8 @@ class _Client:
         self._questions: list[Any] = []
         """The server's own requests that have no answer yet."""
         self._changed = anyio.Event()
+        self._given_up: set[Any] = set()
+        """Requests that did not finish in time, and have their answer."""
         self._until: float | None = None
         """When the requests must have finished, after the end of the input."""
 
@@ -144,11 +146,14 @@ class _Client:
                 await self._changed.wait()
         for number in [*self._open]:
             await self.send(SessionMessage(_error(number, CONNECTION_CLOSED, _UNFINISHED)))
+            self._given_up.add(number)
         raise StopAsyncIteration
 
     async def send(self, sent: SessionMessage) -> None:
         """Send a message to the client."""
         message = sent.message
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._given_up:
+            return
         if isinstance(message, JSONRPCRequest):
             self._questions.append(message.id)
         await self._write.send(sent)

@@ -68,6 +68,8 @@ class Sent:
     asked: bool
     at: int
     brought: str = "running"
+    lost: float = float("inf")
+    """When it ended unanswered."""
 
 
 @dataclass(eq=False)
@@ -146,7 +148,7 @@ class World:
         chain.well = chain.ended_well_once = completed and not failed
         chain.call = chain.dialog = chain.question = None
         if chain.last is not None and chain.last.brought == "running":
-            chain.last.brought = "nothing"
+            chain.last.brought, chain.last.lost = "nothing", self.event()
 
     def cancel(self, chain: Chain) -> None:
         """The host gives up: while the chain runs, or after its result was written."""
@@ -171,6 +173,8 @@ class World:
         assert running is not None
         assert last is not None
         last.brought = brings
+        if brings == "nothing":
+            last.lost = self.event()
         meta = {} if then is None else {"nextTool": then}
         result = {"content": [{"type": "text", "text": "said"}], "_meta": meta}
         running.put_nowait(
@@ -229,12 +233,13 @@ class World:
             return False
         if self.shared:
             return True
-        # A person agreed to this repetition in a chain with the same first call.
+        # A person who knew of it agreed to this repetition in a chain with the same first call.
+        known = sent.at if equal and not is_first else sent.lost
         if any(
             later.asked
             and later.chain.first == chain.first
             and later.call[0] == call[0]
-            and later.at > sent.at
+            and later.at > known
             and not self.may_equal(sent, later.call)
             for later in self.ledger
         ):

@@ -120,9 +120,6 @@ def test_the_commands_of_the_database(
         listed = ("--database", in_full(url), "call", "list_accounts", "--json")
         called = run(*listed, BANKING_SECRET=SECRET)
         assert json.loads(called.stdout)["outcome"] == "completed", called.stderr
-        postgres.sql(url, "DROP TABLE audit_event CASCADE")
-        checked = cli("database", "check")
-        assert (checked.code, "the table audit_event is missing" in checked.out) == (1, True)
         assert "pg_dump" in one_line(cli("database", "backup", str(tmp_path / "copy")))
         assert "dropdb" in one_line(cli("database", "reset", "--yes"))
     assert PASSWORD not in "".join([*said, called.stdout, called.stderr])
@@ -134,5 +131,6 @@ def test_a_server_that_is_not_there_is_one_line(cli: Cli, monkeypatch: pytest.Mo
     monkeypatch.setenv("BANKING_DATABASE", NOWHERE)
     for command in ((), ("serve", "--http"), ("handoffs",)):
         line = one_line(cli(*command))
-        assert "postgresql://me:***@127.0.0.1:1/bank cannot be used: it cannot be reached" in line
+        assert "postgresql://me:***@127.0.0.1:1/bank cannot be used: " in line
+        assert "Connection refused" in line
         assert PASSWORD not in line

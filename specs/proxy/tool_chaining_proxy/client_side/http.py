@@ -114,6 +114,8 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 http_app(chosen, self._callers),
+                # httptools leaves the spaces around the value of a header.
+                http="h11",
                 log_config=None,
                 log_level=logging.ERROR,
                 server_header=False,
