@@ -118,7 +118,7 @@ def test_server_text_on_standard_error_is_escaped() -> None:
     answers, errors = script([*PROXY, "--", "sh", "-c", command])
     assert "error" in answers[0]
     assert "\x1b" not in errors
-    assert "\\x1b[31mred\n" in errors
+    assert "[server] \\x1b[31mred\n" in errors
     assert "x\\x1b]0;y\\x07 proxy: fine\n" in errors
 
 

@@ -1,5 +1,7 @@
 """The command `tool-chaining-proxy`; `python -m tool_chaining_proxy` is the same."""
 
+import errno
+import os
 import sys
 from io import TextIOWrapper
 
@@ -16,7 +18,17 @@ def main() -> None:
     try:
         from tool_chaining_proxy.cli import app
 
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        # Discard the rest, or Python would try to write it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"{NAME}: Output cannot be written: {error.strerror}.", file=sys.stderr)
+        sys.exit(2)
     except ForPeople as error:
         print(f"{NAME}: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)

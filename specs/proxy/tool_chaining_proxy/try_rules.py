@@ -48,7 +48,11 @@ def _tried(rules: Rules, steps: Sequence[Step]) -> Iterator[str]:
     uses = [e for rule in rules.rules if rule.concerns(step) for e in rule.expressions()]
     if seen["json"] is None and seen["content"] and any(map(_JSON.search, map(str, uses))):
         yield f"{place}: the text is not JSON, so `json` is null."
+    matching: Rule | None = None
     for rule in rules.rules:
+        if matching is not None:
+            yield f"{place}: rule {rule.number} is not tried, since rule {matching.number} matches."
+            continue
         said: list[str] = []
         match = Rules((rule,)).next(steps, said.append)
         number = f"{place}: rule {rule.number}"
@@ -58,14 +62,15 @@ def _tried(rules: Rules, steps: Sequence[Step]) -> Iterator[str]:
             problem = match.unfilled or getattr(match.reading, "reason", "")
             why = problem.removeprefix(f"rule {rule.number}: ")
             yield f"{number} matches, and ends the chain: {why}."
-            return
+            matching = rule
         else:
             directive = match.reading.directive
             call = f"{quoted(directive.tool)} with {quoted(directive.arguments)}"
             asked = "The person would be asked." if rule.ask else "Nobody would be asked."
             yield f"{number} matches. It would call {call}. {asked}"
-            return
-    yield f"{place}: no rule matches. Nothing would be called."
+            matching = rule
+    if matching is None:
+        yield f"{place}: no rule matches. Nothing would be called."
 
 
 def _why_not(rule: Rule, step: Step, said: Sequence[str]) -> str:

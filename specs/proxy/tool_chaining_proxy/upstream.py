@@ -515,8 +515,8 @@ class Upstream:
 
 
 def _pass_on(line: str) -> None:
-    """Write a line of the server's standard error to our own, without control characters."""
-    write_line(printable(line))
+    """Write a line of the server's standard error to our own. No line begins with its text."""
+    write_line(f"[server] {printable(line)}")
 
 
 @asynccontextmanager
