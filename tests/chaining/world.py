@@ -59,7 +59,7 @@ class Clock(asyncio.SelectorEventLoop):
             self.settle()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # A chain and its calls know each other.
 class Sent:
     """A call that reached the server."""
 
@@ -72,7 +72,7 @@ class Sent:
     """When it ended unanswered."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # A chain and its calls know each other.
 class Chain:
     """A chain that a host began, as everybody but the host sees it."""
 
