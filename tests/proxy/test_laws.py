@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 from mcp import MCPError
 
-from tool_chaining import CallRefused, ConsentPolicy, Outcome, Proposal
+from tool_chaining import CallRefused, Outcome
 from tool_chaining_proxy import chain as chain_room
 from tool_chaining_proxy import session as session_room
 from tool_chaining_proxy.eras import Declared
@@ -26,6 +26,7 @@ from tool_chaining_proxy.options import Command, ProxyOptions
 from tool_chaining_proxy.session import Session
 
 from ..chaining import test_never_twice as traces
+from ..chaining import world as people
 from ..chaining.test_never_twice import Machine, Story
 from ..chaining.world import PREPARE, TOTAL, Call, Chain, Server, World, named
 from .wire import CHAINING, JSON, NEW, OLD
@@ -177,23 +178,13 @@ class Window(Channel):
         chain.outcome = told["outcome"]  # type: ignore[attr-defined]
 
 
-class Person(ConsentPolicy):
+class Person(people.Person):
     """The user, whom the proxy asks through the client."""
 
-    trusts_hints = True
-
     def __init__(self, world: ProxyWorld, ask: Any) -> None:
-        self.world, self.ask, self.chain = world, ask, OWNER.get()
-
-    async def allows(self, proposal: Proposal) -> bool:
-        return self.chain.consents or await self.answer()  # type: ignore[attr-defined]
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        call = (proposal.tool.name, proposal.arguments["n"])
-        if not self.world.why_asked(self.chain, call):
-            self.world.broken.append(f"law 2: nothing is in doubt, yet {call} is asked about")
-        self.chain.agreed = await self.answer()
-        return self.chain.agreed
+        chain = OWNER.get()
+        super().__init__(world, chain, chain.consents)  # type: ignore[attr-defined]
+        self.ask = ask
 
     async def answer(self) -> bool:
         try:
