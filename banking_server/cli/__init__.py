@@ -12,10 +12,8 @@ One module for each kind of command:
 - `install`: prints the entry that adds this server to a host.
 """
 
-import io
-import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,6 +27,7 @@ from banking_server.cli.install import install
 from banking_server.cli.messages import complain, for_people
 from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, example
 from banking_server.cli.serve import serve, serve_stdio
+from tool_chaining.operator import prepare_streams
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -58,9 +57,7 @@ app.add_typer(database_app, name="database", epilog=example("database check"))
 
 def main() -> None:
     """Run the command line: a user's mistake or a full disk gives one line and exit code 2."""
-    _open_what_is_closed()
-    for name in ("stdout", "stderr"):
-        _prepare(name)
+    prepare_streams()
     try:
         try:
             app(prog_name="banking-server")
@@ -77,46 +74,6 @@ def main() -> None:
             raise
         complain(message)
         sys.exit(2)
-
-
-def _open_what_is_closed() -> None:
-    """Open the null device as each standard stream that was closed for this program.
-
-    Otherwise the next file to be opened gets its number, and a child process writes to it.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as we run
-
-
-class _Unread(io.FileIO):
-    """A pipe whose reader may go away, as `| head -1` does, which changes nothing else."""
-
-    def write(self, data: Any) -> int:
-        """Write, or discard what nobody reads."""
-        try:
-            return super().write(data)
-        except OSError as error:
-            # Discard the rest, or Python would try to write it again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
-            if not isinstance(error, BrokenPipeError):
-                raise
-            return len(data)
-
-
-def _prepare(name: str) -> None:
-    """Let a standard stream take any character, and its reader go away."""
-    stream = getattr(sys, name)
-    if not isinstance(stream, io.TextIOWrapper):
-        return
-    # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
-    stream.reconfigure(errors="backslashreplace")
-    if stream is getattr(sys, f"__{name}__") and not stream.isatty():
-        pipe = io.BufferedWriter(_Unread(stream.fileno(), "w", closefd=False))
-        lines = stream.line_buffering
-        setattr(
-            sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=lines)
-        )
 
 
 def _version(wanted: bool) -> None:

@@ -173,7 +173,14 @@ PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "require
 LISTED: Any = [
     {
         "name": "search",
-        "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}},
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "message": {"type": "string"},
+                "payer": {"anyOf": [{"$ref": "#/$defs/Person"}, {"type": "null"}]},
+            },
+            "$defs": {"Person": PERSON},
+        },
         "outputSchema": {
             "type": "object",
             "properties": {"hits": {"type": "array", "items": {"properties": {"id": {}}}}},
@@ -246,15 +253,25 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
         ),
         (
             GOOD.replace("json.id", "arguments.mesage"),
-            "Error: rule 1: arguments.mesage: search does not know it. Did you mean message?",
+            "Error: rule 1: 'arguments.mesage' does not fit search: there is no mesage here; ",
             1,
         ),
         (
             GOOD.replace("json.id", "structuredContent.hits[0].idd"),
-            "Error: rule 1: structuredContent.hits.idd: search does not know it. Did you mean id?",
+            "does not fit search: there is no idd here; a text is written 'approved', false is "
+            "`false`; did you mean id?",
             1,
         ),
         (GOOD.replace("json.id", "structuredContent.hits[*].id | [0]"), "", 0),
+        (GOOD.replace("json.id", 'arguments."mesage"'), "did you mean message?", 1),
+        (GOOD.replace("json.id", "structuredContent | hit"), "did you mean hits?", 1),
+        (
+            GOOD.replace("'hold'", "'hold'\non = 'error'").replace("json", "structuredContent"),
+            "",
+            0,
+        ),
+        (GOOD.replace("json.id", "arguments.payer.name"), "", 0),
+        (GOOD.replace("json.id", "arguments.payer.nam"), "did you mean name?", 1),
         (
             GOOD.replace("then", "when = 'json.risk > `5`'\nthen", 1) + GOOD,
             "Warning: rule 2 has no condition, so it follows where the condition of rule 1 is not "

@@ -1,8 +1,7 @@
 """`--rules FILE --check`: what is wrong with rules for a server, without calling a tool."""
 
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
@@ -15,10 +14,10 @@ from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
 from tool_chaining.errors import ForPeople
-from tool_chaining.expressions import Expression
-from tool_chaining.operator import show
-from tool_chaining.rules import Rule, Rules, form_of, is_literal
-from tool_chaining.text import one_line, quoted
+from tool_chaining.expressions import NO_MEMBERS, Expression, ExpressionError, Shape, parsed, quoted
+from tool_chaining.rules import ROOT, Rule, Rules, form_of, is_literal
+from tool_chaining.text import one_line
+from tool_chaining.text import quoted as in_quotes
 from tool_chaining.tools import read_list
 from tool_chaining_proxy import NAME, __version__
 from tool_chaining_proxy.eras import Declared, Json
@@ -26,9 +25,9 @@ from tool_chaining_proxy.options import ProxyOptions
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 
-_PATH: Final = re.compile(r"(?<![\w.'])(arguments|structuredContent)((?:\.\w+|\[[\d*]*\])+)")
-_PART: Final = re.compile(r"\.(\w+)|(\[)")
 _OTHERS: Final = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
+_MAX_STEPS: Final = 20
+"""How many references and lists inside lists are followed in a schema, which can go round."""
 
 
 async def checked(rules: Rules, options: ProxyOptions) -> int:
@@ -40,7 +39,7 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
     errors, warnings = [*problems(rules, tools)], [*doubts(rules, tools)]
     for kind, found in (("Error", errors), ("Warning", warnings)):
         for words in found:
-            show(f"{kind}: {words}{'' if words.endswith(('?', '.')) else '.'}")
+            print(one_line(f"{kind}: {words}{'' if words.endswith(('?', '.')) else '.'}"))
     if not errors:
         print("The rules fit the server's tools.", file=sys.stderr)
     return 1 if errors else 0
@@ -55,7 +54,9 @@ async def _listed(options: ProxyOptions) -> list[Tool]:
             session = Session(options, declared, group)
             try:
                 lister = _Lister(await session.upstream(), declared)
-                listed = await read_list(lister, lambda problem: show(f"Warning: {problem}."))
+                listed = await read_list(
+                    lister, lambda problem: print(one_line(f"Warning: {problem}."))
+                )
                 failure = listed.failure
             except MCPError as error:
                 failure = error
@@ -64,6 +65,10 @@ async def _listed(options: ProxyOptions) -> list[Tool]:
         if failure is None:
             return [*listed.tools.values()]
     raise ForPeople(f"The tools of the server cannot be read: {one_line(str(failure))}")
+
+
+def _warn(problem: str) -> None:
+    print(one_line(f"Warning: {problem}."))
 
 
 class _Lister:
@@ -94,9 +99,9 @@ def problems(rules: Rules, tools: Sequence[Tool]) -> Iterator[str]:
             for problem in _argument_problems(rule, names[str(rule.then)]):
                 yield f"{place}: {problem}"
         for expression in rule.expressions():
-            unknown = [[*_unknown_members(_path(expression), tool)] for tool in concerned]
-            if unknown and all(unknown):
-                yield f"{place}: {unknown[0][0]}"
+            misfits = [_misfit(_path(expression), tool, rule.on) for tool in concerned]
+            if misfits and all(misfits):
+                yield f"{place}: {misfits[0]}"
         for earlier in rules.rules[:index]:
             wide = concerned and all(fnmatchcase(one.name, earlier.after) for one in concerned)
             always = not earlier.when and not earlier.allow
@@ -136,29 +141,78 @@ def _reached(rules: Sequence[Rule], names: Sequence[str]) -> set[str]:
     return {n for n in names if n in reached or any(fnmatchcase(n, each) for each in patterns)}
 
 
-def _unknown_members(expression: str, tool: Tool) -> Iterator[str]:
-    """Yield a sentence for each path in an expression that a tool's schemas do not have."""
-    schemas = {"arguments": tool.input_schema, "structuredContent": tool.wire.get("outputSchema")}
-    for root, path in _PATH.findall(expression):
-        schema, place = schemas[root], root
-        for name, index in _PART.findall(path):
-            if index:
-                schema = schema.get("items") if isinstance(schema, dict) else None
-            elif problem := _unknown(name, schema, f"{place}.{name}", tool.name):
-                yield problem
-                break
-            else:
-                declared = schema.get("properties") if isinstance(schema, dict) else None
-                schema = declared.get(name) if isinstance(declared, dict) else None
-                place = f"{place}.{name}"
+def _misfit(expression: str, tool: Tool, on: str) -> str | None:
+    """Say which member an expression asks for that a tool's schemas do not have."""
+    # An error's result need not match the output schema.
+    output = tool.wire.get("outputSchema") if on == "success" else None
+    seen = {
+        "arguments": _shape_of(tool.input_schema, tool.input_schema),
+        "structuredContent": _shape_of(output, output),
+    }
+    try:
+        parsed(expression, {**ROOT, **seen})
+    except ExpressionError as error:
+        return f"{quoted(expression)} does not fit {tool.name}: {error}"
+    return None
+
+
+class _Members(Mapping[str, Shape]):
+    """The members of an object whose schema lists them all. A schema may contain itself, so each
+    member is read when it is asked for."""
+
+    def __init__(self, declared: Mapping[str, Any], whole: Any) -> None:
+        self._declared, self._whole = declared, whole
+
+    def __getitem__(self, name: str) -> Shape:
+        return _shape_of(self._declared[name], self._whole)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
+def _shape_of(schema: Any, whole: Any, depth: int = 0) -> Shape:
+    """Return what a schema, a part of `whole`, says of a value; None if it allows more."""
+    schema = _resolved(schema, whole)
+    if not isinstance(schema, dict) or depth == _MAX_STEPS:
+        return None
+    kind, declared = schema.get("type"), schema.get("properties")
+    if isinstance(declared, dict):
+        return _Members(declared, whole) if _lists_all(schema) else None
+    if kind == "array":
+        return (_shape_of(schema.get("items"), whole, depth + 1),)
+    return NO_MEMBERS if kind in ("string", "number", "integer", "boolean") else None
+
+
+def _resolved(schema: Any, whole: Any) -> Any:
+    """Return the schema that a reference or an alternative to null stands for."""
+    for _ in range(_MAX_STEPS):
+        if not isinstance(schema, dict) or "properties" in schema:
+            return schema
+        reference, any_of = schema.get("$ref"), schema.get("anyOf")
+        others = [s for s in any_of if s != {"type": "null"}] if isinstance(any_of, list) else []
+        if isinstance(reference, str) and reference.startswith("#/"):
+            schema = whole
+            for name in reference[2:].split("/"):
+                schema = schema.get(name) if isinstance(schema, dict) else None
+        elif len(others) == 1:
+            schema = others[0]
+        else:
+            return schema
+    return None
+
+
+def _lists_all(schema: Mapping[str, Any]) -> bool:
+    """Return whether an object has no other members than its `properties`."""
+    return not _OTHERS & schema.keys() and schema.get("additionalProperties", False) is False
 
 
 def _unknown(name: str, schema: Any, place: str, tool: str) -> str | None:
     """Say that an object has no such member, if its schema lists all members."""
     declared = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(declared, dict) or name in declared:
-        return None
-    if _OTHERS & schema.keys() or schema.get("additionalProperties", False) is not False:
+    if not isinstance(declared, dict) or name in declared or not _lists_all(schema):
         return None
     near = get_close_matches(name, declared, n=1)
     return f"{place}: {tool} does not know it.{f' Did you mean {near[0]}?' if near else ''}"
@@ -166,8 +220,8 @@ def _unknown(name: str, schema: Any, place: str, tool: str) -> str | None:
 
 def _unlisted(name: str, names: Sequence[str] | dict[str, Tool]) -> str:
     near = get_close_matches(name, [*names], n=1)
-    hint = f". Did you mean {quoted(near[0])}?" if near else ""
-    return f"the server lists no tool {quoted(name)}{hint}"
+    hint = f". Did you mean {in_quotes(near[0])}?" if near else ""
+    return f"the server lists no tool {in_quotes(name)}{hint}"
 
 
 def _argument_problems(rule: Rule, tool: Tool) -> Iterator[str]:

@@ -10,9 +10,8 @@ from typing import Final
 from tool_chaining import Step
 from tool_chaining.directive import Malformed
 from tool_chaining.errors import ForPeople
-from tool_chaining.operator import show
 from tool_chaining.rules import Rule, Rules, as_seen
-from tool_chaining.text import quoted, read_small
+from tool_chaining.text import one_line, quoted, read_small
 
 _JSON: Final = re.compile(r"(?<![\w.])json\b")
 
@@ -37,7 +36,7 @@ def try_on(rules: Rules, path: Path) -> None:
         form = '{"tool": …, "arguments": {…}, "content": […], "structuredContent": {…}}'
         raise ForPeople(f"{str(path)!r} must be a JSON object such as {form}.") from None
     for line in lines:
-        show(line)
+        print(one_line(line))
 
 
 def _tried(rules: Rules, steps: Sequence[Step]) -> Iterator[str]:

@@ -303,12 +303,16 @@ def _member(name: str | int, shape: Shape) -> Shape:
     if isinstance(name, str) and isinstance(shape, Mapping) and name in shape:
         found: Shape = shape[name]
         return found
-    if shape == NO_MEMBERS:
-        raise ExpressionError("a text, true and false have no members; write !(a.b), not !a.b")
-    near = get_close_matches(str(name), shape, n=1) if isinstance(shape, Mapping) else []
-    here = f"did you mean {near[0]}?" if near else f"there are {', '.join(map(str, shape))}"
+    if shape is NO_MEMBERS:
+        raise ExpressionError(
+            "a text, a number, true and false have no members; write !(a.b), not !a.b"
+        )
     if not isinstance(shape, Mapping):
         here = "the value is a list"
+    elif near := get_close_matches(str(name), shape, n=1):
+        here = f"did you mean {near[0]}?"
+    else:
+        here = f"there are {', '.join(shape)}" if shape else "the object has no members"
     shown = "list" if isinstance(name, int) else one_line(name, 60)
     raise ExpressionError(
         f"there is no {shown} here; a text is written 'approved', false is `false`; {here}"

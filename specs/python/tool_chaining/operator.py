@@ -1,18 +1,21 @@
-"""Lines on standard error, for an operator who may not read them.
+"""The standard streams of a program, for an operator who may not read them.
 
-A write to a full pipe blocks, and would stop the protocol on the event loop. So a thread writes.
+A write to a full pipe blocks, and would stop the protocol on the event loop. So a thread writes the
+lines on standard error.
 """
 
 import atexit
+import io
 import logging
 import os
+import sys
 import time
 from collections import Counter, deque
 from contextlib import suppress
 from functools import cache
 from queue import Full, Queue
 from threading import Thread
-from typing import Final
+from typing import Any, Final
 
 from tool_chaining.text import one_line
 
@@ -35,12 +38,45 @@ def write_line(line: str) -> None:
         _dropped["lines"] += 1
 
 
-def show(line: str) -> None:
-    """Print a line to standard output. Whoever closes the pipe has read enough."""
-    try:
-        print(one_line(line), flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+class _Unread(io.FileIO):
+    """A pipe whose reader may go away, as `| head -1` does, which changes nothing else."""
+
+    def write(self, data: Any) -> int:
+        """Write, or discard what nobody reads."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            # Discard the rest, or Python would try to write it again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if not isinstance(error, BrokenPipeError):
+                raise
+            return len(data)
+
+
+def prepare_streams() -> None:
+    """Let the standard streams take any character, be closed, and lose their readers.
+
+    A full disk still raises `OSError`, once.
+    """
+    # Otherwise the next file to be opened gets the stream's number, and a child process writes
+    # to it.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as we run
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, io.TextIOWrapper):
+            continue
+        # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
+        stream.reconfigure(errors="backslashreplace")
+        if stream is getattr(sys, f"__{name}__") and not stream.isatty():
+            pipe = io.BufferedWriter(_Unread(stream.fileno(), "w", closefd=False))
+            lines = stream.line_buffering
+            setattr(
+                sys,
+                name,
+                io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=lines),
+            )
 
 
 class Warnings(logging.Handler):
