@@ -52,7 +52,6 @@ ELSEWHERE = {
     "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
         "tests/proxy/test_hosts.py"
     ),
-    block("specs/proxy/README.md", "in a script", "sh").strip(): "tests/proxy/test_process.py",
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/proxy/test_suites.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/proxy/test_http.py",
     block("banking_server/server/README.md", "in a script", "sh").strip(): (
@@ -67,7 +66,6 @@ ELSEWHERE = {
     "banking-server call multiplex_tools --arguments @plan.json": (
         "tests/multiplex/test_references.py"
     ),
-    "python -m tests.benchmark --only passing --only proxy": "tests/benchmark/test_benchmark.py",
     (
         "pytest -p tool_chaining_conformance.pytest_plugin "
         '--chaining-server "python orders.py" --chaining-scenario orders.yaml'
