@@ -89,11 +89,11 @@ def lines(runs: Sequence[Run]) -> list[Line]:
 
 def page(runs: Sequence[Run]) -> str:
     """Return the table in Markdown, how to read it, each wrong action, and the conditions."""
-    columns = ["task", "way", "right", "wrong action", "refused", "replies"]
+    columns = ["task", "way", "right", "refused", "replies"]
     rows: list[list[object]] = [[*columns], ["---"] * len(columns)]
     before: Task | str = ""
     for one in lines(runs):
-        counts = [one.share, one.wrong, one.refused, one.replies]
+        counts = [one.share, one.refused, one.replies]
         rows.append([one.task if one.task != before else "", one.way, *counts])
         before = one.task
     wrong = [
