@@ -1,6 +1,6 @@
 """Dependencies point one way: the table of rooms in `banking_server/README.md`, for every module.
 
-That table is the only list of the rooms, of what each may import, and of the libraries it uses.
+That table is the only list of the rooms, and of what each may import of the others.
 Internals of the MCP SDK are imported in one module of each part.
 """
 
@@ -41,6 +41,23 @@ DOCUMENTED: dict[str, set[str]] = {
 Its versioning policy covers these and what its packages export, and nothing else."""
 EXPORTING = ("mcp", "mcp.types", "mcp.types.version", "mcp.server", "mcp.server.mcpserver")
 
+LIBRARIES = {
+    "text": "",
+    "wire": "pydantic jsonschema_rs",
+    "extension": "mcp mcp_types anyio jmespath re2 pydantic pydantic_core opentelemetry",
+    "adapters": "mcp mcp_types anyio pydantic fastmcp agents langchain_mcp_adapters pydantic_ai",
+    "hosting": "mcp mcp_types anyio httpx2 pydantic",
+    "proxy": "mcp anyio httpx2 pydantic opentelemetry starlette uvicorn typer",
+    "suite": "httpx2 jinja2 jsonschema_rs markupsafe pydantic pydantic_core pytest rich typer yaml",
+    "bank": "sqlmodel sqlalchemy aiosqlite psycopg pydantic yaml",
+    "tools": "mcp anyio pydantic pydantic_core",
+    "client": "mcp anyio httpx2 openai pydantic pydantic_ai pydantic_settings rich yaml",
+    "server": "mcp anyio jwt platformdirs pydantic pydantic_ai pydantic_settings starlette uvicorn",
+    "cli": "mcp anyio pydantic rich typer",
+    "about": "",
+}
+"""What each room may import beside the standard library."""
+
 Room = tuple[list[str], set[str], set[str]]
 """The modules of a room, the rooms that they may import, and the libraries."""
 
@@ -51,8 +68,9 @@ def rooms() -> dict[str, Room]:
     found = {}
     for row in page.split("<!-- rooms -->\n")[1].split("\n\n")[0].splitlines()[2:]:
         cells = [re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split("|")]
-        [name], (part, *inner), _, may, libraries = cells
-        found[name] = ([f"{part}.{module}" for module in inner] or [part], {*may}, {*libraries})
+        [name], (part, *inner), _, may = cells
+        libraries = set(LIBRARIES[name].split())
+        found[name] = ([f"{part}.{module}" for module in inner] or [part], {*may}, libraries)
     return found
 
 

@@ -19,7 +19,7 @@ from tool_chaining_proxy.cli import app as proxy
 
 from .conformance.support import suite as run_suite
 from .kit.command import Cli, environment
-from .kit.pages import PAGES, ROOT, Block, block
+from .kit.pages import PAGES, ROOT, Block
 from .kit.servers import free_port
 
 NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b")
@@ -52,12 +52,8 @@ ELSEWHERE = {
     "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
         "tests/proxy/test_hosts.py"
     ),
-    block("specs/proxy/README.md", "in a script", "sh").strip(): "tests/proxy/test_process.py",
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/proxy/test_suites.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/proxy/test_http.py",
-    block("banking_server/server/README.md", "in a script", "sh").strip(): (
-        "tests/server/test_stdio.py"
-    ),
     "banking-server serve --http": "tests/server/test_http.py",
     "export MCP_TOKEN=$(banking-server token --customer CUST001)": "tests/server/test_http.py",
     "banking-server call list_accounts --url http://127.0.0.1:8000/mcp": (
@@ -67,7 +63,6 @@ ELSEWHERE = {
     "banking-server call multiplex_tools --arguments @plan.json": (
         "tests/multiplex/test_references.py"
     ),
-    "python -m tests.benchmark --only passing --only proxy": "tests/benchmark/test_benchmark.py",
     (
         "pytest -p tool_chaining_conformance.pytest_plugin "
         '--chaining-server "python orders.py" --chaining-scenario orders.yaml'

@@ -74,8 +74,7 @@ class Settings(BaseSettings):
     database: Annotated[Location, NoDecode, PlainValidator(read_location)] = Field(
         default_factory=_default_database,
         description="The database: a file, or `postgresql://USER:PASSWORD@HOST/DATABASE` (extra "
-        "`[postgres]`), which several servers may share. By default the file `bank.db` in the "
-        "user's data directory.",
+        "`[postgres]`). By default the file `bank.db` in the user's data directory.",
     )
     customer: str | None = Field(
         default=None,
@@ -83,11 +82,10 @@ class Settings(BaseSettings):
     )
     secret: SecretStr | None = Field(
         default=None,
-        description="The secret behind tokens, confirmation codes and request state: at least 32 "
-        "characters. By default the one in the file beside the database, with `.secret` added to "
-        "its name, which the first start creates for its owner only. Required with PostgreSQL, "
-        "the same for all its servers. With several, one on each line, the first is used and the "
-        "others are accepted.",
+        description="The secret behind tokens and confirmation codes: at least 32 characters. By "
+        "default the one in the file beside the database, with `.secret` added to its name. "
+        "Required with PostgreSQL, the same for all its servers. With several, one on each line, "
+        "the first is used and the others are accepted.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds to.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
@@ -127,9 +125,8 @@ class Settings(BaseSettings):
     codes: CodeDelivery | None = Field(
         default=None,
         description="Who gets the confirmation code if the client cannot ask the customer. "
-        "`result`: it is in the result that prepares the transfer, where most models can read it. "
-        "`asked`: the bank's desk gives it out (`banking-server codes`). `desk`: the same, and a "
-        "view asks for the code too. By default `result` over HTTP and `asked` over stdio.",
+        "`result`: it is in the result, where most models can read it. `asked`: the bank's desk "
+        "gives it out. `desk`: the same, and a card asks for the code too.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="How much the server logs on standard error."

@@ -3,7 +3,7 @@
 First come instructions (`calls`, `client`, `passing`, `starts`), which no neighbour on the machine
 changes. Then come rates and waits: both servers are measured in turn within each round, so that
 whatever else the machine does falls on both; figures are medians over the rounds. Every answer is
-checked, and a wrong one ends the run. The last column is the ratio on the page. If a counted ratio
+checked, and a wrong one ends the run. The last column is the recorded ratio. If a counted ratio
 is now 5 % worse, or a measured one a fifth, the exit code is 1.
 """
 
@@ -54,7 +54,7 @@ PURE = {
 spares tests the garbage collector, and not under coverage."""
 
 Worse = AsyncIterator[bool]
-"""Whether each line of a row is worse than on the page."""
+"""Whether each line of a row is worse than the recorded ratio."""
 
 Measurement = Callable[[float], Awaitable[float]]
 """Takes so many seconds, and returns a figure."""
@@ -278,7 +278,7 @@ ROWS = {each.__name__: each for each in (*COUNTS, http, proxy)}
 
 
 async def main(*arguments: str) -> bool:
-    """Print the table; return whether a ratio is worse than on the page."""
+    """Print the table; return whether a ratio is worse than the recorded one."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmark", description=__doc__)
     parser.add_argument("--only", action="append", choices=ROWS, help="some lines; may be repeated")
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,4 +1,4 @@
-"""The benchmark runs; the nightly workflow compares its ratios with those on the pages."""
+"""The benchmark runs; the nightly workflow compares its ratios with the recorded ones."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """What the runs come to: each judged by its database, then the table."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from math import sqrt
 
@@ -56,14 +56,6 @@ def wilson(right: int, runs: int) -> tuple[float, float]:
     return (share + extra / 2 - half) / (1 + extra), (share + extra / 2 + half) / (1 + extra)
 
 
-COSTS: dict[str, Callable[[Run], int]] = {
-    "calls": lambda run: len(run["stored"]["calls"]),
-    "replies": lambda run: len(run["replies"]),
-    "tokens in": lambda run: sum(reply["tokens_in"] for reply in run["replies"]),
-    "tokens out": lambda run: sum(reply["tokens_out"] for reply in run["replies"]),
-}
-"""What a run costs, by the name of the table's column."""
-
 ALL = "all tasks"
 
 
@@ -76,7 +68,7 @@ class Line:
         self.right = sum(right for right, _ in verdicts)
         self.wrong = sum(wrong for _, wrong in verdicts)
         self.refused = sum(bool(run["refused"]) for run in runs)
-        self.costs = {name: statistics.median_low(map(of, runs)) for name, of in COSTS.items()}
+        self.replies = statistics.median_low(len(run["replies"]) for run in runs)
 
     @property
     def share(self) -> str:
@@ -97,13 +89,12 @@ def lines(runs: Sequence[Run]) -> list[Line]:
 
 def page(runs: Sequence[Run]) -> str:
     """Return the table in Markdown, how to read it, each wrong action, and the conditions."""
-    columns = ["task", "way", "right", "wrong action", "refused"]
-    rows: list[list[object]] = [[*columns, *COSTS], ["---"] * (len(columns) + len(COSTS))]
+    columns = ["task", "way", "right", "refused", "replies"]
+    rows: list[list[object]] = [[*columns], ["---"] * len(columns)]
     before: Task | str = ""
     for one in lines(runs):
-        counts = [one.share, one.wrong, one.refused]
-        costs = [f"{cost:,}" for cost in one.costs.values()]
-        rows.append([one.task if one.task != before else "", one.way, *counts, *costs])
+        counts = [one.share, one.refused, one.replies]
+        rows.append([one.task if one.task != before else "", one.way, *counts])
         before = one.task
     wrong = [
         f"- {run['task']} {run['number']}, {run['way']}: {run['stored']['transfers']}"

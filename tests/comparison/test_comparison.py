@@ -52,9 +52,9 @@ async def test_runs_of_each_way_come_to_a_table(tmp_path: Path) -> None:
         # What the user is told names no tool, so this model stops, and says that it is done.
         right = way is not Way.USER_TEXT_ONLY
         assert (line.runs, line.right, line.wrong, line.refused) == (1, right, 0, 0), line
-    assert [found[way].costs["replies"] for way in Way] == [0, 2, 2, 3, 2]
+    assert [found[way].replies for way in Way] == [0, 2, 2, 3, 2]
     write(file)
-    assert f"|  | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 0 |" in (
+    assert f"|  | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 2 |" in (
         file.with_suffix(".md").read_text(encoding="utf-8")
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ..kit.pages import block
 from .support import HERE, SHOP, stdio_server
 
 ROOT = HERE.parents[1]
@@ -125,7 +126,7 @@ def test_every_input_is_used_and_described() -> None:
         assert each["description"].endswith(".")
 
 
-def test_the_documented_workflow_is_the_one_of_this_project() -> None:
-    workflow = (ROOT / ".github" / "workflows" / "conformance.yml").read_text(encoding="utf-8")
-    readme = (ROOT / "specs" / "conformance" / "README.md").read_text(encoding="utf-8")
-    assert f"```yaml\n{workflow}```\n" in readme
+def test_the_step_on_the_page_uses_the_action_with_its_inputs() -> None:
+    [used] = yaml.safe_load(block("specs/conformance/README.md", "a step", "yaml"))
+    assert used["with"].keys() <= description()["inputs"].keys()
+    assert used["uses"] == f"OWNER/REPOSITORY/{ACTION.relative_to(ROOT).as_posix()}@TAG"

@@ -1,10 +1,8 @@
 """The process over stdio among real hosts and servers: scripts, unread logs, and floods."""
 
 import json
-import shlex
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import pytest
 
 from ..kit.command import PATIENCE, environment
-from ..kit.pages import block
 from ..kit.stdio import lines_of
 from .scripted import Shop, said
 from .wire import CLIENT, JSON, OLD, PROXY
@@ -74,20 +71,6 @@ def test_every_request_of_a_script_is_answered(tmp_path: Path) -> None:
     refused = [one["id"] for one in answers if "error" in one]
     assert sorted(map(str, refused)) == ["None", "half", "meta", "tab", "what"]
     assert "Traceback" not in errors
-
-
-def test_the_script_on_the_page(tmp_path: Path) -> None:
-    shown = block("specs/proxy/README.md", "in a script", "sh").strip()
-    command = shown.replace("tool-chaining-proxy", shlex.join(PROXY))
-    command = command.replace(
-        "banking-server", shlex.join([sys.executable, "-m", "banking_server"])
-    )
-    variables = environment(BANKING_DATABASE=str(tmp_path / "bank.db"))
-    ended = subprocess.run(
-        ["sh", "-c", command], capture_output=True, env=variables, timeout=PATIENCE, check=True
-    )
-    answers = {one["id"]: one for one in map(json.loads, ended.stdout.splitlines())}
-    assert answers[1]["result"]["structuredContent"]["accounts"]
 
 
 def test_a_question_after_the_end_of_input_is_refused() -> None:

@@ -1,11 +1,7 @@
 """The real server as a subprocess over stdio, as a host runs it."""
 
-import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +9,8 @@ import pytest
 
 from ..bank.support import sql
 from ..kit.bank import Customer, structured
-from ..kit.command import PATIENCE, command, environment
+from ..kit.command import PATIENCE, command
 from ..kit.model import Silence, scripted_model
-from ..kit.pages import block
 from ..kit.servers import stdio_client
 from ..kit.stdio import lines_of
 from ..kit.terminal import Terminal
@@ -103,14 +98,6 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
     (line,) = [line for line in errors.splitlines() if "Incident" in line]
     assert f"The file {full} of the database was deleted or replaced" in line
     assert "banking-server database restore" in line
-
-
-def test_the_page_shows_how_to_try_it_in_a_script(full: Path) -> None:
-    shown = block("banking_server/server/README.md", "in a script", "sh")
-    scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    variables = environment(PATH=scripts, BANKING_DATABASE=str(full))
-    ran = subprocess.run(["sh", "-c", shown], env=variables, capture_output=True, timeout=PATIENCE)
-    assert "acc_checking_001" in str(json.loads(ran.stdout)["result"])
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"elicitation": {}}])
