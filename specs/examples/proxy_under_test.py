@@ -94,9 +94,6 @@ class Host:
     async def run(self, url: str, revision: str, folder: Path) -> dict[str, Any]:
         """Make the first call of each chain through the intermediary."""
         context, clients = self.context, []
-        if revision != LEGACY and "answersAfterMs" in context:
-            # An interim result hands the question out, which gives up the turn (TC-C-57).
-            return {"content": [], "outcome": "declined"}
         async with AsyncExitStack() as stack:
             for each in filter(None, [url, context.get("otherServerUrl")]):
                 client = Client(
@@ -107,6 +104,9 @@ class Host:
                 clients.append(await stack.enter_async_context(client))
                 tools = (await client.list_tools()).tools
             if context.get("firstCallBy") == "model" and not self.lets_model_call(tools):
+                return {"content": [], "outcome": "declined"}
+            if revision != LEGACY and "answersAfterMs" in context:
+                # An interim result hands the question out, which gives up the turn (TC-C-57).
                 return {"content": [], "outcome": "declined"}
             begun = [context, *context.get("furtherCalls", ())]
             calls = [self.call(clients[0], each["tool"], each["arguments"]) for each in begun]

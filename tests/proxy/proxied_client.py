@@ -33,7 +33,7 @@ def started(url: str, context: dict[str, Any], folder: Path) -> Any:
     options = ProxyOptions(
         server=Address(url, f"Bearer {token}" if token else None),
         consent=consent_of(option("--consent"), trust_hints="--trust-hints" in given),
-        time_limit=float(limit) if limit else None,
+        **({"call_timeout": float(limit), "start_timeout": float(limit)} if limit else {}),
         rules=Rules.load(rules) if rules else None,
     )
     return proxy_in_memory(options)
