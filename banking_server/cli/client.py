@@ -374,7 +374,7 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
                 "tool": step.tool,
                 "arguments": step.arguments,
                 "title": step.title,
-                "result": step.without_words() if result.followed else step.result,
+                "result": step.without_description() if result.followed else step.result,
             }
             for step in result.steps
         ],

@@ -16,7 +16,7 @@ from tool_chaining import (
     Outcome,
     Proposal,
 )
-from tool_chaining.content import in_text, on_the_wire, words_a_directive
+from tool_chaining.content import describes_directive, in_text, on_the_wire
 
 from .support import FakeClient, follow, never, texts, tool
 
@@ -55,7 +55,7 @@ async def test_a_chain_is_one_result() -> None:
     assert chain.outcome is Outcome.DECLINED
     assert statuses(chain) == [("b", "made"), ("burn", "not_made")]
     assert texts(chain) == ["a", "b"]
-    assert [step.without_words()["structuredContent"] for step in chain.steps] == [
+    assert [step.without_description()["structuredContent"] for step in chain.steps] == [
         {"by": "a"},
         {"by": "b"},
     ]
@@ -63,7 +63,7 @@ async def test_a_chain_is_one_result() -> None:
     # The model gets the data of the second call, which no item repeats, and a suggestion of the
     # third one, about which nobody could be asked.
     assert texts(merged)[:-2] == ["a", "b", '{"by": "b"}']
-    assert words_a_directive(on_the_wire(merged.content[-1]))
+    assert describes_directive(on_the_wire(merged.content[-1]))
     assert 'call the tool "burn" once' in texts(merged)[-1]
     assert merged.is_error
     assert merged.meta == {"by": "a"}

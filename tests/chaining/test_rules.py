@@ -142,8 +142,8 @@ async def test_a_result_chooses_no_tool_that_the_file_does_not_allow(
 @pytest.mark.parametrize(
     ("result", "problem"),
     [
-        (flights(flights=0), "'structuredContent.flights[0].id' gives nothing"),
-        ({"next": [{"tool": "get_b"}]}, "'structuredContent.next_steps[0].args' gives nothing"),
+        (flights(flights=0), "'structuredContent.flights[0].id' has no value"),
+        ({"next": [{"tool": "get_b"}]}, "'structuredContent.next_steps[0].args' has no value"),
         ({"next": [{"tool": "get_b", "args": [1]}]}, "next_steps[0].args' gives no object"),
         (
             {"next": [{"tool": "get_b", "args": {"b": "\ud800"}}]},
@@ -250,11 +250,11 @@ WRONG = [
     ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', alow = ['b'] }", "Did you mean allow?"),
     (
         AB + "arguments = { a = { jmespath = 'b', text = 'c' } }",
-        "arguments.a: beside jmespath stands nothing but optional = true, not 'text'.",
+        "arguments.a: 'text' cannot stand beside jmespath, only optional = true can.",
     ),
     (
         AB + "arguments = { jmespath = 'b', optional = true }",
-        "arguments: beside jmespath stands nothing, not 'optional'",
+        "arguments: 'optional' cannot stand beside jmespath",
     ),
     ("[[rule]]\nafter = '?*'\nthen = { jmespath = 'b', allow = ['b'] }", "after must name tools"),
     (AB + "when = true", "when must be an expression, not True."),

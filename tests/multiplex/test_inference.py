@@ -165,7 +165,7 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
         "arguments.amount: the model answered 'many', which is not of type number.",
         None,
         "Its prompt needs all earlier results, and 1 has none.",
-        "arguments.memo: '[0].structuredContent.memo' gives nothing.",
+        "arguments.memo: '[0].structuredContent.memo' has no value.",
     ]
     # The tool refuses what is wrong, as it does from anybody.
     assert results(other)[0]["structuredContent"]["status"] == "not_found"

@@ -112,10 +112,10 @@ async def test_what_cannot_work_is_refused_by_its_place_before_anything_runs(wor
 
 async def test_an_expression_that_gives_nothing_fails_its_step_by_name(world: World) -> None:
     nothing = {
-        "[0].nothing": "gives nothing.",
-        "sum([0].structuredContent.accounts)": "gives nothing: sum() takes array-number only.",
-        "sum(`[1e999]`)": "gives nothing: it cannot be evaluated.",
-        "contains('a', `1`)": "gives nothing: it cannot be evaluated.",
+        "[0].nothing": "has no value.",
+        "sum([0].structuredContent.accounts)": "sum() takes array-number only.",
+        "sum(`[1e999]`)": "do not fit these values.",
+        "contains('a', `1`)": "do not fit these values.",
     }
     async with world.customer() as me:
         result = await multiplex(
@@ -131,7 +131,7 @@ async def test_an_expression_that_gives_nothing_fails_its_step_by_name(world: Wo
     for (expression, why), message in zip(nothing.items(), said, strict=False):
         assert message == f"arguments.accountId: {expression!r} {why}"
     assert said[-2].endswith("gives a list or an object, no text.")
-    assert said[-1] == "when: 'sum([0].status)' gives nothing: sum() takes array-number only."
+    assert said[-1] == "when: 'sum([0].status)' cannot be evaluated: sum() takes array-number only."
 
 
 async def test_the_expressions_of_a_call_share_what_they_may_cost(
@@ -224,7 +224,7 @@ async def test_a_sequence_branches(world: World, account: str, ran: list[str], m
     skipped = ran.index("skipped") + 1
     assert said[skipped] == said[5] == "Its condition is not met."
     missing = {2: balance, 1: handoff}[skipped]
-    assert f"arguments.memo: '{missing}' gives nothing." in said
+    assert f"arguments.memo: '{missing}' has no value." in said
     assert memo(result).startswith(memos)
     assert len(world.stored()["handoff"]) == (account == LOCKED)
 

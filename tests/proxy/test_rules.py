@@ -322,7 +322,7 @@ def test_try_shows_the_call_that_a_result_leads_to(
     assert tried(found).splitlines() == [f"{first}The person would be asked.", *others]
     assert tried({"tool": "search"}).splitlines() == [
         'Step 1, "search": rule 1 matches, and ends the chain: '
-        "arguments.to: 'structuredContent.hits[0].id' gives nothing.",
+        "arguments.to: 'structuredContent.hits[0].id' has no value.",
         *others,
     ]
     said_of_all = tried({"tool": "drop"})

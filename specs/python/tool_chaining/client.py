@@ -131,7 +131,8 @@ class Follower:
     counts as one request too."""
     total_timeout: float | None = DEFAULT_TOTAL_TIMEOUT
     """Seconds that a whole chain may take, without questions to the user and without waiting for
-    other chains. None means no limit. It waits as long for each chain before it (TC-C-57)."""
+    other chains. None means no limit. A chain also waits up to this long for each earlier chain
+    with an equal first call (TC-C-57)."""
     follow_unadvertised: bool = False
     """Whether to follow a server that is not known to advertise the extension (TC-C-03)."""
     on_step: OnStep | None = None
@@ -187,7 +188,7 @@ class Follower:
         outside = _CURRENT.set(chain)
         try:
             try:
-                result = await chain.ran(self.total_timeout)
+                result = await chain.run_within(self.total_timeout)
             except BaseException:
                 # The task was cancelled from outside. The cancellation must be raised again.
                 await tell(self.on_end, chain.cancelled())
@@ -201,7 +202,8 @@ class Follower:
     def not_delivered(self, chain: ChainResult) -> None:
         """Note that a chain was cancelled when its result had already been handed over (TC-C-55).
 
-        That counts within a minute. Then the chain did not end well, and its calls are in doubt.
+        It takes effect only within a minute of the chain's end. The chain then counts as one that
+        did not end well, and its calls are in doubt.
         """
         self.conversation.recall(chain.chain_id)
 
@@ -246,14 +248,14 @@ class _Chain:
         """The call that the last result leads to, until it has a result itself."""
         self.tool = Tool(first.tool, {})
         """The tool of the next call, as the server lists it."""
-        self.agreed: frozenset[Entry] = frozenset()
+        self.accepted: frozenset[Entry] = frozenset()
         """What the user knew to be in doubt when agreeing to the next call."""
         self.detail = ""
         """What people read about the end of the chain, if the model must not see it."""
         self.suggested = False
         """Whether nothing stopped the next call except that nobody could be asked."""
 
-    async def ran(self, total_timeout: float | None) -> ChainResult:
+    async def run_within(self, total_timeout: float | None) -> ChainResult:
         """Return the result of the chain, whatever a call or the reading of a list raises."""
         try:
             with anyio.fail_after(total_timeout) as self.clock:
@@ -286,7 +288,7 @@ class _Chain:
         self.running = True
         self.note_pending(status=FollowUpStatus.UNKNOWN)
         keep = not (self.tool.read_only and self.trusts_hints)
-        entry = host.conversation.send(self.record, self.key, self.agreed, keep=keep)
+        entry = host.conversation.send(self.record, self.key, self.accepted, keep=keep)
         answer, revision = Answer.NONE, host.client.protocol_version
         try:
             received = await host.client.call_tool(
@@ -342,7 +344,7 @@ class _Chain:
         return "the last result names no further tool" if self.is_complete else None
 
     async def is_not_followed(self) -> str | None:
-        """Row 3: TC-C-03 forbids to follow this server."""
+        """Row 3: TC-C-03 forbids following this server's directives."""
         if self.rule is not None or self.host.follows():
             return None
         why = self.host.why_not()
@@ -375,7 +377,8 @@ class _Chain:
     async def is_not_listed(self) -> str | None:
         """Row 6: the server does not list the tool.
 
-        If a cached list would end the chain, by its tools or its hints, read it again (TC-C-13).
+        The list is read again if a cached one is too old, does not have the tool or hides it, asks
+        for consent by its hints, or rejects the arguments (TC-C-13).
         """
         host, name = self.host, self.next.tool
         tool = host.tools.fresh(name)
@@ -442,7 +445,7 @@ class _Chain:
                 idempotent = self.tool.idempotent and self.trusts_hints
                 doubts = self.host.conversation.doubts(self.record, self.key, idempotent=idempotent)
             if known is not None and doubts <= known:
-                self.agreed = known
+                self.accepted = known
                 return None
             if (reason := await self.answer(proposal, in_doubt=bool(doubts))) is not None:
                 return reason

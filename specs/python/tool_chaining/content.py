@@ -109,7 +109,7 @@ def _audience(item: object) -> Any:
     return audience if readable else _USER
 
 
-def words_a_directive(item: object) -> bool:
+def describes_directive(item: object) -> bool:
     """Return whether a content item is marked as text that describes a directive (TC-S-05)."""
     return bool(member(member(member(item, "_meta"), IDENTIFIER), "describes") == META_KEY)
 

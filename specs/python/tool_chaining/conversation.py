@@ -43,8 +43,8 @@ class Conversation(Record):
             remember_success_for: The same for a call that succeeded, in a chain that did not end
                 well.
             shared: Whether several users who cannot be told apart use this record. Then a call is
-                in doubt for chains with an equal first call only, and only time or the good end of
-                its own chain ends that: no user's yes does.
+                in doubt for chains with an equal first call only. The doubt ends with time, or
+                when the call's own chain ends well, and never because a user agreed.
             clock: Returns the time in seconds.
         """
         super().__init__(
@@ -55,7 +55,8 @@ class Conversation(Record):
     async def take_turn(self, first: CallKey, patience: float | None) -> Turn:
         """Wait for the chains with an equal first call that came before, then return a turn.
 
-        Each of them may take `patience` seconds. After that, doubt alone decides (TC-C-57).
+        It waits at most `patience` seconds for each of them. After that, the record of doubt alone
+        decides (TC-C-57).
         """
         ahead = [turn for turn in self._turns if turn.first == first]
         turn = Turn(first)

@@ -126,8 +126,8 @@ class Data:
         except CannotEvaluate as error:
             why = str(error)
         except (JMESPathError, ArithmeticError, TypeError, ValueError, RecursionError):
-            why = "it cannot be evaluated"
-        raise CannotEvaluate(f"{quoted(expression)} gives nothing: {why}")
+            why = "its functions and operators do not fit these values"
+        raise CannotEvaluate(f"{quoted(expression)} cannot be evaluated: {why}")
 
     def _found(self, expression: Mapping[str, Any]) -> str | None:
         """Return the first match of a pattern, or of its group; None if there is none."""
@@ -136,18 +136,20 @@ class Data:
             self.missing.add(expression["in"])
             return None
         if not isinstance(text, str):
-            raise CannotEvaluate(f"{quoted(expression)} gives nothing: only a text can be searched")
+            raise CannotEvaluate(
+                f"{quoted(expression)} cannot be evaluated: only a text can be searched"
+            )
         try:
             found = pattern_of(pattern).search(text)
         except UnicodeEncodeError:
             why = "the text has half of a surrogate pair"
-            raise CannotEvaluate(f"{quoted(expression)} gives nothing: {why}") from None
+            raise CannotEvaluate(f"{quoted(expression)} cannot be evaluated: {why}") from None
         return None if found is None else found[found.re.groups]
 
     def needed(self, expression: Expression) -> Any:
         """Return the value of an expression. Raises `NoValue` if it has none."""
         if (value := self.evaluate(expression)) is None:
-            raise NoValue(f"{quoted(expression)} gives nothing")
+            raise NoValue(f"{quoted(expression)} has no value")
         return value
 
     def text(self, written: str) -> str:

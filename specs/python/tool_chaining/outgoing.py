@@ -13,11 +13,11 @@ from tool_chaining.caller import REFUSALS, error_code
 from tool_chaining.content import (
     NEXT_STEP,
     Json,
+    describes_directive,
     has_next_step,
     json_string,
     suggestion,
     without_next_step,
-    words_a_directive,
 )
 from tool_chaining.directive import (
     MAX_TITLE,
@@ -122,7 +122,9 @@ class OutgoingCheck:
             raise DirectiveDropped(
                 f"the title must be plain text of 1 to {MAX_TITLE} characters on one line"
             )
-        if all(words_a_directive(item) or _is_blank(item) for item in result.get("content") or ()):
+        if all(
+            describes_directive(item) or _is_blank(item) for item in result.get("content") or ()
+        ):
             raise DirectiveDropped(
                 "the result has no other content, which users of other clients need"
             )

@@ -62,7 +62,7 @@ class Entry:
     call: CallKey
     sent: int
     answer: Answer = Answer.RUNNING
-    agreed: set[CallKey] = field(default_factory=set[CallKey])
+    repeatable_for: set[CallKey] = field(default_factory=set[CallKey])
     """The first calls for whose chains the user agreed to a repetition."""
 
 
@@ -89,12 +89,12 @@ class Record:
         """Return a new chain."""
         return Chain(chain_id, first, self._event())
 
-    def send(self, chain: Chain, call: CallKey, agreed: Iterable[Entry], *, keep: bool) -> Entry:
-        """Note that a call is sent. The user knew of the entries `agreed` when agreeing to it."""
+    def send(self, chain: Chain, call: CallKey, accepted: Iterable[Entry], *, keep: bool) -> Entry:
+        """Note that a call is sent. The user knew of the entries `accepted` when agreeing to it."""
         entry = Entry(chain, call, self._event())
         if not self.shared:
-            for known in agreed:
-                known.agreed.add(chain.first)
+            for known in accepted:
+                known.repeatable_for.add(chain.first)
         if keep and call != chain.first:
             self._keep(entry)
         return entry
@@ -153,7 +153,7 @@ class Record:
             for entry in self._entries
             if entry.chain is not chain
             and entry.call.tool == call.tool
-            and chain.first not in entry.agreed
+            and chain.first not in entry.repeatable_for
             and not (idempotent and entry.call == call)
             and (
                 entry.chain.first == chain.first or (entry.answer in EVERYWHERE and not self.shared)
@@ -161,7 +161,7 @@ class Record:
         )
 
     def _keep(self, entry: Entry) -> None:
-        """Add an entry. Where the record is full, entries without an answer go last."""
+        """Add an entry. A full record drops its oldest answered entry, or else its oldest one."""
         if len(self._entries) == MAX_ENTRIES:
             answered = (e for e in self._entries if e.answer in ENDED_BY_A_GOOD_CHAIN)
             self._entries.remove(next(answered, self._entries[0]))

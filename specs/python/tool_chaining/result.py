@@ -11,6 +11,7 @@ from tool_chaining.content import (
     FOLLOW_UPS,
     Json,
     content_of,
+    describes_directive,
     for_user_alone,
     in_text,
     is_error,
@@ -19,7 +20,6 @@ from tool_chaining.content import (
     member,
     suggestion,
     without_next_step,
-    words_a_directive,
 )
 from tool_chaining.directive import META_KEY, Directive
 from tool_chaining.negotiation import NEGOTIATED_FROM
@@ -76,7 +76,7 @@ class Step:
         """Whether the result reports an error."""
         return is_error(self.result)
 
-    def without_words(self) -> Json:
+    def without_description(self) -> Json:
         """Return the result without a directive, and without text that describes one (TC-C-35).
 
         Text items are removed only by their mark, and `nextStep` only beside a directive.
@@ -89,8 +89,8 @@ class Step:
                 del result["_meta"]
             if "structuredContent" in result:
                 result["structuredContent"] = without_next_step(result["structuredContent"])
-        if any(map(words_a_directive, content := content_of(result))):
-            result["content"] = [item for item in content if not words_a_directive(item)]
+        if any(map(describes_directive, content := content_of(result))):
+            result["content"] = [item for item in content if not describes_directive(item)]
         return self.result if result == self.result else result
 
 
@@ -169,7 +169,7 @@ class ChainResult:
     steps: tuple[Step, ...]
     """The calls that returned a result, in order."""
     unfinished: FollowUp | None = None
-    """The call that the last directive asked for, if it brought no result."""
+    """The call that the last directive or rule asked for, if it brought no result."""
     error: Exception | None = None
     """The exception that ended the chain, if there is one; see `raise_for_failure`."""
     followed: bool = True
@@ -192,7 +192,10 @@ class ChainResult:
 
     @property
     def content(self) -> list[Any]:
-        """The content items of all steps in order, as JSON, without the words (TC-C-24)."""
+        """The content items of all steps in order, as JSON (TC-C-24).
+
+        Text that describes a directive is left out.
+        """
         return [item for result in self._results for item in content_of(result)]
 
     @property
@@ -205,7 +208,7 @@ class ChainResult:
         """The results without directives and words: of a followed server, or for a rule's step."""
         by_rule = {call.level - 1 for call in self.follow_ups if call.by_rule}
         return [
-            step.without_words() if self.followed or step.level in by_rule else step.result
+            step.without_description() if self.followed or step.level in by_rule else step.result
             for step in self.steps
         ]
 

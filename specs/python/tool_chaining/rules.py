@@ -301,11 +301,9 @@ def _check_arguments(template: Any, place: str, *, is_whole: bool = False) -> No
     if form is not None:
         known = {form} if is_whole else {form, "optional", *(("in",) if form == "match" else ())}
         if more := sorted(template.keys() - known):
-            also = "" if is_whole else " but optional = true"
+            also = "" if is_whole else ", only optional = true can"
             shown = one_line(repr(more[0]), 60)
-            raise ValueError(
-                f"{place}: beside {form} stands nothing{also}, not {shown}. {_LITERAL}"
-            )
+            raise ValueError(f"{place}: {shown} cannot stand beside {form}{also}. {_LITERAL}")
         if not isinstance(template.get("optional", False), bool):
             raise ValueError(f"{place}: optional must be true or false. {_LITERAL}")
         if form == "value":
