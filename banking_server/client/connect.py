@@ -7,8 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 import httpx2
 from mcp import Client, MCPError
@@ -29,10 +28,9 @@ from tool_chaining.hosting.server_errors import ServerErrors, http_failure, serv
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
 from tool_chaining.negotiation import NEGOTIATED_FROM
 from tool_chaining.text import one_line
-from tool_chaining.urls import checked_url, is_loopback
+from tool_chaining.urls import checked_url
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=300)
-_PROXIES: Final = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 
 
 def this_server(database: Path) -> StdioServerParameters:
@@ -117,8 +115,11 @@ async def connected(
             failures = Failures(token_advice, None)
             name = _checked(server, has_token=token is not None, insecure=insecure)
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            http = http_client(
-                server, headers=headers, timeout=_TIMEOUT, event_hooks={"response": [failures.note]}
+            http = ResilientHttpClient(
+                url=server,
+                headers=headers,
+                timeout=_TIMEOUT,
+                event_hooks={"response": [failures.note]},
             )
             transport = streamable_http_client(
                 server,
@@ -164,24 +165,6 @@ async def connected(
     if failure is not None:
         # Raised here, since the client's task groups would wrap it.
         raise failure
-
-
-def http_client(url: str, **options: Any) -> ResilientHttpClient:
-    """Return an HTTP client for a URL, with options of `httpx2.AsyncClient`.
-
-    A proxy from the environment is for other computers only. Raises ConnectionFailed if that cannot
-    be used.
-    """
-    if is_loopback(urlsplit(url).hostname or ""):
-        return ResilientHttpClient(trust_env=False, **options)
-    try:
-        return ResilientHttpClient(**options)
-    except (ValueError, ImportError, httpx2.InvalidURL) as error:
-        names = [name for name in os.environ if name.upper() in _PROXIES and os.environ[name]]
-        why = one_line(str(error), LINE).rstrip(".")
-        raise ConnectionFailed(
-            f"A proxy of the environment ({', '.join(names)}) cannot be used: {why}."
-        ) from None
 
 
 class _Errors(ServerErrors):

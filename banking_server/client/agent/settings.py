@@ -113,7 +113,7 @@ async def connected_model(settings: ModelSettings) -> AsyncIterator["Model"]:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    from banking_server.client.connect import http_client
+    from tool_chaining.hosting.untrusted import ResilientHttpClient
 
     if settings.url is None:
         try:
@@ -126,7 +126,7 @@ async def connected_model(settings: ModelSettings) -> AsyncIterator["Model"]:
     # The client insists on a key; endpoints without keys ignore it.
     key = settings.key.get_secret_value() if settings.key else "none"
     async with AsyncOpenAI(
-        base_url=settings.url, api_key=key, http_client=http_client(settings.url)
+        base_url=settings.url, api_key=key, http_client=ResilientHttpClient(url=settings.url)
     ) as client:
         yield OpenAIChatModel(settings.name, provider=OpenAIProvider(openai_client=client))
 
