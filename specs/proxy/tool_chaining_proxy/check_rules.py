@@ -54,9 +54,7 @@ async def _listed(options: ProxyOptions) -> list[Tool]:
             session = Session(options, declared, group)
             try:
                 lister = _Lister(await session.upstream(), declared)
-                listed = await read_list(
-                    lister, lambda problem: print(one_line(f"Warning: {problem}."))
-                )
+                listed = await read_list(lister, _warn)
                 failure = listed.failure
             except MCPError as error:
                 failure = error
