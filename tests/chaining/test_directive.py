@@ -59,21 +59,6 @@ def test_a_directive_goes_on_a_text_on_content_or_on_a_whole_result() -> None:
         assert with_next_tool(said, "next") == whole
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ({}, "nextTool.tool: is missing"),
-        ({"tool": 5}, "nextTool.tool: must be a string"),
-        ({"tool": ""}, "nextTool.tool: must not be empty"),
-        ({"tool": "a", "arguments": []}, "nextTool.arguments: must be an object"),
-    ],
-)
-def test_what_is_wrong_is_said_in_words_of_ours(value: Any, reason: str) -> None:
-    reading = read_directive({META_KEY: value})
-    assert isinstance(reading, Malformed)
-    assert reading.reason.startswith(reason)
-
-
 FIRST = {"chainId": "c", "level": 1}
 LATER = {"chainId": "c", "level": 2, "previousTool": "t"}
 
