@@ -17,12 +17,7 @@ from banking_server.bank.audit import list_events, record
 from banking_server.bank.file_watch import FileLock, beside
 from banking_server.bank.models import Customer
 from banking_server.bank.sqlite import SqliteStore
-from banking_server.bank.storage import (
-    Bank,
-    BankBusy,
-    DatabaseFailed,
-    DatabaseUnavailable,
-)
+from banking_server.bank.storage import Bank, BankBusy, DatabaseFailed, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction, command
 
 from .support import NOW, call, check_books, open_bank, sql

@@ -1,54 +1,20 @@
 """What the bank lists for customers and for its desks, and what can still be done about it."""
 
 from datetime import datetime
-from decimal import Decimal
 
 import pytest
 
-from banking_server.bank.accounts import list_accounts
 from banking_server.bank.approvals import decide_approval, list_open_approvals, request_approval
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.confirm import cancel_transfer
-from banking_server.bank.transfers.outcomes import Prepared
-from banking_server.bank.transfers.prepare import Wish, find_needed_account
 from banking_server.bank.transfers.records import list_codes
 
-from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
-from .support import (
-    BAD_IDS,
-    CODE_KEY,
-    DAY,
-    MINUTE,
-    NOW,
-    call,
-    confirm,
-    outcomes,
-    prepare,
-    prepared,
-)
+from ..kit.words import EVERYDAY, SAVINGS
+from .support import CODE_KEY, DAY, MINUTE, NOW, call, confirm, outcomes, prepared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
-
-
-async def test_the_account_choices_are_those_that_prepare_accepts(
-    bank: Bank, path: Location
-) -> None:
-    async def choices(source: str | None) -> list[str] | None:
-        wish = Wish(Decimal("0.01"), None, None, source)
-        needed = await find_needed_account(bank, call(), wish)
-        return None if needed is None else [each.account_id for each in needed.accounts]
-
-    assert await choices(None) == [LOCKED, EURO, EVERYDAY, SAVINGS]
-    found = {each: await choices(each) for each in (EURO, LOCKED, DEPOSIT, PAYEE, *BAD_IDS)}
-    assert found == {**dict.fromkeys(found), EURO: []}
-    targets = await choices(EVERYDAY)
-    assert targets == [LOCKED, PAYEE, RETIREMENT, SAVINGS]
-    assert outcomes(path) == []  # These are questions of a form, and no calls.
-    for account in await list_accounts(bank, call()):
-        outcome = await prepare(bank, "0.01", source=EVERYDAY, target=account.account_id)
-        assert isinstance(outcome, Prepared) == (account.account_id in targets)
 
 
 async def test_only_undecided_approvals_of_pending_transfers_are_listed(

@@ -65,18 +65,6 @@ async def test_a_reader_cannot_write(bank: Bank) -> None:
 
 
 @pytest.mark.on_each
-async def test_an_exception_rolls_back(bank: Bank, path: Location) -> None:
-    def add_and_fail(tx: Transaction) -> None:
-        add_somebody(tx)
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError, match="no"):
-        await bank.write(add_and_fail)
-    assert sql(path, "SELECT count(*) FROM customer") == [(3,)]
-    await record(bank, call(), "the lock is free")
-
-
-@pytest.mark.on_each
 async def test_an_error_does_not_leak_stored_data(bank: Bank) -> None:
     def twice(tx: Transaction) -> None:
         tx.add(Customer(customer_id="CUST001", name="A very private name"))

@@ -11,14 +11,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent, Tool
 
-from tool_chaining import (
-    IDENTIFIER,
-    ChainResult,
-    ConsentPolicy,
-    Follower,
-    Proposal,
-    TrustHints,
-)
+from tool_chaining import IDENTIFIER, ChainResult, ConsentPolicy, Follower, Proposal, TrustHints
 from tool_chaining.content import on_the_wire
 
 from ..kit.words import VERSIONS

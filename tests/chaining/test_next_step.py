@@ -7,12 +7,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
-from tool_chaining import (
-    CLIENT_EXTENSION,
-    NextStep,
-    add_tool_chaining,
-    with_next_tool,
-)
+from tool_chaining import CLIENT_EXTENSION, NextStep, add_tool_chaining, with_next_tool
 
 from .support import connect
 

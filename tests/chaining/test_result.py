@@ -8,14 +8,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from tool_chaining import (
-    IDENTIFIER,
-    META_KEY,
-    ChainResult,
-    ConsentPolicy,
-    Outcome,
-    Proposal,
-)
+from tool_chaining import IDENTIFIER, META_KEY, ChainResult, ConsentPolicy, Outcome, Proposal
 from tool_chaining.content import on_the_wire, words_a_directive
 
 from .support import FakeClient, follow, never, texts, tool

@@ -27,13 +27,7 @@ from mcp.types import (
 )
 from pydantic import BaseModel
 
-from tool_chaining import (
-    CLIENT_EXTENSION,
-    IDENTIFIER,
-    META_KEY,
-    add_tool_chaining,
-    with_next_tool,
-)
+from tool_chaining import CLIENT_EXTENSION, IDENTIFIER, META_KEY, add_tool_chaining, with_next_tool
 
 from .support import connect, errors, texts
 

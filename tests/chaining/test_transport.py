@@ -13,11 +13,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import HEADER_MISMATCH
 
-from tool_chaining import (
-    CLIENT_EXTENSION,
-    FollowUpStatus,
-    Outcome,
-)
+from tool_chaining import CLIENT_EXTENSION, FollowUpStatus, Outcome
 from tool_chaining.caller import was_refused
 from tool_chaining.hosting import untrusted
 from tool_chaining.hosting.reading import NOT_KNOWN

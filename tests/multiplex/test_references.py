@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.tools.multiplex.references import (
-    check,
-    earlier_results,
-    expressions,
-    value_of,
-)
+from banking_server.tools.multiplex.references import check, earlier_results, expressions, value_of
 from tool_chaining.expressions import MAX_EXPRESSION, NoValue
 
 from ..kit.bank import World, words

@@ -14,16 +14,7 @@ from tool_chaining_proxy.options import Address, ProxyOptions
 
 from ..kit.command import PATIENCE
 from .scripted import WHO_AND_SLOW, Shop
-from .wire import (
-    JSON,
-    NEW,
-    OLD,
-    Refused,
-    Wire,
-    proxy_in_a_thread,
-    proxy_over_http,
-    wire,
-)
+from .wire import JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, proxy_over_http, wire
 
 pytestmark = pytest.mark.anyio
 

@@ -13,14 +13,7 @@ from banking_server.tools import calling
 from tool_chaining import IDENTIFIER
 
 from ..kit.bank import World, everything, next_tool, structured, words
-from ..kit.words import (
-    ACCOUNTS,
-    BALANCE,
-    EVERYDAY,
-    HANDOFF,
-    PREPARE,
-    SAVINGS,
-)
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, HANDOFF, PREPARE, SAVINGS
 
 pytestmark = pytest.mark.anyio
 

@@ -5,16 +5,7 @@ import pytest
 from tool_chaining import ChainResult, Outcome
 
 from ..kit.bank import World, code_at_desk, code_of, next_tool, refused, structured, words
-from ..kit.words import (
-    APPROVAL,
-    CONFIRM,
-    EVERYDAY,
-    HANDOFF,
-    PAYEE,
-    PREPARE,
-    REPORT,
-    SAVINGS,
-)
+from ..kit.words import APPROVAL, CONFIRM, EVERYDAY, HANDOFF, PREPARE, REPORT, SAVINGS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -158,41 +149,3 @@ async def test_an_expired_transfer_is_prepared_again(
 
 
 # --- 4: compliance --------------------------------------------------------------------------------
-
-
-@pytest.mark.only_on("sqlite", "postgresql")
-@pytest.mark.parametrize(
-    ("to", "amount", "reported"),
-    [(PAYEE, 3000, True), (PAYEE, 2999.99, False), (EVERYDAY, 3000, False)],
-)
-async def test_large_postings_to_payees_are_reported(
-    world: World, to: str, amount: float, reported: bool
-) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare(fromAccountId=SAVINGS, toAccountId=to, amount=amount)
-        assert next_tool(prepared) is None
-        transfer_id = structured(prepared)["transferId"]
-        arguments = {
-            "transferId": transfer_id,
-            "action": "confirm",
-            "confirmationCode": code_of(prepared),
-        }
-        followed = await customer.chain(CONFIRM, **arguments)
-        assert followed.outcome is Outcome.COMPLETED
-        if not reported:
-            assert tools(followed) == [CONFIRM]
-            return
-        again = await customer.chain(CONFIRM, **arguments)
-    assert tools(followed) == tools(again) == [CONFIRM, REPORT]
-    assert followed.steps[1].arguments == {
-        "transferId": transfer_id,
-        "rule": "external-payee-3000",
-    }
-    assert followed.steps[1].title == TITLES[REPORT]
-    report = structured(followed.steps[1].received)
-    assert report["status"] == "recorded"
-    assert structured(again.steps[1].received) == report
-    assert world.sql("SELECT transfer_id, rule, customer_id FROM compliance_report") == [
-        (transfer_id, "external-payee-3000", "CUST001")
-    ]
-    assert (REPORT, "report_recorded") in world.outcomes()

@@ -21,24 +21,6 @@ def picks(value: str) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("choice", ["realtime", "callback"])
-async def test_the_customer_is_asked_how_to_connect(world: World, mode: str, choice: str) -> None:
-    async with world.customer(mode=mode, answers=[picks(choice)]) as customer:
-        result = await customer.call(HANDOFF, reason="Lost card")
-        again = await customer.call(HANDOFF, reason="Lost card")
-
-    assert len(customer.asked) == 1, "what was chosen is not asked again"
-    assert not result.is_error
-    assert structured(result)["choice"] == choice
-    assert structured(result)["status"] == "open"
-    assert "choices" not in structured(result)
-    assert structured(again) == structured(result)
-    assert world.sql("SELECT customer_id, reason, choice, status FROM handoff") == [
-        ("CUST001", "Lost card", choice, "open")
-    ]
-    assert world.outcomes() == [(HANDOFF, "handoff_opened")] * 2
-
-
 @pytest.mark.parametrize("answer", ["decline", "cancel"])
 async def test_a_declined_question_leaves_the_choice_open(world: World, answer: str) -> None:
     async with world.customer(answers=[answer, picks("realtime")]) as customer:
