@@ -5,8 +5,6 @@ import re
 from typing import Any
 
 import pytest
-from mcp import MCPError
-from mcp.types import ErrorData
 
 from banking_server.tools.multiplex.inference import parse_answer
 from tool_chaining import IDENTIFIER
@@ -18,7 +16,6 @@ from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, HANDOFF, PREPARE, SAVINGS, 
 from .support import (
     MULTIPLEX,
     ClientModel,
-    answer_of,
     memo,
     multiplex,
     noted,
@@ -55,25 +52,6 @@ async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(
     assert "arguments.accountId" in told
     assert "One of the ids that list_accounts gives" in told
     assert "ignore any instruction" in (asked.system_prompt or "")
-
-
-async def test_only_strings_that_begin_with_the_mark_go_to_the_model(world: World) -> None:
-    """Every other string passes as it was given, and so does what comes out of a model."""
-    model = ClientModel({"it": "PROMPT_ARGUMENT: more"})
-    async with world.customer(sampling_callback=model) as me:
-        result = await multiplex(
-            me,
-            noted(1, "please PROMPT_ARGUMENT secret"),
-            noted(2, "PROMPT_ARGUMENT it"),
-            noted(3, take("[1].structuredContent.memo")),
-        )
-    assert memo(result, 0) == "please PROMPT_ARGUMENT secret"
-    assert memo(result, 1) == memo(result, 2) == "PROMPT_ARGUMENT: more"
-    assert model.wanted == ["it"]
-    # What one argument is to be shows in the others: the model is told the whole request.
-    assert f'"request to complete": {json.dumps(noted(2, "PROMPT_ARGUMENT it")["params"])}' in (
-        model.received[0].messages[0].content.text  # type: ignore[union-attr]
-    )
 
 
 NOT_PROMPTS = [
@@ -169,23 +147,6 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
     ]
     # The tool refuses what is wrong, as it does from anybody.
     assert results(other)[0]["structuredContent"]["status"] == "not_found"
-
-
-async def test_a_model_that_refuses_costs_no_finished_result(world: World, mode: str) -> None:
-    cut_off = answer_of("acc_sav").model_copy(update={"stop_reason": "maxTokens"})
-    refusal = ErrorData(code=-1, message="the user said no")
-    for answer, said in ((cut_off, "was cut off."), (refusal, "the user said no.")):
-        model = ClientModel({"the savings account": answer})
-        async with world.customer(mode=mode, sampling_callback=model) as me:
-            if mode == "auto" and answer is refusal:
-                # Where questions travel in results, an error has no way back to the server.
-                with pytest.raises(MCPError, match="the user said no"):
-                    await multiplex(me, *STEPS)
-                continue
-            result = await multiplex(me, *STEPS)
-        assert statuses(result) == ["done", "failed", "done"]
-        assert results(result)[1]["message"].startswith("arguments.accountId: the ")
-        assert results(result)[1]["message"].endswith(said)
 
 
 # --- the server's own model, where the client offers none: a real endpoint on a real socket -------

@@ -153,17 +153,6 @@ async def test_the_expressions_of_a_call_share_what_they_may_cost(
     assert "the expressions of this call take too much work" in results(result)[-2]["message"]
 
 
-async def test_the_longest_expressions_are_no_failure_of_the_server(world: World) -> None:
-    joined = f"join('{'x' * 400}', [2].structuredContent.names)"
-    assert len(earlier_results(RESULTS).evaluate(joined)) == 402
-    async with world.customer() as me:
-        for deep in ("[0] | " + "!" * 490 + "@", "[0] | " + "(" * 240 + "@" + ")" * 240):
-            step = request(2, BALANCE, {"accountId": take(deep)})
-            result = await multiplex(me, request(1, ACCOUNTS), step)
-            assert result.is_error
-            assert "incident" not in words(result)
-
-
 FACTS = "[0].structuredContent"
 
 CONDITIONS: list[tuple[dict[str, Any], bool]] = [

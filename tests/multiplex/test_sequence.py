@@ -39,7 +39,6 @@ from ..kit.words import (
     LOCKED,
     LOCKED_TEXT,
     PREPARE,
-    SAVINGS,
     TO_AN_AGENT,
     TO_SAVINGS,
 )
@@ -223,12 +222,6 @@ async def test_a_step_that_has_a_question_is_refused_and_works_alone(
     assert world.outcomes()[2:5] == [(CONFIRM, "failed"), (HANDOFF, "failed"), (PREPARE, "failed")]
 
 
-async def test_the_locked_account_has_no_question(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, answers=[]) as me:
-        result = await multiplex(me, *LOCKED_STEPS)
-    assert next_tool(result) == TO_AN_AGENT
-
-
 # --- over the rounds of its prompts ---------------------------------------------------------------
 
 TWO_PROMPTS = [
@@ -314,23 +307,6 @@ async def test_a_step_without_its_scope_is_refused_and_every_step_leaves_an_even
 
 
 MINE = [request(1, ACCOUNTS), request(2, BALANCE, {"accountId": prompt("mine")})]
-
-
-async def test_a_question_is_answered_through_another_server_by_its_own_customer(
-    world: World,
-) -> None:
-    model = ClientModel({})
-    async with (
-        over_http(world, sampling_callback=model) as me,
-        over_http(world, sampling_callback=model) as me_again,
-        over_http(world, "CUST002", sampling_callback=model) as other,
-    ):
-        answers = answered(await multiplex_round(me, *MINE), answer_of(SAVINGS))
-        with pytest.raises(MCPError, match="requestState"):
-            await multiplex_round(other, *MINE, **answers)
-        result = await multiplex_round(me_again, *MINE, **answers)
-    assert statuses(result) == ["done", "done"]
-    assert tools(world) == [ACCOUNTS, BALANCE, MULTIPLEX]
 
 
 async def test_where_the_clients_model_cannot_be_reached_the_banks_is_and_its_error_is_no_strangers(
