@@ -1,6 +1,6 @@
 """How fast the bank is, against a bare server of the SDK in the same run; databases are in TMPDIR.
 
-First come instructions (`calls`, `client`, `passing`, `starts`), which no neighbour on the machine
+First come instructions (`client`, `passing`, `starts`), which no neighbour on the machine
 changes. Then come rates and waits: both servers are measured in turn within each round, so that
 whatever else the machine does falls on both; figures are medians over the rounds. Every answer is
 checked, and a wrong one ends the run. The last column is the ratio on the page. If a counted ratio
@@ -28,7 +28,7 @@ from banking_server.server.open_bank import utc_now
 from ..kit import servers
 from ..kit.command import command, environment
 from ..kit.servers import HttpServer, http_client, http_server
-from . import bare, in_process, instructions
+from . import bare, instructions, one_client
 from .load import (
     CUSTOMER,
     LOCKED,
@@ -42,8 +42,8 @@ from .load import (
     of_the_bank,
 )
 
-COUNTED, CHAINS, PASSED, WARM = 1_600, 60, 200, 60
-"""Calls, chains, and calls over stdio, whose instructions are counted; calls before the last."""
+CHAINS, PASSED, WARM = 60, 200, 60
+"""Chains, and calls over stdio, whose instructions are counted; calls before the latter."""
 
 PURE = {
     "PYTHONPATH": os.getcwd(),
@@ -157,32 +157,11 @@ def caller(server: HttpServer) -> Caller:
     return Caller(server.port, server.tokens.mint(CUSTOMER, scopes, now=utc_now(), lifetime=day))
 
 
-async def calls(bench: Bench) -> Worse:
-    async def process(row: str, number: int) -> float:
-        """Return what a process costs that serves so many calls."""
-        return await count([sys.executable, "-m", in_process.__name__, str(number), row])
-
-    def thousands(without: float, with_calls: float) -> float:
-        return (with_calls - without) / COUNTED / 1e3
-
-    other = thousands(await process("bare", 0), await process("bare", COUNTED))
-    without = await process("locked", 0)  # As with each row: before its calls, some of all rows.
-    for row, what, was in (
-        ("locked", "locked prepare", 1.79),
-        ("undeclared", "locked prepare, undeclared, no destination", 1.95),
-        ("balance", "balance", 1.56),
-        ("pair", "one call of a prepare and confirm", 2.5),
-    ):
-        ours = thousands(without, await process(row, COUNTED))
-        yield counted(f"{what}, 1,000 instructions", "bare", other, ours, was)
-
-
 async def client(bench: Bench) -> Worse:
     server = bench.bank()
-    words = [sys.executable, "-m", in_process.__name__]
-    there = [server.url, caller(server).token]
-    costs = [await count([*words, "0", "two", *there])]
-    costs += [await count([*words, str(CHAINS), way, *there]) for way in ("two", "chain")]
+    words = [sys.executable, "-m", one_client.__name__, server.url, caller(server).token]
+    costs = [await count([*words, "0", "two"])]
+    costs += [await count([*words, str(CHAINS), way]) for way in ("two", "chain")]
     two, chained = ((each - costs[0]) / CHAINS / 1e3 for each in costs[1:])
     what = "chain followed, 1,000 instructions of the client"
     yield counted(what, "two calls", two, chained, 1.1)
@@ -236,7 +215,6 @@ async def http(bench: Bench) -> Worse:
     for row, what, label, was in (
         ("locked", "locked prepare", "prepare", 0.43),
         ("balance", "balance", "balance", 0.51),
-        ("undeclared", "locked prepare, undeclared, no destination", "prepare", 0.47),
         ("pair", "prepare and confirm, pairs", "confirm", 0.17),
     ):
         rounds = await bench.rounds(other, load(bank.port, rows[row], label))
@@ -273,7 +251,7 @@ async def proxy(bench: Bench) -> Worse:
     yield line("balance through the proxy, HTTP, p50 in ms", "direct", rounds, "less", 2.16)
 
 
-COUNTS = (calls, client, passing, starts)
+COUNTS = (client, passing, starts)
 ROWS = {each.__name__: each for each in (*COUNTS, http, proxy)}
 
 
