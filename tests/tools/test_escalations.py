@@ -1,11 +1,15 @@
-"""The four escalations, each followed by a client as far as it goes."""
+"""Escalations, each followed by a client as far as it goes.
+
+The locked account has `test_locked.py`, and the report of a payment is in `banking.yaml`, by which
+the conformance suite judges the bank.
+"""
 
 import pytest
 
 from tool_chaining import ChainResult, Outcome
 
 from ..kit.bank import World, code_at_desk, code_of, next_tool, refused, structured, words
-from ..kit.words import APPROVAL, CONFIRM, EVERYDAY, HANDOFF, PREPARE, REPORT, SAVINGS
+from ..kit.words import APPROVAL, CONFIRM, EVERYDAY, HANDOFF, PREPARE, SAVINGS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -16,7 +20,6 @@ TITLES = {
     APPROVAL: "Ask a manager to approve this transfer: the bank requires it for this amount",
     HANDOFF: "Speak to an agent: no manager is at the branch at this hour",
     PREPARE: "Prepare the transfer again: it was not confirmed in time",
-    REPORT: "Report this payment to the bank's compliance desk, as a rule requires",
 }
 """What the user is told of each step; the locked account's directive says nothing."""
 
@@ -25,7 +28,7 @@ def tools(followed: ChainResult) -> list[str]:
     return [step.tool for step in followed.steps]
 
 
-# --- 2: above the approval threshold --------------------------------------------------------------
+# --- above the approval threshold --------------------------------------------------------------
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
@@ -104,7 +107,7 @@ async def test_a_large_transfer_cannot_be_confirmed_before_approval(world: World
     assert world.sql("SELECT reason FROM approval") == [("New kitchen",)]
 
 
-# --- 3: recovery from an expired transfer ---------------------------------------------------------
+# --- recovery from an expired transfer ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("can_be_asked", [False, True])
@@ -146,6 +149,3 @@ async def test_an_expired_transfer_is_prepared_again(
         ("expired",),
         ("pending",),
     ]
-
-
-# --- 4: compliance --------------------------------------------------------------------------------
