@@ -45,7 +45,7 @@ def following(*directives: Any) -> FakeClient:
     return client
 
 
-B, C = {"tool": "b"}, {"tool": "c"}
+B = {"tool": "b"}
 
 
 async def test_a_policy_is_asked_about_each_follow_up_after_the_step_before_it() -> None:
