@@ -1,6 +1,6 @@
 """What a host is told and asked while its chain runs, and what is left if something fails.
 
-The rules of following are in `test_follower`; on the wire, the client suite has them.
+The client suite has the rules of following.
 """
 
 from typing import Any
