@@ -9,10 +9,9 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.confirm import cancel_transfer
-from banking_server.bank.transfers.records import list_codes
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import CODE_KEY, DAY, MINUTE, NOW, call, confirm, outcomes, prepared
+from .support import DAY, MINUTE, NOW, call, outcomes, prepared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -45,21 +44,3 @@ async def test_only_undecided_approvals_of_pending_transfers_are_listed(
     assert [event[1] for event in outcomes(path)[-4:]] == [
         *("not_decided", "not_decided", "granted", "granted")
     ]
-
-
-async def test_valid_codes_are_listed(bank: Bank) -> None:
-    one, used = await prepared(bank, "1.00"), await prepared(bank, "2.00")
-    await confirm(bank, used.transfer.transfer_id)
-    large = await prepared(bank, "12000", source=SAVINGS, target=EVERYDAY)
-    listed = {
-        each.transfer.transfer_id: (each.code, each.needs_manager)
-        for each in await list_codes(bank, CODE_KEY, NOW)
-    }
-    assert listed == {
-        one.transfer.transfer_id: (one.code, False),
-        large.transfer.transfer_id: (large.code, True),
-    }
-    # What a manager has to approve may wait for longer.
-    (left,) = await list_codes(bank, CODE_KEY, NOW + 10 * MINUTE, "CUST001")
-    assert left.transfer.transfer_id == large.transfer.transfer_id
-    assert await list_codes(bank, CODE_KEY, NOW, "CUST002") == []

@@ -20,7 +20,7 @@ from tool_chaining import (
 )
 from tool_chaining.tools import MAX_PAGES, read_list
 
-from .support import FakeClient, follow, never, result, texts, tool
+from .support import FakeClient, Noting, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -153,6 +153,34 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
 
     assert isinstance(chain.error, TimeoutError)
     assert [step.tool for step in chain.steps] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "ttl", "revision", "lists"),
+    [
+        # A list is used as long as it says, and one of 2025-11-25 cannot say it.
+        ({"readOnlyHint": True}, 60_000, "2026-07-28", 1),
+        ({"readOnlyHint": True}, None, "2026-07-28", 2),
+        ({"readOnlyHint": True}, 60_000, "2025-11-25", 2),
+        # What could end the chain is looked up anew.
+        ({"destructiveHint": True}, 60_000, "2026-07-28", 2),
+    ],
+)
+async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
+    hints: dict[str, Any], ttl: int | None, revision: str, lists: int
+) -> None:
+    directive = result("said", nextTool={"tool": "b"})
+    client = FakeClient([tool("b", annotations=hints)], lambda *_: directive, ttl_ms=ttl)
+    client.protocol_version = revision
+    person = Noting()
+    follower = Follower(client, consent=person, follow_unadvertised=True)
+    for number in (1, 2):
+        chain = await follower.call_tool("a")
+        assert chain.outcome is Outcome.DECLINED
+        # A person who said no is not asked twice.
+        assert len(person.asked) == number
+        assert len(client.lists) == min(number, lists)
+    assert {mode for _, mode in client.lists} == {"refresh"}
 
 
 async def test_a_fresh_list_is_read_again_once_the_server_says_that_it_changed() -> None:

@@ -181,26 +181,9 @@ NEXT_STEP = {
 }
 """An output schema of a tool that names a next one, if its server advertises tool chaining."""
 
-ARGUMENTS: dict[str, Any] = {
-    "one_of_many": {"type": ["integer", "null"], "enum": list(range(20))},
-    "circle": {"$ref": "#/$defs/Circle"},
-    "anything": {},
-    "list": {"anyOf": [{"type": "array", "items": {"oneOf": [{"const": 1}]}}, {"type": "null"}]},
-    "day": {"type": "string", "format": "date", "description": "When.\nforged"},
-    "nothing": {"type": "null"},
-    "odd_words": {"type": "number", "description": 7, "format": 1},
-    **{f"further_{number}": {} for number in range(25)},
-}
-SCHEMA = {
-    "type": "object",
-    "properties": ARGUMENTS,
-    "required": ["day"],
-    "$defs": {"Circle": {"$ref": "#/$defs/Circle"}},
-}
 ODD = [
     tool("bare"),
     tool(f"stirring{ESCAPES}", title=MISCHIEF, description=f"{MISCHIEF} {'x' * 50_000}"),
-    tool("many", inputSchema=SCHEMA, annotations={"title": "Many things"}),
     tool(""),
     tool("php", annotations="none", inputSchema=[]),
     tool("twice", title="One"),
@@ -220,7 +203,7 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) 
     shop = Shop(tmp_path, tools=[ODD], answers=answers, advertises=False)
     listed = cli("tools", "--", *shop.command)
     assert (listed.code, listed.err) == (0, "")
-    assert listed.out.startswith("scripted 1: 7 tools (MCP 2025-11-25)\n")
+    assert listed.out.startswith("scripted 1: 6 tools (MCP 2025-11-25)\n")
     assert listed.out.splitlines()[-5:] == [
         "An entry of the tool list has no name, and is left out.",
         "",
@@ -239,16 +222,6 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) 
     assert tools["\u65e5\u672c\u8a9e"] == ["only reads, reaches out to other systems"]
     assert tools["pay"] == ["may move money"]
     assert tools["keep"] == ["may change something, repeatable", "Keep e.g. a door."]
-    many = tools["many  Many things"]
-    assert many[1:8] == [
-        "one_of_many: 0 or 1 or 2 or 3 or 4 or 5 or \u2026",
-        "circle: anything",
-        "anything: anything",
-        "list: array of 1",
-        "day: string, required. When. forged",
-        "nothing: null",
-        "odd_words: number",
-    ]
 
 
 def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cli) -> None:
