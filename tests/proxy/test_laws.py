@@ -6,6 +6,7 @@ older revision a question is a request to the client, in the newer one an interi
 """
 
 import asyncio
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,8 +25,9 @@ from tool_chaining_proxy.exchange import Channel, ClientGone, Exchange
 from tool_chaining_proxy.options import Command, ProxyOptions
 from tool_chaining_proxy.session import Session
 
+from ..chaining import test_never_twice as traces
 from ..chaining import world as people
-from ..chaining.test_never_twice import Machine
+from ..chaining.test_never_twice import Machine, Story
 from ..chaining.world import PREPARE, TOTAL, Call, Chain, Server, World
 from .wire import CHAINING, JSON, NEW, OLD
 
@@ -262,3 +264,34 @@ def test_the_proxy_holds_the_three_laws(revision: str, nightly: bool) -> None:
             derandomize=not nightly,
         ),
     )
+
+
+# --- what the client suite cannot ask of a proxy -------------------------------------------------
+
+
+class ProxyStory(ProxyWorld, Story):
+    """A world behind the proxy in which chains go their way in one line."""
+
+
+@pytest.fixture
+def story(revision: str) -> Iterator[ProxyStory]:
+    story = ProxyStory(revision=revision)
+    WORLD[:] = [story]
+    yield story
+    story.close()
+    assert story.broken == []
+
+
+@pytest.mark.parametrize(("after", "doubts"), [(59.0, True), (61.0, False)])
+def test_a_cancellation_after_the_result_is_heard(
+    after: float, doubts: bool, story: ProxyStory
+) -> None:
+    traces.test_a_cancellation_soon_after_the_result_brings_the_doubt_back(story, after, doubts)
+
+
+def test_a_question_that_is_handed_out_gives_up_the_turn(story: ProxyStory) -> None:
+    """Nobody knows whether the client comes back. A question that is a request is answered."""
+    first, second = traces.again(story), traces.again(story)
+    if story.modern:
+        story.ask(first)
+    assert traces.asks(second) is story.modern
