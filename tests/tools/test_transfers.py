@@ -140,23 +140,6 @@ async def test_both_accounts_are_picked(world: World, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answers",
-    [["decline"], ["cancel"], [{"picked": EVERYDAY}, "decline"], [{"picked": EVERYDAY}, "cancel"]],
-)
-async def test_a_declined_picker_prepares_nothing(
-    world: World, mode: str, answers: list[Any]
-) -> None:
-    before = world.stored()
-    async with world.customer(mode=mode, answers=answers) as customer:
-        result = await customer.call(PREPARE, amount=5)
-    assert not result.is_error
-    assert facts(result) == {"status": "declined"}
-    assert next_tool(result) is None
-    assert world.stored() == before
-    assert world.outcomes() == [(PREPARE, "declined")]
-
-
-@pytest.mark.parametrize(
     ("given", "field", "expected"),
     [
         ({}, "fromAccountId", [LOCKED, EURO, EVERYDAY, SAVINGS]),
