@@ -9,7 +9,7 @@ import pytest
 from tool_chaining import ChainResult, Outcome
 
 from ..kit.bank import World, code_at_desk, code_of, next_tool, refused, structured, words
-from ..kit.words import APPROVAL, CONFIRM, EVERYDAY, HANDOFF, PREPARE, SAVINGS
+from ..kit.words import APPROVAL, CHOICE, CONFIRM, EVERYDAY, HANDOFF, PREPARE, SAVINGS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -28,7 +28,7 @@ def tools(followed: ChainResult) -> list[str]:
     return [step.tool for step in followed.steps]
 
 
-# --- above the approval threshold --------------------------------------------------------------
+# --- above the approval threshold -----------------------------------------------------------------
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
@@ -107,7 +107,7 @@ async def test_a_large_transfer_cannot_be_confirmed_before_approval(world: World
     assert world.sql("SELECT reason FROM approval") == [("New kitchen",)]
 
 
-# --- recovery from an expired transfer ---------------------------------------------------------
+# --- recovery from an expired transfer ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("can_be_asked", [False, True])
@@ -149,3 +149,29 @@ async def test_an_expired_transfer_is_prepared_again(
         ("expired",),
         ("pending",),
     ]
+
+
+# --- the handoff, where the client cannot ask how to be connected ---------------------------------
+
+
+async def test_without_elicitation_the_choice_is_made_by_another_tool(
+    world: World,
+) -> None:
+    async with world.customer() as customer:
+        offered = await customer.call(HANDOFF)
+        said = words(offered)
+        assert "speak to an agent now" in said
+        assert "called back" in said
+        assert structured(offered)["choices"] == ["realtime", "callback"]
+        handoff_id = structured(offered)["handoffId"]
+        assert handoff_id in words(offered, "assistant")
+        assert CHOICE in words(offered, "assistant")
+
+        chosen = await customer.call(CHOICE, handoffId=handoff_id, choice="callback")
+        assert structured(chosen)["choice"] == "callback"
+        assert structured(chosen)["handoffId"] == handoff_id
+        changed = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
+        assert structured(changed)["choice"] == "realtime"
+        again = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
+        assert structured(again) == structured(changed)
+    assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
