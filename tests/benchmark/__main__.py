@@ -124,14 +124,13 @@ def counted(what: str, against: str, other: float, ours: float, was: float) -> b
     return line(what, against, [(other, ours)], "less", was, margin=0.05)
 
 
-def load(port: int, sent: Connections, label: str, percent: int = 0) -> Measurement:
-    """Measure answers a second; or the milliseconds that so many of a hundred take at most."""
+def load(port: int, sent: Connections, label: str) -> Measurement:
+    """Measure answers a second."""
 
     async def measured(seconds: float) -> float:
         began = time.perf_counter()
-        times = (await measure(port, sent, seconds))[label]
-        rate = len(times) / (time.perf_counter() - began)
-        return times[(len(times) - 1) * percent // 100] if percent else rate
+        answers = (await measure(port, sent, seconds))[label]
+        return answers / (time.perf_counter() - began)
 
     return measured
 
@@ -210,7 +209,6 @@ async def http(bench: Bench) -> Worse:
     bank, rows = bench.bank(), of_the_bank(caller(bench.bank()))
     port = bench.start(bare.__name__)
     constant = Step("bare", Caller(port).request(bare.TOOL), (bare.SAYS,))
-    locked = rows["locked"][0]
     other = load(port, [[constant]] * MANY, "bare")
     for row, what, label, was in (
         ("locked", "locked prepare", "prepare", 0.43),
@@ -219,19 +217,6 @@ async def http(bench: Bench) -> Worse:
     ):
         rounds = await bench.rounds(other, load(bank.port, rows[row], label))
         yield line(f"{what} a second, c = {MANY}", "bare", rounds, "more", was)
-
-    with (bench.folder / "synced").open("wb", buffering=0) as file:
-
-        async def sync() -> None:
-            file.write(bytes(4096))
-            os.fsync(file.fileno())
-
-        async def bounded(seconds: float) -> float:
-            constant_p50 = await load(port, [[constant]], "bare", 50)(seconds)
-            return constant_p50 + await repeated(sync)(seconds / 10) + 1
-
-        rounds = await bench.rounds(bounded, load(bank.port, [locked], "prepare", 50))
-        yield line("locked prepare, c = 1, p50 in ms", "bare + fsync + 1", rounds, "less", 0.83)
 
 
 async def proxy(bench: Bench) -> Worse:

@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator
 import anyio
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import HEADER_MISMATCH
 
 from tool_chaining import CLIENT_EXTENSION, FollowUpStatus, Outcome
+from tool_chaining.caller import was_refused
 from tool_chaining.hosting import untrusted
 from tool_chaining.hosting.reading import NOT_KNOWN
+from tool_chaining.hosting.refused import note_status, telling_refusals
 from tool_chaining.hosting.untrusted import (
     BOUNDED_LINES,
     MESSAGE_BYTES,
@@ -184,3 +187,41 @@ def test_a_line_without_end_is_not_kept() -> None:
     tracemalloc.stop()
 
     assert held < 4 * MESSAGE_BYTES
+
+
+# --- what a server refused before it acted --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code", "refused"),
+    [
+        ([401], None, True),
+        ([403], None, True),
+        ([400, 401], None, True),
+        # The first request was lost, or brought a question: the server may have acted on it.
+        ([None, 401], None, False),
+        ([200, 403], None, False),
+        ([200, 400], HEADER_MISMATCH, False),
+        ([400], HEADER_MISMATCH, True),
+        ([], HEADER_MISMATCH, True),
+        ([400], None, False),
+        ([], None, False),
+    ],
+)
+def test_a_call_is_refused_only_if_each_request_of_it_was(
+    statuses: list[int | None], code: int | None, refused: bool
+) -> None:
+    error = ConnectionError("lost") if code is None else MCPError(code, "refused")
+
+    def call() -> None:
+        with telling_refusals():
+            for status in statuses:
+                note_status(None)
+                if status is not None:
+                    note_status(status)
+            raise error
+
+    with pytest.raises(Exception, match=str(error)) as raised:
+        call()
+    assert was_refused(raised.value, "2026-07-28") is refused
+    assert was_refused(raised.value, "2025-11-25") is (refused and code is None)
