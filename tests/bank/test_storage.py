@@ -1,27 +1,31 @@
 """The file: made once, its owner's only, opened or clearly refused; and its transactions."""
 
+import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
 import psycopg
 import pytest
 import sqlalchemy as sa
 
 from banking_server.bank import storage
-from banking_server.bank.audit import record
+from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.backup import delete_database
 from banking_server.bank.demo_data import read_demo_data
 from banking_server.bank.location import Location
 from banking_server.bank.models import Customer
+from banking_server.bank.postgresql import CONNECTIONS
 from banking_server.bank.storage import Bank, DatabaseFailed, DatabaseUnavailable
 from banking_server.bank.transaction import Statement, Transaction, value
 from banking_server.server.open_bank import DEMO_DATA
 
-from .support import DAY, NOW, call, check_books, open_bank, sql
+from .support import DAY, NOW, call, check_books, open_bank, prepare, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -176,6 +180,39 @@ async def test_deleting_a_database_deletes_its_side_files(path: Path) -> None:
     path.touch()  # An empty file is one that was never filled.
     delete_database(path)
     assert not path.exists()
+
+
+@pytest.mark.on_each
+async def test_cancelled_calls_release_the_lock_and_know_if_they_were_recorded(
+    bank: Bank, path: Location
+) -> None:
+    calls: list[Call] = []
+
+    async def one_call(place: int) -> None:
+        await asyncio.sleep(place * 0.0002)
+        this = call()
+        calls.append(this)
+        await record(bank, this, f"n{place}")
+
+    for number in range(11):
+        # Whoever comes first has to wait for these.
+        others = [
+            asyncio.ensure_future(bank.write(lambda tx: time.sleep(0.001)))
+            for _ in range(CONNECTIONS)
+        ]
+        await asyncio.sleep(0)
+        with anyio.move_on_after(2**number / 4_000):
+            async with anyio.create_task_group() as group:
+                for place in range(12):
+                    group.start_soon(one_call, place)
+        await asyncio.gather(*others)
+    with anyio.fail_after(2):
+        await one_call(0)
+        await prepare(bank)
+    recorded = sum(each.recorded for each in calls)
+    assert 1 < recorded < len(calls)
+    assert len(await list_events(bank)) == recorded + 1
+    check_books(path, NOW)
 
 
 # --- what the tables themselves refuse

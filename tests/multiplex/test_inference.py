@@ -5,6 +5,8 @@ import re
 from typing import Any
 
 import pytest
+from mcp import MCPError
+from mcp.types import ErrorData
 
 from banking_server.tools.multiplex.inference import parse_answer
 from tool_chaining import IDENTIFIER
@@ -16,6 +18,7 @@ from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, HANDOFF, PREPARE, SAVINGS, 
 from .support import (
     MULTIPLEX,
     ClientModel,
+    answer_of,
     memo,
     multiplex,
     noted,
@@ -147,6 +150,23 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
     ]
     # The tool refuses what is wrong, as it does from anybody.
     assert results(other)[0]["structuredContent"]["status"] == "not_found"
+
+
+async def test_a_model_that_refuses_costs_no_finished_result(world: World, mode: str) -> None:
+    cut_off = answer_of("acc_sav").model_copy(update={"stop_reason": "maxTokens"})
+    refusal = ErrorData(code=-1, message="the user said no")
+    for answer, said in ((cut_off, "was cut off."), (refusal, "the user said no.")):
+        model = ClientModel({"the savings account": answer})
+        async with world.customer(mode=mode, sampling_callback=model) as me:
+            if mode == "auto" and answer is refusal:
+                # Where questions travel in results, an error has no way back to the server.
+                with pytest.raises(MCPError, match="the user said no"):
+                    await multiplex(me, *STEPS)
+                continue
+            result = await multiplex(me, *STEPS)
+        assert statuses(result) == ["done", "failed", "done"]
+        assert results(result)[1]["message"].startswith("arguments.accountId: the ")
+        assert results(result)[1]["message"].endswith(said)
 
 
 # --- the server's own model, where the client offers none: a real endpoint on a real socket -------

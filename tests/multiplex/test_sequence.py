@@ -39,6 +39,7 @@ from ..kit.words import (
     LOCKED,
     LOCKED_TEXT,
     PREPARE,
+    SAVINGS,
     TO_AN_AGENT,
     TO_SAVINGS,
 )
@@ -307,6 +308,23 @@ async def test_a_step_without_its_scope_is_refused_and_every_step_leaves_an_even
 
 
 MINE = [request(1, ACCOUNTS), request(2, BALANCE, {"accountId": prompt("mine")})]
+
+
+async def test_a_question_is_answered_through_another_server_by_its_own_customer(
+    world: World,
+) -> None:
+    model = ClientModel({})
+    async with (
+        over_http(world, sampling_callback=model) as me,
+        over_http(world, sampling_callback=model) as me_again,
+        over_http(world, "CUST002", sampling_callback=model) as other,
+    ):
+        answers = answered(await multiplex_round(me, *MINE), answer_of(SAVINGS))
+        with pytest.raises(MCPError, match="requestState"):
+            await multiplex_round(other, *MINE, **answers)
+        result = await multiplex_round(me_again, *MINE, **answers)
+    assert statuses(result) == ["done", "done"]
+    assert tools(world) == [ACCOUNTS, BALANCE, MULTIPLEX]
 
 
 async def test_where_the_clients_model_cannot_be_reached_the_banks_is_and_its_error_is_no_strangers(
