@@ -11,14 +11,13 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from banking_server.bank import sqlite, storage
-from banking_server.bank.audit import list_events, record
+from banking_server.bank import storage
 from banking_server.bank.file_watch import FileLock, beside
 from banking_server.bank.models import Customer
 from banking_server.bank.storage import Bank, BankBusy, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
 
-from .support import call, open_bank, sql
+from .support import open_bank, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -145,21 +144,3 @@ async def test_close_finishes_running_writes_and_refuses_waiting_ones(path: Path
     await bank.close()
     # The last one who closes leaves nothing beside the file but the lock.
     assert {file.name for file in path.parent.iterdir()} == {"bank.db", "bank.db.lock"}
-
-
-# --- the write-ahead log
-
-
-async def test_the_log_is_checkpointed_when_it_is_long(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 100_000)
-    bank = await open_bank(path)
-    log = beside(path, "-wal")
-    longest = 0
-    for _ in range(100):
-        await record(bank, call(), "x")
-        longest = max(longest, log.stat().st_size)
-    assert 100_000 < longest < 200_000
-    assert len(await list_events(bank)) == 100
-    await bank.close()

@@ -175,12 +175,6 @@ def paragraphs(out: str) -> dict[str, list[str]]:
     return {tool.splitlines()[0]: [*map(str.strip, tool.splitlines()[1:])] for tool in tools}
 
 
-NEXT_STEP = {
-    "type": "object",
-    "properties": {"nextStep": {"properties": {"tool": {}, "arguments": {}}}},
-}
-"""An output schema of a tool that names a next one, if its server advertises tool chaining."""
-
 ODD = [
     tool("bare"),
     tool(f"stirring{ESCAPES}", title=MISCHIEF, description=f"{MISCHIEF} {'x' * 50_000}"),
@@ -189,7 +183,7 @@ ODD = [
     tool("twice", title="One"),
     tool("twice", title="Two"),
     tool("\u65e5\u672c\u8a9e", annotations={"readOnlyHint": True, "openWorldHint": True}),
-    tool("pay", title="pay", _meta={"com.example/moves-money": True}, outputSchema=NEXT_STEP),
+    tool("pay", title="pay", _meta={"com.example/moves-money": True}),
     tool(
         "keep",
         description="Keep e.g. a door. Never. Not",
@@ -222,16 +216,6 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) 
     assert tools["\u65e5\u672c\u8a9e"] == ["only reads, reaches out to other systems"]
     assert tools["pay"] == ["may move money"]
     assert tools["keep"] == ["may change something, repeatable", "Keep e.g. a door."]
-
-
-def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cli) -> None:
-    tools = {line.split()[0]: told for line, told in paragraphs(cli("tools").out).items()}
-    marked = {name for name, told in tools.items() if "can name a next tool" in told[0]}
-    prepares = {"prepare_money_transfer", "confirm_or_cancel_money_transfer"}
-    assert marked == {*prepares, "request_manager_approval", "multiplex_tools"}
-    assert tools["prepare_money_transfer"][1] == (
-        "Prepare a transfer between the customer's accounts, or to one of their payees."
-    )
 
 
 NO_SUCH = {"error": {"code": -32601, "message": "no"}}
