@@ -76,6 +76,16 @@ async def test_an_invalid_directive_is_logged_and_dropped(
     assert problem in dropped
 
 
+async def test_an_interim_result_names_no_tool(
+    client: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client:
+        first = await client.session.call_tool("ask", {}, allow_input_required=True)
+    assert isinstance(first, InputRequiredResult)
+    assert first.meta is None or "nextTool" not in first.meta
+    assert "interim" in errors(caplog)[0]
+
+
 async def test_a_tool_that_has_begun_refuses_nothing(client: Any) -> None:
     """A client believes a refusal, and could make the call again (TC-S-36)."""
     async with client:
