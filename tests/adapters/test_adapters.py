@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ..chaining.support import Noting
-from .support import FRAMEWORKS, agents_server, missing
+from .support import FRAMEWORKS, agents_server, fastmcp_client, missing
 
 INSTALL = "pip install '.[dev]'"
 pytestmark = [
@@ -36,6 +36,14 @@ async def test_a_destructive_step_needs_consent(elsewhere: str, framework: str) 
     assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
     assert [step.level for step in seen[:-1]] == [1, 2]
     assert seen[-1].outcome == "completed"
+
+
+async def test_a_lost_call_is_not_repeated(elsewhere: str) -> None:
+    async with fastmcp_client(elsewhere) as client, agents_server(elsewhere) as server:
+        for call in (client.call_tool_mcp, server.call_tool):
+            first, second = [(await call("begin", {})).content[-1].text for _ in range(2)]
+            assert "was started, and it is not known whether it took effect" in first
+            assert "was not made: an earlier call may have taken effect" in second
 
 
 @pytest.mark.parametrize(

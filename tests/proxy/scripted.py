@@ -47,6 +47,9 @@ LAST_WORDS = "The door fell."
 """What the server writes to standard error when it "ends"."""
 
 
+FAILED = said("The back end did not answer.", isError=True)
+
+
 class Shop:
     """The server, and what was called."""
 
