@@ -46,7 +46,6 @@ WHO_AND_SLOW = {"who": [said("", structuredContent=WHO)], "slow": ["waits"]}
 LAST_WORDS = "The door fell."
 """What the server writes to standard error when it "ends"."""
 
-
 FAILED = said("The back end did not answer.", isError=True)
 
 

@@ -94,6 +94,17 @@ async def test_without_a_user_to_ask_a_step_is_suggested_to_the_model(
     assert ("arguments" in entry) is trusts
 
 
+async def test_a_follow_up_call_has_a_progress_token_of_its_own(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    async with shop.host("stdio") as host:
+        meta: Any = {"com.acme/approved": "prepare", "progressToken": 3}
+        await host.call_tool("prepare", {"to": "Ann"}, meta=meta)
+    first, second = [one["meta"] for one in shop.noted if "meta" in one]
+    assert first["com.acme/approved"] == "prepare"
+    assert second.keys() == {CHAINING, "progressToken"}
+    assert first["progressToken"] != second["progressToken"]
+
+
 @pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_results_of_a_server_that_is_not_followed_pass_unchanged(
     revision: str, tmp_path: Path
