@@ -59,7 +59,9 @@ def of_a(schema: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_is_said(schema: Any, good: Any, bad: Any, says: str | None) -> None:
+def test_a_problem_names_the_argument_and_no_value(
+    schema: Any, good: Any, bad: Any, says: str | None
+) -> None:
     """Which keywords mean what is the validator's business. No value is repeated."""
     if good is not None:
         assert argument_problem(schema, good) is None

@@ -113,7 +113,7 @@ async def test_a_chain_over_a_plain_object() -> None:
         (InputRequiredResult(request_state="s"), "asks for input"),
     ],
 )
-async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem: str) -> None:
+async def test_an_incomplete_result_fails_the_chain(returned: Any, problem: str) -> None:
     shop = Shop(reserve=returned)
     chain = await follow(shop, "reserve")
 

@@ -140,7 +140,7 @@ class Misspelt(ConsentPolicy):
         (following(), {"limit": 0}, "at least 1"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_any_call(
+def test_a_wrong_client_policy_or_option_is_refused_before_any_call(
     client: Any, options: Any, problem: str
 ) -> None:
     with pytest.raises(ValueError if "limit" in options else TypeError, match=problem):

@@ -35,7 +35,7 @@ MEMBERS = st.sampled_from(["tool", "name", "arguments", "title", "x-other"])
 
 
 @given(st.dictionaries(MEMBERS, JSON | st.sampled_from(["a", "b", {}, {"n": 1}])) | JSON)
-def test_whatever_stands_there_is_read_as_one_of_three(value: Any) -> None:
+def test_any_value_is_read_as_found_or_malformed(value: Any) -> None:
     """Never an exception; what is found can be sent, and is read as the same again."""
     meta = {META_KEY: value}
     reading = read_directive(meta)

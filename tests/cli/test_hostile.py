@@ -192,7 +192,7 @@ ODD = [
 ]
 
 
-def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) -> None:
+def test_a_malformed_tool_list_is_shown_as_far_as_it_can_be_read(cli: Cli, tmp_path: Path) -> None:
     answers = {"first": [said("done")]}
     shop = Shop(tmp_path, tools=[ODD], answers=answers, advertises=False)
     listed = cli("tools", "--", *shop.command)
@@ -231,7 +231,7 @@ MUTE = [sys.executable, "-c", "import sys; sys.stdin.read()"]
         (None, 2, "it did not answer within 1 s"),
     ],
 )
-def test_without_a_list(
+def test_a_server_without_a_tool_list(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lists: Any, code: int, told: str
 ) -> None:
     server = MUTE if lists is None else Shop(tmp_path, tools=[lists]).command

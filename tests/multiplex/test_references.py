@@ -87,7 +87,9 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-async def test_what_cannot_work_is_refused_by_its_place_before_anything_runs(world: World) -> None:
+async def test_an_invalid_expression_is_refused_by_its_place_before_anything_runs(
+    world: World,
+) -> None:
     async with world.customer() as me:
         for wrong, said in WRONG:
             result = await multiplex(

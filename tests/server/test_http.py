@@ -75,7 +75,7 @@ async def test_where_no_question_can_be_put_a_text_takes_its_place(full: Path) -
 
 
 @pytest.mark.anyio
-async def test_what_is_asked_in_another_way_is_refused_without_an_event(full: Path) -> None:
+async def test_a_foreign_host_or_origin_is_refused_without_an_event(full: Path) -> None:
     async with bank_in_memory(full) as bank:
         with bank.events() as events:
             host = await bank.send(LOOK, Host="bank.evil.example")
