@@ -1,5 +1,6 @@
 """Bad input: a clear error that names the field, nothing stored, nothing lost."""
 
+import math
 from typing import Any
 
 import pytest
@@ -111,6 +112,18 @@ async def test_an_empty_optional_argument_counts_as_absent(world: World) -> None
         assert (prepared["status"], prepared.get("scheduledDate")) == ("pending", None)
         choices = words(await customer.call(PREPARE, amount=25))
         assert words(await customer.call(PREPARE, fromAccountId="", amount=25)) == choices
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+async def test_nan_and_infinity_are_refused(world: World, value: float) -> None:
+    """Our own client writes them as null; other clients, and the wire, let them through."""
+    both = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
+    for tool, field, rest in [
+        (PREPARE, "amount", both),
+        (STATEMENT, "days", {"accountId": EVERYDAY}),
+    ]:
+        result = await world.server().call_tool(tool, {**rest, field: value})
+        refused(result, field)  # type: ignore[arg-type]
 
 
 WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [

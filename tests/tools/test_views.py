@@ -17,7 +17,7 @@ from banking_server.tools.views.offering import HANDOFF as HANDOFF_VIEW
 from banking_server.tools.views.offering import STATEMENT as STATEMENT_VIEW
 from banking_server.tools.views.offering import TRANSFER as TRANSFER_VIEW
 
-from ..kit.bank import Customer, World, everything, facts, refused, structured, words
+from ..kit.bank import Customer, World, code_of, everything, facts, refused, structured, words
 from ..kit.words import (
     ACCOUNTS,
     CHOICE,
@@ -207,6 +207,26 @@ async def test_a_no_or_a_cancellation_voids_the_secret(world: World) -> None:
         await person.cancel(transfer_id)
         ended = await in_view(person, transfer_id, secret_of(seen))
         assert structured(ended)["status"] == "voided"
+
+
+@pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
+async def test_a_model_cannot_confirm_in_place_of_the_view(world: World, form: bool) -> None:
+    async with world.customer() as other:
+        code = code_of(await other.prepare())
+    async with world.customer(extensions=[SHOWS_VIEWS], can_be_asked=form) as person:
+        transfer_id = structured(await person.prepare())["transferId"]
+        for given in ({}, {"confirmationCode": code}, {"confirmationCode": "000000"}):
+            answer = await person.confirm(transfer_id, **given)
+            assert facts(answer)["status"] == "confirmation_needed"
+            assert "on the card that shows it" in words(answer)
+        posted = await in_view(person, transfer_id, secret_of(answer))
+        assert facts(posted)["status"] == "posted"
+        again = await person.confirm(transfer_id)
+        assert for_view(again) == {key: (for_view(answer) or {})[key] for key in ("from", "to")}
+        other_id = structured(await person.prepare(amount=26))["transferId"]
+        assert set(for_view(await person.cancel(other_id)) or {}) == {"from", "to"}
+        assert for_view(await person.cancel("tr_0")) is None
+        assert for_view(await person.confirm("tr_0")) is None
 
 
 async def test_the_secret_is_in_no_log_and_not_stored(
