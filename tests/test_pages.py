@@ -88,19 +88,6 @@ def test_code_blocks_parse_as_their_language(page: Page) -> None:
             assert block.language in ("sh", "text", "ts", "typescript"), where
 
 
-@each_page
-def test_no_html_tag_or_formula_hides_text(page: Page) -> None:
-    """A word in angle brackets is a tag, and two dollar signs make a formula."""
-    tags = [part.content for part in page.inline if part.type == "html_inline"]
-    assert [tag for tag in tags if not tag.startswith("<!--")] == []
-    text = [
-        "".join(part.content for part in token.children if part.type == "text")
-        for token in page.tokens
-        if token.children
-    ]
-    assert [line for line in text if line.count("$") > 1] == []
-
-
 def test_every_picture_has_a_light_and_a_dark_version_and_alt_text() -> None:
     found = set()
     for name, page in PAGES.items():

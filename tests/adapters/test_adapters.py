@@ -69,19 +69,6 @@ async def test_a_step_needs_the_approvals_of_the_agent(elsewhere: str, policy: A
     assert ("Next step suggested" in said) is ("require_approval" in policy)
 
 
-def test_an_invalid_consent_policy_is_refused_at_once() -> None:
-    from tool_chaining.adapters.fastmcp import ChainingClient
-    from tool_chaining.adapters.openai_agents import ChainingStdio
-
-    wrong: Any = {"consent": lambda proposal: True}
-    for make, server in (
-        (ChainingClient, "http://127.0.0.1:1/mcp"),
-        (ChainingStdio, {"command": "x"}),
-    ):
-        with pytest.raises(TypeError, match=r"^consent must be a tool_chaining.ConsentPolicy"):
-            make(server, chaining=wrong)
-
-
 async def test_a_server_with_retries_is_refused(elsewhere: str) -> None:
     with pytest.raises(ValueError, match="max_retry_attempts must be 0"):
         async with agents_server(elsewhere, max_retry_attempts=2):

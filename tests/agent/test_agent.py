@@ -80,17 +80,6 @@ def make(form: str, tool: str, **arguments: Any) -> Any:
 
 
 @BOTH
-async def test_a_model_calls_a_tool_and_the_server_directs_what_follows(form: str) -> None:
-    async with scene([make(form, "prepare"), "Paid; the audit failed."], form) as s:
-        assert await s.talk.ask("Pay.") == (True, "Paid; the audit failed.")
-    assert s.shop.calls == ["prepare", "pay", "audit"]
-    assert [step.tool for step in s.person.steps] == s.shop.calls
-    assert s.person.asked == [("prepare", 1, False), ("pay", 2, False), ("audit", 3, False)]
-    assert "Paid 5.\nError executing tool audit: The auditor is ill." in s.told()
-    assert "could repeat what was already done" in s.told()
-
-
-@BOTH
 async def test_the_number_of_replies_is_limited(form: str) -> None:
     async with scene([make(form, "greet")] * 20 + ["Never."], form) as s:
         answered, report = await s.talk.ask("Go on.")

@@ -149,7 +149,7 @@ def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: st
         (["--url", "http://a/mcp", "--customer", "CUST001"], "are for this server only"),
     ],
 )
-def test_what_cannot_work_is_said_at_once(
+def test_invalid_options_are_refused_before_the_model_is_asked(
     monkeypatch: pytest.MonkeyPatch, piped: Piped, options: list[str], told: str
 ) -> None:
     monkeypatch.setenv("MCP_TOKEN", "for one of them")

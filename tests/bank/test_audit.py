@@ -4,15 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from banking_server.bank import (
-    accounts,
-    approvals,
-    audit,
-    compliance,
-    handoffs,
-    rules,
-    statement,
-)
+from banking_server.bank import accounts, approvals, audit, compliance, handoffs, rules, statement
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction

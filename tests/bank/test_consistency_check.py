@@ -79,18 +79,6 @@ async def test_a_fault_is_found(path: Path, line: str, statement: str) -> None:
     assert all("\n" not in each for each in found)
 
 
-async def test_damage_is_reported_as_sqlite_s_alone(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        query = "SELECT rootpage FROM sqlite_master WHERE name = 'entry_of_account'"
-        ((page,),) = connection.execute(query).fetchall()
-    with path.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 500)
-    found = await faults_of(path)
-    assert found
-    assert all(each.startswith("SQLite: ") or each == "and more of this kind" for each in found)
-
-
 async def test_faults_of_one_kind_are_limited(path: Path) -> None:
     change_behind_its_back(path, "UPDATE entry SET debits_after_minor = debits_after_minor + 7")
     found = await faults_of(path)

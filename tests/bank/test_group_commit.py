@@ -1,4 +1,4 @@
-"""Writes are committed in groups: together, each for itself, in bounds, and told when they are."""
+"""Writes are committed in groups: together, each for itself, and in bounds."""
 
 import asyncio
 import sqlite3
@@ -10,22 +10,14 @@ from typing import Any, TypeVar
 
 import anyio
 import pytest
-import sqlalchemy as sa
 
-from banking_server.bank import sqlite, storage
-from banking_server.bank.audit import list_events, record
+from banking_server.bank import storage
 from banking_server.bank.file_watch import FileLock, beside
 from banking_server.bank.models import Customer
-from banking_server.bank.sqlite import SqliteStore
-from banking_server.bank.storage import (
-    Bank,
-    BankBusy,
-    DatabaseFailed,
-    DatabaseUnavailable,
-)
-from banking_server.bank.transaction import Transaction, command
+from banking_server.bank.storage import Bank, BankBusy, DatabaseUnavailable
+from banking_server.bank.transaction import Transaction
 
-from .support import NOW, call, check_books, open_bank, sql
+from .support import open_bank, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -46,11 +38,6 @@ def fails(tx: Transaction) -> None:
 
 def added(path: Path) -> set[str]:
     return {name for (name,) in sql(path, "SELECT name FROM customer WHERE name = customer_id")}
-
-
-async def on_the_writer(bank: Bank, do: Callable[[sqlite3.Connection], T]) -> T:
-    assert isinstance(bank.store, SqliteStore)
-    return await sqlite._run(bank.store._writer, do)
 
 
 @asynccontextmanager
@@ -129,37 +116,6 @@ async def test_waiting_for_another_program_times_out(
     await bank.close()
 
 
-# --- troubles
-
-
-FILL = command(sa.text("INSERT INTO customer VALUES ('big', CAST(zeroblob(1000000) AS TEXT))"))
-
-
-async def test_a_full_disk_fails_the_whole_group_until_there_is_space(
-    bank: Bank, path: Path
-) -> None:
-    def limit(connection: sqlite3.Connection, pages: int) -> None:
-        connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
-
-    told: list[str] = []
-    await on_the_writer(bank, lambda connection: limit(connection, 1))
-    async with at_work(bank.write) as before:
-        tasks = await queued(
-            bank.write(adds("small"), committed=lambda: told.append("small")),
-            bank.write(lambda tx: tx.run(FILL)),
-            bank.write(adds("other"), committed=lambda: told.append("other")),
-        )
-    assert await ended(before) == [None]
-    for outcome in await ended(*tasks):
-        assert isinstance(outcome, DatabaseFailed)
-        assert "disk is full" in str(outcome)
-    assert (added(path), told) == (set(), [])
-    await on_the_writer(bank, lambda connection: limit(connection, 1_000_000))
-    await bank.write(adds("healed"))
-    assert added(path) == {"healed"}
-    check_books(path, NOW)
-
-
 async def test_close_finishes_running_writes_and_refuses_waiting_ones(path: Path) -> None:
     bank = await open_bank(path)
 
@@ -188,21 +144,3 @@ async def test_close_finishes_running_writes_and_refuses_waiting_ones(path: Path
     await bank.close()
     # The last one who closes leaves nothing beside the file but the lock.
     assert {file.name for file in path.parent.iterdir()} == {"bank.db", "bank.db.lock"}
-
-
-# --- the write-ahead log
-
-
-async def test_the_log_is_checkpointed_when_it_is_long(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 100_000)
-    bank = await open_bank(path)
-    log = beside(path, "-wal")
-    longest = 0
-    for _ in range(100):
-        await record(bank, call(), "x")
-        longest = max(longest, log.stat().st_size)
-    assert 100_000 < longest < 200_000
-    assert len(await list_events(bank)) == 100
-    await bank.close()

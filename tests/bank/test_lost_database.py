@@ -2,16 +2,12 @@
 
 import asyncio
 import shutil
-import threading
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from banking_server.bank import sqlite
-from banking_server.bank.audit import list_events, record
+from banking_server.bank.audit import record
 from banking_server.bank.file_watch import DatabaseLost, beside
 from banking_server.bank.storage import Bank, MaybeDone
 
@@ -84,43 +80,3 @@ async def test_a_commit_to_a_deleted_file_is_not_acknowledged(bank: Bank, path: 
     assert [type(each) for each in outcomes] == [MaybeDone] * 2
     assert told == []
     await bank.close()
-
-
-async def test_a_write_queued_as_a_group_begins_gets_that_group_s_outcome(
-    bank: Bank, path: Path
-) -> None:
-    """It may still be taken into that group, and then waits for the next one."""
-    loop, late = asyncio.get_running_loop(), list[asyncio.Task[None]]()
-
-    async def come() -> None:
-        late.append(asyncio.create_task(bank.write(lambda tx: None)))
-        while len(queue) < 2:
-            await asyncio.sleep(0)
-
-    class Queue(deque[Any]):
-        def __len__(self) -> int:
-            if threading.current_thread() is not threading.main_thread() and not late:
-                asyncio.run_coroutine_threadsafe(come(), loop).result()
-            return super().__len__()
-
-    queue = bank.store._queue = Queue()  # type: ignore[attr-defined]
-    with pytest.raises(MaybeDone):
-        await bank.write(lambda tx: path.unlink())
-    with pytest.raises(MaybeDone):
-        await late[0]
-    await bank.close()
-
-
-async def test_checkpoints_of_another_process_lose_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 1)
-    bank = await open_bank(path)
-    other = await open_bank(path)  # It has a lock, and a memory, of its own, as a process has.
-    for number in range(10):
-        await record(bank if number % 2 else other, call(), f"n{number}")
-    assert [event.outcome for event in await list_events(bank)][-1] == "n9"
-    await other.close()
-    await record(bank, call(), "on")
-    await bank.close()
-    check_books(path, NOW)

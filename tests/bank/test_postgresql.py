@@ -38,14 +38,6 @@ pytestmark = [
 # --- the session
 
 
-async def test_every_session_is_set_up(bank: Bank) -> None:
-    asked = "SELECT lower(name), setting FROM pg_settings"
-    settings = Statement(sa.text(asked), lambda name, setting: (name, setting))
-    for ask in (bank.read, bank.write):
-        found = dict(await ask(lambda tx: tx.all(settings)))
-        assert found == found | postgresql._SESSION
-
-
 # --- the lock
 
 

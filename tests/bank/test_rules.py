@@ -10,28 +10,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from banking_server.bank.models import Account, ApprovalState, Transfer, TransferStatus
-from banking_server.bank.money import (
-    MAX_MINOR,
-    InvalidAmount,
-    format_money,
-    to_decimal,
-    to_minor,
-)
+from banking_server.bank.money import MAX_MINOR, InvalidAmount, format_money, to_decimal, to_minor
 from banking_server.bank.rules import (
     Argument,
     Decision,
     Refused,
     Rules,
     TooMany,
-    check_required_text,
     compliance_rule,
     decide_confirmation,
-    excerpt,
     is_branch_open,
     may_be_asked_to_confirm,
     needs_approval,
 )
-from tool_chaining.text import printable
 
 pytestmark = pytest.mark.quick
 
@@ -192,23 +183,6 @@ def test_the_customer_is_asked_exactly_if_a_yes_would_post() -> None:
 
 
 # --- text
-
-
-@pytest.mark.parametrize("bad", ["", " ", "\n", "x" * 501])
-def test_a_required_text_is_not_empty_or_too_long(bad: str) -> None:
-    refused = check_required_text(RULES, Argument.MANAGER, bad)
-    assert refused is not None
-    assert refused.field == Argument.MANAGER
-
-
-@given(st.text(alphabet=st.characters(), max_size=200))
-def test_an_excerpt_is_printable(text: str) -> None:
-    shown = excerpt(text)
-    assert len(shown) <= 60
-    assert printable(shown, lines=False) == shown
-    shown.encode()
-    if printable(text, lines=False) == text and len(text) <= 60:
-        assert shown == text
 
 
 # --- money: exact, or refused

@@ -8,8 +8,7 @@ from itertools import pairwise
 import pytest
 
 from banking_server.bank.location import Location
-from banking_server.bank.models import Account
-from banking_server.bank.rules import Argument, Period, Refused, Rules, check_statement_period
+from banking_server.bank.rules import Argument, Refused, Rules
 from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
 
@@ -98,37 +97,6 @@ async def test_spending_is_not_summed_over_too_many_entries(bank: Bank) -> None:
     assert totals is not None
     assert totals.debits_minor > 100_000
     assert totals.spent_minor is None
-
-
-MARCH = date(2026, 3, 4)
-
-
-@pytest.mark.parametrize(
-    ("asked", "first"),
-    {
-        " Previous Month ": date(2026, 2, 1),
-        "2026-02": date(2026, 2, 1),
-        "2026-04": None,
-        "2026-13": None,
-        "April": None,
-        "x" * 1_000_000: None,
-    }.items(),
-    ids=range(6),
-)
-def test_how_a_month_is_written(asked: str, first: date | None) -> None:
-    account = Account(
-        account_id=EVERYDAY, account_name="E", account_type="checking", currency="USD"
-    )
-    period = check_statement_period(Rules(), account, days=30, month=asked, today=MARCH)
-    if first is None:
-        assert isinstance(period, Refused)
-        assert period.field == Argument.MONTH
-        assert period.message.endswith("write last, this, or a month from 2025-03 to 2026-03.")
-        assert len(period.message) < 200
-    else:
-        assert isinstance(period, Period)
-        assert (period.first, period.is_month) == (first, True)
-        assert (period.last + timedelta(days=1)).day == 1
 
 
 def forged(*place: object) -> str:

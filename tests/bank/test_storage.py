@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -16,13 +17,15 @@ import sqlalchemy as sa
 from banking_server.bank import storage
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.backup import delete_database
+from banking_server.bank.demo_data import read_demo_data
 from banking_server.bank.location import Location
 from banking_server.bank.models import Customer
 from banking_server.bank.postgresql import CONNECTIONS
 from banking_server.bank.storage import Bank, DatabaseFailed, DatabaseUnavailable
 from banking_server.bank.transaction import Statement, Transaction, value
+from banking_server.server.open_bank import DEMO_DATA
 
-from .support import NOW, call, check_books, open_bank, prepare, sql
+from .support import DAY, NOW, call, check_books, open_bank, prepare, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -41,6 +44,22 @@ async def test_a_new_database_is_private_to_its_owner(tmp_path: Path) -> None:
     await bank.close()
     assert {f.name for f in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
     check_books(path, NOW)
+
+
+async def test_the_demo_data_have_the_balances_as_written_and_a_history_in_the_past(
+    tmp_path: Path,
+) -> None:
+    now = datetime(2028, 2, 29, 0, 0, tzinfo=UTC)
+    path = tmp_path / "bank.db"
+    bank = await open_bank(path, now=now)
+    await bank.close()
+    check_books(path, now)
+    balances = dict(sql(path, "SELECT account_id, sum(amount_minor) FROM entry GROUP BY 1"))
+    for account in read_demo_data(DEMO_DATA).accounts:
+        if account.account_type != "external":
+            assert balances.get(account.account_id, 0) == account.balance
+    ((newest,),) = sql(path, "SELECT max(posted_at) FROM posting")
+    assert now - 2 * DAY < datetime.fromisoformat(newest) <= now
 
 
 async def test_every_connection_is_set_up(bank: Bank) -> None:
@@ -62,18 +81,6 @@ def add_somebody(tx: Transaction) -> None:
 async def test_a_reader_cannot_write(bank: Bank) -> None:
     with pytest.raises(DatabaseFailed, match=r"readonly|ReadOnly"):
         await bank.read(add_somebody)
-
-
-@pytest.mark.on_each
-async def test_an_exception_rolls_back(bank: Bank, path: Location) -> None:
-    def add_and_fail(tx: Transaction) -> None:
-        add_somebody(tx)
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError, match="no"):
-        await bank.write(add_and_fail)
-    assert sql(path, "SELECT count(*) FROM customer") == [(3,)]
-    await record(bank, call(), "the lock is free")
 
 
 @pytest.mark.on_each

@@ -15,16 +15,9 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.confirm import cancel_transfer, decline_transfer, settle
-from banking_server.bank.transfers.outcomes import (
-    Expired,
-    Posted,
-    Scheduled,
-    TransferView,
-    Voided,
-)
+from banking_server.bank.transfers.outcomes import Expired, Posted, Scheduled, TransferView, Voided
 from banking_server.bank.transfers.records import confirmation_code
 
-from ..kit.words import DEPOSIT, EURO, PAYEE, RETIREMENT
 from .support import (
     DAY,
     MINUTE,
@@ -41,31 +34,6 @@ from .support import (
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
-
-
-@pytest.mark.parametrize(
-    ("bad", "field"),
-    [
-        ({"amount": "1850.41"}, Argument.AMOUNT),
-        ({"source": RETIREMENT}, Argument.FROM_ACCOUNT_ID),
-        ({"source": PAYEE}, Argument.FROM_ACCOUNT_ID),
-        ({"target": DEPOSIT}, Argument.TO_ACCOUNT_ID),
-        # What comes first is named first; a target that is missing comes last.
-        ({"on": "x", "memo": "\x00", "target": "nobody"}, Argument.SCHEDULED_DATE),
-        ({"source": DEPOSIT, "target": DEPOSIT}, Argument.TO_ACCOUNT_ID),
-        ({"source": DEPOSIT, "target": EURO}, Argument.FROM_ACCOUNT_ID),
-        ({"amount": "99999.00", "target": EURO}, Argument.TO_ACCOUNT_ID),
-        ({"source": DEPOSIT, "target": None}, Argument.FROM_ACCOUNT_ID),
-    ],
-)
-async def test_a_refusal_names_its_field_and_stores_nothing(
-    bank: Bank, path: Location, bad: dict[str, str], field: Argument
-) -> None:
-    outcome = await prepare(bank, **bad)
-    assert isinstance(outcome, Refused)
-    assert outcome.field == field
-    assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
-    assert outcomes(path) == [("prepare", "refused", None)]
 
 
 async def test_an_expired_transfer_is_replaced_once(bank: Bank, path: Location) -> None:

@@ -1,6 +1,6 @@
 """How fast the bank is, against a bare server of the SDK in the same run; databases are in TMPDIR.
 
-First come instructions (`calls`, `client`, `passing`, `starts`), which no neighbour on the machine
+First come instructions (`client`, `passing`, `starts`), which no neighbour on the machine
 changes. Then come rates and waits: both servers are measured in turn within each round, so that
 whatever else the machine does falls on both; figures are medians over the rounds. Every answer is
 checked, and a wrong one ends the run. The last column is the recorded ratio. If a counted ratio
@@ -28,7 +28,7 @@ from banking_server.server.open_bank import utc_now
 from ..kit import servers
 from ..kit.command import command, environment
 from ..kit.servers import HttpServer, http_client, http_server
-from . import bare, in_process, instructions
+from . import bare, instructions, one_client
 from .load import (
     CUSTOMER,
     LOCKED,
@@ -42,8 +42,8 @@ from .load import (
     of_the_bank,
 )
 
-COUNTED, CHAINS, PASSED, WARM = 1_600, 60, 200, 60
-"""Calls, chains, and calls over stdio, whose instructions are counted; calls before the last."""
+CHAINS, PASSED, WARM = 60, 200, 60
+"""Chains, and calls over stdio, whose instructions are counted; calls before the latter."""
 
 PURE = {
     "PYTHONPATH": os.getcwd(),
@@ -124,14 +124,13 @@ def counted(what: str, against: str, other: float, ours: float, was: float) -> b
     return line(what, against, [(other, ours)], "less", was, margin=0.05)
 
 
-def load(port: int, sent: Connections, label: str, percent: int = 0) -> Measurement:
-    """Measure answers a second; or the milliseconds that so many of a hundred take at most."""
+def load(port: int, sent: Connections, label: str) -> Measurement:
+    """Measure answers a second."""
 
     async def measured(seconds: float) -> float:
         began = time.perf_counter()
-        times = (await measure(port, sent, seconds))[label]
-        rate = len(times) / (time.perf_counter() - began)
-        return times[(len(times) - 1) * percent // 100] if percent else rate
+        answers = (await measure(port, sent, seconds))[label]
+        return answers / (time.perf_counter() - began)
 
     return measured
 
@@ -157,32 +156,11 @@ def caller(server: HttpServer) -> Caller:
     return Caller(server.port, server.tokens.mint(CUSTOMER, scopes, now=utc_now(), lifetime=day))
 
 
-async def calls(bench: Bench) -> Worse:
-    async def process(row: str, number: int) -> float:
-        """Return what a process costs that serves so many calls."""
-        return await count([sys.executable, "-m", in_process.__name__, str(number), row])
-
-    def thousands(without: float, with_calls: float) -> float:
-        return (with_calls - without) / COUNTED / 1e3
-
-    other = thousands(await process("bare", 0), await process("bare", COUNTED))
-    without = await process("locked", 0)  # As with each row: before its calls, some of all rows.
-    for row, what, was in (
-        ("locked", "locked prepare", 1.79),
-        ("undeclared", "locked prepare, undeclared, no destination", 1.95),
-        ("balance", "balance", 1.56),
-        ("pair", "one call of a prepare and confirm", 2.5),
-    ):
-        ours = thousands(without, await process(row, COUNTED))
-        yield counted(f"{what}, 1,000 instructions", "bare", other, ours, was)
-
-
 async def client(bench: Bench) -> Worse:
     server = bench.bank()
-    words = [sys.executable, "-m", in_process.__name__]
-    there = [server.url, caller(server).token]
-    costs = [await count([*words, "0", "two", *there])]
-    costs += [await count([*words, str(CHAINS), way, *there]) for way in ("two", "chain")]
+    words = [sys.executable, "-m", one_client.__name__, server.url, caller(server).token]
+    costs = [await count([*words, "0", "two"])]
+    costs += [await count([*words, str(CHAINS), way]) for way in ("two", "chain")]
     two, chained = ((each - costs[0]) / CHAINS / 1e3 for each in costs[1:])
     what = "chain followed, 1,000 instructions of the client"
     yield counted(what, "two calls", two, chained, 1.1)
@@ -231,29 +209,14 @@ async def http(bench: Bench) -> Worse:
     bank, rows = bench.bank(), of_the_bank(caller(bench.bank()))
     port = bench.start(bare.__name__)
     constant = Step("bare", Caller(port).request(bare.TOOL), (bare.SAYS,))
-    locked = rows["locked"][0]
     other = load(port, [[constant]] * MANY, "bare")
     for row, what, label, was in (
         ("locked", "locked prepare", "prepare", 0.43),
         ("balance", "balance", "balance", 0.51),
-        ("undeclared", "locked prepare, undeclared, no destination", "prepare", 0.47),
         ("pair", "prepare and confirm, pairs", "confirm", 0.17),
     ):
         rounds = await bench.rounds(other, load(bank.port, rows[row], label))
         yield line(f"{what} a second, c = {MANY}", "bare", rounds, "more", was)
-
-    with (bench.folder / "synced").open("wb", buffering=0) as file:
-
-        async def sync() -> None:
-            file.write(bytes(4096))
-            os.fsync(file.fileno())
-
-        async def bounded(seconds: float) -> float:
-            constant_p50 = await load(port, [[constant]], "bare", 50)(seconds)
-            return constant_p50 + await repeated(sync)(seconds / 10) + 1
-
-        rounds = await bench.rounds(bounded, load(bank.port, [locked], "prepare", 50))
-        yield line("locked prepare, c = 1, p50 in ms", "bare + fsync + 1", rounds, "less", 0.83)
 
 
 async def proxy(bench: Bench) -> Worse:
@@ -273,7 +236,7 @@ async def proxy(bench: Bench) -> Worse:
     yield line("balance through the proxy, HTTP, p50 in ms", "direct", rounds, "less", 2.16)
 
 
-COUNTS = (calls, client, passing, starts)
+COUNTS = (client, passing, starts)
 ROWS = {each.__name__: each for each in (*COUNTS, http, proxy)}
 
 

@@ -5,9 +5,9 @@ import itertools
 import json
 import re
 import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tool_chaining import CLIENT_EXTENSION
@@ -36,7 +36,7 @@ class Step:
     """One request of a connection, and what a right answer holds, besides that it is no error."""
 
     label: str
-    """Under which its times are kept."""
+    """Under which its answers are counted."""
     request: bytes | Callable[[str, str], bytes]
     """Or what makes it of the transfer that was prepared last, and its code."""
     expect: tuple[str, ...]
@@ -45,13 +45,9 @@ class Step:
 Connections = Sequence[Sequence[Step]]
 
 
-def call(tool: str, arguments: dict[str, Any], *, declares: bool = True) -> bytes:
-    """Return a `tools/call` as JSON, complete in itself: no session has to be opened before.
-
-    `declares` says whether the client declares the extension.
-    """
-    meta = _META if declares else {**_META, f"{_OF_MCP}/clientCapabilities": {}}
-    params = {"name": tool, "arguments": arguments, "_meta": meta}
+def call(tool: str, arguments: dict[str, Any]) -> bytes:
+    """Return a `tools/call` as JSON, complete in itself: no session has to be opened before."""
+    params = {"name": tool, "arguments": arguments, "_meta": _META}
     wire = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return json.dumps(wire, separators=(",", ":")).encode()
 
@@ -62,11 +58,9 @@ class Caller:
 
     port: int
     token: str = ""
-    declares: bool = True
-    """Whether the client declares the extension."""
 
     def request(self, tool: str, **arguments: Any) -> bytes:
-        body = call(tool, arguments, declares=self.declares)
+        body = call(tool, arguments)
         lines = [
             "POST /mcp HTTP/1.1",
             f"Host: 127.0.0.1:{self.port}",
@@ -82,8 +76,7 @@ class Caller:
 
     def locked_prepare(self, **money: Any) -> Step:
         directive = '"nextTool":{"tool":"request_agent_handoff"'
-        words = () if self.declares else ('"nextStep":',)
-        expect = ('"status":"account_locked"', directive, *words)
+        expect = ('"status":"account_locked"', directive)
         return Step("prepare", self.request("prepare_money_transfer", **money), expect)
 
     def balance(self, account: str) -> Step:
@@ -111,69 +104,40 @@ class Caller:
 
 def of_the_bank(one: Caller) -> dict[str, Connections]:
     """Return what each of the connections sends to the bank, by row."""
-    plain = replace(one, declares=False).locked_prepare(fromAccountId=LOCKED, amount=250)
     return {
         "locked": [[one.locked_prepare(**MONEY)]] * MANY,
-        "undeclared": [[plain]] * MANY,
         "balance": [[one.balance(PAID_TO)]] * MANY,
         "pair": [one.to_and_fro(PAID_TO, OTHER, f"connection {each}") for each in range(MANY)],
     }
 
 
-Exchange = Callable[[bytes], Awaitable[str]]
-"""Sends one whole HTTP request, and returns the body of the response. Raises AssertionError if its
-status is not 200."""
-
-
-async def measure(port: int, connections: Connections, seconds: float) -> dict[str, list[float]]:
+async def measure(port: int, connections: Connections, seconds: float) -> Counter[str]:
     """Send the steps of each connection over and over, one request under way on each.
 
-    It ends after `seconds`, when each connection has made its steps once. Returns the times of the
-    answers, in milliseconds, sorted, by label. Raises AssertionError for an answer that is wrong.
+    It ends after `seconds`, when each connection has made its steps once. Returns the number of
+    answers by label. Raises AssertionError for an answer that is wrong.
     """
-    times: dict[str, list[float]] = defaultdict(list)
+    answers: Counter[str] = Counter()
     end = time.perf_counter() + seconds
 
-    async def over_http(steps: Sequence[Step]) -> None:
+    async def converse(steps: Sequence[Step]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-
-        async def exchange(request: bytes) -> str:
+        handed = ("", "")
+        for made, step in enumerate(itertools.cycle(steps)):
+            if made >= len(steps) and time.perf_counter() > end:
+                break
+            request, expect = step.request, step.expect
+            if callable(request):
+                request, expect = request(*handed), (*expect, handed[0])
             writer.write(request)
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             body = (await reader.readexactly(int(_LENGTH.findall(head)[0]))).decode()
+            answers[step.label] += 1
             assert head.startswith("HTTP/1.1 200 "), head + body
-            return body
-
-        def is_over(made: int) -> bool:
-            return made >= len(steps) and time.perf_counter() > end
-
-        await converse(steps, exchange, is_over, times)
+            assert all(part in body for part in ('"isError":false', *expect)), step.label + body
+            if found := _HANDED_ON.search(body):
+                handed = (found[1], found[2])
         writer.close()
 
-    await asyncio.gather(*map(over_http, connections))
-    return {label: sorted(found) for label, found in times.items()}
-
-
-async def converse(
-    steps: Sequence[Step],
-    exchange: Exchange,
-    is_over: Callable[[int], bool],
-    times: dict[str, list[float]],
-) -> None:
-    """Make the steps over and over, and note the time of each answer in milliseconds.
-
-    `is_over` says after so many steps whether it ends. Raises AssertionError for a wrong answer.
-    """
-    handed = ("", "")
-    for made, step in enumerate(itertools.cycle(steps)):
-        if is_over(made):
-            break
-        request, expect = step.request, step.expect
-        if callable(request):
-            request, expect = request(*handed), (*expect, handed[0])
-        sent = time.perf_counter()
-        body = await exchange(request)
-        times[step.label].append(1000 * (time.perf_counter() - sent))
-        assert all(part in body for part in ('"isError":false', *expect)), step.label + body
-        if found := _HANDED_ON.search(body):
-            handed = (found[1], found[2])
+    await asyncio.gather(*map(converse, connections))
+    return answers

@@ -11,15 +11,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent, Tool
 
-from tool_chaining import (
-    IDENTIFIER,
-    META_KEY,
-    ChainResult,
-    ConsentPolicy,
-    Follower,
-    Proposal,
-    TrustHints,
-)
+from tool_chaining import IDENTIFIER, ChainResult, ConsentPolicy, Follower, Proposal, TrustHints
 from tool_chaining.content import on_the_wire
 
 from ..kit.words import VERSIONS
@@ -68,11 +60,6 @@ def tool(name: str, **more: Any) -> Tool:
 def result(text: str = "", *, error: bool = False, **meta: Any) -> CallToolResult:
     content = [TextContent(type="text", text=text)] if text else []
     return CallToolResult(content=content, is_error=error, _meta=meta or None)
-
-
-def a_names_b(name: str, _: Any) -> CallToolResult:
-    """What a server says whose `a` names `b`, and nothing else names anything."""
-    return result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {}))
 
 
 class Noting(ConsentPolicy):

@@ -20,7 +20,7 @@ from tool_chaining import (
 )
 from tool_chaining.tools import MAX_PAGES, read_list
 
-from .support import FakeClient, Noting, a_names_b, follow, never, result, texts, tool
+from .support import FakeClient, Noting, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -113,7 +113,7 @@ async def test_a_chain_over_a_plain_object() -> None:
         (InputRequiredResult(request_state="s"), "asks for input"),
     ],
 )
-async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem: str) -> None:
+async def test_an_incomplete_result_fails_the_chain(returned: Any, problem: str) -> None:
     shop = Shop(reserve=returned)
     chain = await follow(shop, "reserve")
 
@@ -169,7 +169,8 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
 async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
     hints: dict[str, Any], ttl: int | None, revision: str, lists: int
 ) -> None:
-    client = FakeClient([tool("b", annotations=hints)], a_names_b, ttl_ms=ttl)
+    directive = result("said", nextTool={"tool": "b"})
+    client = FakeClient([tool("b", annotations=hints)], lambda *_: directive, ttl_ms=ttl)
     client.protocol_version = revision
     person = Noting()
     follower = Follower(client, consent=person, follow_unadvertised=True)

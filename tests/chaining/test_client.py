@@ -1,6 +1,6 @@
 """What a host is told and asked while its chain runs, and what is left if something fails.
 
-The rules of following are in `test_follower`; on the wire, the client suite has them.
+The client suite has the rules of following.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def following(*directives: Any) -> FakeClient:
     return client
 
 
-B, C = {"tool": "b"}, {"tool": "c"}
+B = {"tool": "b"}
 
 
 async def test_a_policy_is_asked_about_each_follow_up_after_the_step_before_it() -> None:
@@ -140,7 +140,7 @@ class Misspelt(ConsentPolicy):
         (following(), {"limit": 0}, "at least 1"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_any_call(
+def test_a_wrong_client_policy_or_option_is_refused_before_any_call(
     client: Any, options: Any, problem: str
 ) -> None:
     with pytest.raises(ValueError if "limit" in options else TypeError, match=problem):

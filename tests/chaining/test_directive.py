@@ -35,7 +35,7 @@ MEMBERS = st.sampled_from(["tool", "name", "arguments", "title", "x-other"])
 
 
 @given(st.dictionaries(MEMBERS, JSON | st.sampled_from(["a", "b", {}, {"n": 1}])) | JSON)
-def test_whatever_stands_there_is_read_as_one_of_three(value: Any) -> None:
+def test_any_value_is_read_as_found_or_malformed(value: Any) -> None:
     """Never an exception; what is found can be sent, and is read as the same again."""
     meta = {META_KEY: value}
     reading = read_directive(meta)
@@ -57,21 +57,6 @@ def test_a_directive_goes_on_a_text_on_content_or_on_a_whole_result() -> None:
     whole = CallToolResult(content=[text], _meta={META_KEY: {"tool": "next", "arguments": {}}})
     for said in ("Hello.", [text], CallToolResult(content=[text])):
         assert with_next_tool(said, "next") == whole
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ({}, "nextTool.tool: is missing"),
-        ({"tool": 5}, "nextTool.tool: must be a string"),
-        ({"tool": ""}, "nextTool.tool: must not be empty"),
-        ({"tool": "a", "arguments": []}, "nextTool.arguments: must be an object"),
-    ],
-)
-def test_what_is_wrong_is_said_in_words_of_ours(value: Any, reason: str) -> None:
-    reading = read_directive({META_KEY: value})
-    assert isinstance(reading, Malformed)
-    assert reading.reason.startswith(reason)
 
 
 FIRST = {"chainId": "c", "level": 1}

@@ -7,12 +7,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
-from tool_chaining import (
-    CLIENT_EXTENSION,
-    NextStep,
-    add_tool_chaining,
-    with_next_tool,
-)
+from tool_chaining import CLIENT_EXTENSION, NextStep, add_tool_chaining, with_next_tool
 
 from .support import connect
 
@@ -82,7 +77,7 @@ async def structured(mcp: MCPServer[Any], *, declared: bool = False) -> Any:
         (OfItsOwn, {"nextStep": "Friday"}, {"nextStep": "Friday"}, {"nextStep": "Friday"}),
     ],
 )
-async def test_where_it_stands_and_what_it_says(
+async def test_the_output_schema_decides_where_next_step_stands(
     schema: Any, own: Any, told: dict[str, Any], declared: dict[str, Any]
 ) -> None:
     mcp = bank(schema, {"n": 1, **own})

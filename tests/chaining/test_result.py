@@ -8,15 +8,8 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from tool_chaining import (
-    IDENTIFIER,
-    META_KEY,
-    ChainResult,
-    ConsentPolicy,
-    Outcome,
-    Proposal,
-)
-from tool_chaining.content import describes_directive, in_text, on_the_wire
+from tool_chaining import IDENTIFIER, META_KEY, ChainResult, ConsentPolicy, Outcome, Proposal
+from tool_chaining.content import describes_directive, on_the_wire
 
 from .support import FakeClient, follow, never, texts, tool
 
@@ -107,37 +100,10 @@ async def test_data_of_a_later_call_reach_the_model_once(
     assert texts(chain.merged())[1:-1] == [item, *data], "what the user sees alone is no copy"
 
 
-async def test_a_later_call_leaves_no_words_and_keeps_its_data() -> None:
-    """Without a directive beside it, a `nextStep` is data of the server's own (TC-S-05)."""
-    data = {"number": 77, "nextStep": {"tool": "pack"}}
-    later = CallToolResult(content=[WORDS], structured_content=data)
-    merged = (await follow(a_then(lambda: later), "a")).merged()
-
-    assert texts(merged)[:2] == ["a", json.dumps(data)]
-    assert merged.structured_content is not None
-    [told] = merged.structured_content["followUps"]
-    assert told.endswith(f" It returned: {json.dumps(json.dumps(data))}")
-    assert WORDS.text not in str(merged)
-
-
-def test_an_item_of_no_kind_is_said_to_be_one() -> None:
-    assert in_text({}) == "[an item of no kind]"
-    assert in_text({"type": "image", "mimeType": "image/png"}) == "[image, image/png]"
-
-
-async def test_a_follow_ups_member_of_the_server_is_kept() -> None:
-    """The status of the follow-up calls then stands in the content alone (TC-C-36)."""
-    own = {"customer": "Ann", "followUps": [{"on": "2026-12-01"}]}
-    first = CallToolResult(
-        content=[TextContent(type="text", text=json.dumps(own))],
-        structured_content=own,
-        _meta={META_KEY: NEXT_STEP},
-    )
-    client = FakeClient([tool("b")], lambda name, _: first if name == "a" else answer("b"))
-    merged = (await follow(client, "a")).merged()
-    assert merged.structured_content == own
-    assert texts(merged)[:2] == [json.dumps(own), "b"]
-    assert "has already run" in texts(merged)[-1]
+async def test_a_model_learns_that_a_next_step_cannot_be_read() -> None:
+    chain = await follow(a_then(lambda: answer("b", {"tool": 5})), "a")
+    assert chain.outcome is Outcome.MALFORMED_DIRECTIVE
+    assert "A next step cannot be read: nextTool.tool" in texts(chain.merged())[-1]
 
 
 async def test_what_an_error_says_is_quoted_and_cut_short() -> None:

@@ -27,16 +27,7 @@ from mcp.types import (
 )
 from pydantic import BaseModel
 
-from tool_chaining import (
-    CLIENT_EXTENSION,
-    IDENTIFIER,
-    META_KEY,
-    add_tool_chaining,
-    with_next_tool,
-)
-from tool_chaining.content import on_the_wire
-from tool_chaining.outgoing import OutgoingCheck
-from tool_chaining.tools import Tool as Listed
+from tool_chaining import CLIENT_EXTENSION, IDENTIFIER, META_KEY, add_tool_chaining, with_next_tool
 
 from .support import connect, errors, texts
 
@@ -50,7 +41,6 @@ class Answer(BaseModel):
 
 
 GOOD = {"tool": "target", "arguments": {"reason": "locked — 锁", "urgency": 2}}
-TEXT = {"type": "text", "text": "one"}
 ITEMS: dict[str, ContentBlock] = {
     "text": TextContent(type="text", text="one"),
     "words": TextContent(type="text", text="x", _meta={IDENTIFIER: {"describes": META_KEY}}),
@@ -163,37 +153,6 @@ async def test_a_directive_needs_content_besides_its_words(
     assert sent is ("text" in content or "image" in content)
     assert len(result.content) == len(content) + (1 if sent else 0)
     assert len(errors(caplog)) == (0 if sent else 1)
-
-
-@pytest.mark.parametrize(
-    ("answer", "kept"),
-    [
-        ({"content": [TEXT], "_meta": {META_KEY: GOOD, "by": 1}, "more": {"x": 1}}, True),
-        ({"content": [], "_meta": {META_KEY: GOOD}}, False),
-        ({"content": [TEXT], "structuredContent": {"n": 1}, "_meta": {META_KEY: 5}}, False),
-        ({"content": [TEXT], "resultType": "task", "_meta": {META_KEY: GOOD}}, False),
-        ({"content": [TEXT], "task": {"taskId": "t"}, "_meta": {META_KEY: GOOD}}, False),
-        ({"content": [TEXT]}, None),
-        ({"content": [TEXT], "_meta": "x"}, None),
-    ],
-)
-async def test_what_another_middleware_answers_is_checked_too(
-    answer: Any, kept: bool | None
-) -> None:
-    async def listed(*_: str) -> dict[str, Listed]:
-        return {tool.name: Listed(tool.name, on_the_wire(tool)) for tool in await mcp.list_tools()}
-
-    mcp = checked()
-    sent = await OutgoingCheck()(answer, called="emit", listed=listed, declared=False)
-
-    if kept is None:
-        assert sent is answer
-        return
-    assert (META_KEY in sent.get("_meta", {})) is kept
-    others = {key: value for key, value in answer.items() if key not in ("_meta", "content")}
-    assert {**sent, **others} == sent
-    assert ("by" in sent.get("_meta", {})) is ("by" in answer["_meta"])
-    assert len(sent["content"]) == len(answer["content"]) + (1 if kept else 0)
 
 
 # 2025-11-25 has no interim results.

@@ -5,24 +5,15 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import AsyncIterator
-from typing import Any
 
 import anyio
 import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server import Server
-from mcp.types import CallToolResult, ListToolsResult, TextContent
 from mcp_types import HEADER_MISMATCH
 
-from tool_chaining import (
-    CLIENT_EXTENSION,
-    META_KEY,
-    ChainResult,
-    FollowUpStatus,
-    Outcome,
-)
+from tool_chaining import CLIENT_EXTENSION, FollowUpStatus, Outcome
 from tool_chaining.caller import was_refused
 from tool_chaining.hosting import untrusted
 from tool_chaining.hosting.reading import NOT_KNOWN
@@ -38,7 +29,7 @@ from ..kit.command import PATIENCE
 from ..kit.cutting import cutting_server
 from ..kit.servers import free_port
 from ..kit.words import MODES
-from .support import follow, tool
+from .support import follow
 
 pytestmark = pytest.mark.anyio
 
@@ -92,54 +83,6 @@ async def test_no_proxy_of_the_environment_reads_what_goes_over_http(
             # The proxy, which is not there, is the way for https, encrypted from end to end.
             with pytest.raises(httpx2.ConnectError, match="attempts failed"):
                 await http.get(url.replace("http:", "https:"))
-
-
-async def test_a_plain_client_is_cancelled_and_the_result_is_told_all_the_same() -> None:
-    ended: list[ChainResult] = []
-    with (
-        cutting_server() as (url, _),
-        pytest.RaisesGroup(
-            httpx2.RemoteProtocolError, flatten_subgroups=True, allow_unwrapped=True
-        ),
-    ):
-        async with Client(url, extensions=[CLIENT_EXTENSION]) as client:
-            await follow(client, "begin", on_end=ended.append)
-
-    (chain,) = ended
-    assert chain.outcome is Outcome.CANCELLED
-    assert chain.detail == 'its task was cancelled during the call of "cut"'
-    assert [step.tool for step in chain.steps] == ["begin"]
-    assert [(call.tool, call.status) for call in chain.follow_ups] == [
-        ("cut", FollowUpStatus.UNKNOWN)
-    ]
-
-
-# --- a result that the SDK's client refuses, by its check of structured content -------------------
-
-NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}}
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_result_that_the_client_refuses_counts_as_lost(mode: str) -> None:
-    async def list_tools(*_: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[tool("a"), tool("pay", outputSchema=NUMBERS)])
-
-    async def call_tool(_: Any, params: Any) -> CallToolResult:
-        return CallToolResult(
-            content=[TextContent(type="text", text=f"{params.name} was done")],
-            structured_content={"n": "seven"},
-            _meta={META_KEY: {"tool": "pay"}} if params.name == "a" else None,
-        )
-
-    server: Server[Any] = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
-    async with Client(server, mode=mode) as client:
-        chain = await follow(client, "a", follow_unadvertised=True)
-
-    assert "Invalid structured content" in str(chain.error)
-    assert [step.tool for step in chain.steps] == ["a"]
-    assert [(call.tool, call.status) for call in chain.follow_ups] == [
-        ("pay", FollowUpStatus.UNKNOWN)
-    ]
 
 
 # --- how much is read -----------------------------------------------------------------------------

@@ -112,25 +112,6 @@ def test_a_server_that_ends_in_a_step_is_named_with_the_step(cli: Cli, tmp_path:
     ]
 
 
-def test_a_result_that_is_not_mcps_is_shown_as_far_as_it_can_be_read(
-    cli: Cli, tmp_path: Path
-) -> None:
-    result = {"content": [{"type": "text"}]}
-    server = Shop(tmp_path, answers={"no words": [{"result": result}]}).command
-    called = cli("call", "no words", "--json", "--", *server)
-    assert called.code == 0
-    assert json.loads(called.out)["steps"][0]["result"] == result
-
-
-def test_an_answer_that_does_not_name_its_call_ends_it(cli: Cli, tmp_path: Path) -> None:
-    line = '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"No tenant."}}'
-    server = Shop(tmp_path, answers={"odd": [{"line": line}]}).command
-    failed = cli("call", "odd", "--timeout", "30", "--", *server)
-    assert failed.code == 1
-    assert "No tenant" in failed.out
-    assert "Whether the request took effect is not known" in failed.out
-
-
 def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli, elsewhere: str) -> None:
     failed = cli("call", "delete_all", "--url", elsewhere)
     assert failed.code == 1

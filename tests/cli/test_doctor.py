@@ -26,7 +26,7 @@ def found(cli: Cli, *options: str, fails: bool = False) -> dict[str, str]:
     return {check: told for check, _, told in lines}
 
 
-def test_where_nothing_is_yet_a_start_makes_it(cli: Cli, database: Path) -> None:
+def test_doctor_says_what_the_first_start_will_create(cli: Cli, database: Path) -> None:
     told = found(cli)
     assert told["database"] == f"{database} does not exist yet; the first start creates it"
     assert told["secret"] == f"{database}.secret does not exist yet; the first start creates it"

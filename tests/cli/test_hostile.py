@@ -175,38 +175,15 @@ def paragraphs(out: str) -> dict[str, list[str]]:
     return {tool.splitlines()[0]: [*map(str.strip, tool.splitlines()[1:])] for tool in tools}
 
 
-NEXT_STEP = {
-    "type": "object",
-    "properties": {"nextStep": {"properties": {"tool": {}, "arguments": {}}}},
-}
-"""An output schema of a tool that names a next one, if its server advertises tool chaining."""
-
-ARGUMENTS: dict[str, Any] = {
-    "one_of_many": {"type": ["integer", "null"], "enum": list(range(20))},
-    "circle": {"$ref": "#/$defs/Circle"},
-    "anything": {},
-    "list": {"anyOf": [{"type": "array", "items": {"oneOf": [{"const": 1}]}}, {"type": "null"}]},
-    "day": {"type": "string", "format": "date", "description": "When.\nforged"},
-    "nothing": {"type": "null"},
-    "odd_words": {"type": "number", "description": 7, "format": 1},
-    **{f"further_{number}": {} for number in range(25)},
-}
-SCHEMA = {
-    "type": "object",
-    "properties": ARGUMENTS,
-    "required": ["day"],
-    "$defs": {"Circle": {"$ref": "#/$defs/Circle"}},
-}
 ODD = [
     tool("bare"),
     tool(f"stirring{ESCAPES}", title=MISCHIEF, description=f"{MISCHIEF} {'x' * 50_000}"),
-    tool("many", inputSchema=SCHEMA, annotations={"title": "Many things"}),
     tool(""),
     tool("php", annotations="none", inputSchema=[]),
     tool("twice", title="One"),
     tool("twice", title="Two"),
     tool("\u65e5\u672c\u8a9e", annotations={"readOnlyHint": True, "openWorldHint": True}),
-    tool("pay", title="pay", _meta={"com.example/moves-money": True}, outputSchema=NEXT_STEP),
+    tool("pay", title="pay", _meta={"com.example/moves-money": True}),
     tool(
         "keep",
         description="Keep e.g. a door. Never. Not",
@@ -215,12 +192,12 @@ ODD = [
 ]
 
 
-def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) -> None:
+def test_a_malformed_tool_list_is_shown_as_far_as_it_can_be_read(cli: Cli, tmp_path: Path) -> None:
     answers = {"first": [said("done")]}
     shop = Shop(tmp_path, tools=[ODD], answers=answers, advertises=False)
     listed = cli("tools", "--", *shop.command)
     assert (listed.code, listed.err) == (0, "")
-    assert listed.out.startswith("scripted 1: 7 tools (MCP 2025-11-25)\n")
+    assert listed.out.startswith("scripted 1: 6 tools (MCP 2025-11-25)\n")
     assert listed.out.splitlines()[-5:] == [
         "An entry of the tool list has no name, and is left out.",
         "",
@@ -239,26 +216,6 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, tmp_path: Path) 
     assert tools["\u65e5\u672c\u8a9e"] == ["only reads, reaches out to other systems"]
     assert tools["pay"] == ["may move money"]
     assert tools["keep"] == ["may change something, repeatable", "Keep e.g. a door."]
-    many = tools["many  Many things"]
-    assert many[1:8] == [
-        "one_of_many: 0 or 1 or 2 or 3 or 4 or 5 or \u2026",
-        "circle: anything",
-        "anything: anything",
-        "list: array of 1",
-        "day: string, required. When. forged",
-        "nothing: null",
-        "odd_words: number",
-    ]
-
-
-def test_what_declares_a_next_tool_is_marked_and_described_in_a_sentence(cli: Cli) -> None:
-    tools = {line.split()[0]: told for line, told in paragraphs(cli("tools").out).items()}
-    marked = {name for name, told in tools.items() if "can name a next tool" in told[0]}
-    prepares = {"prepare_money_transfer", "confirm_or_cancel_money_transfer"}
-    assert marked == {*prepares, "request_manager_approval", "multiplex_tools"}
-    assert tools["prepare_money_transfer"][1] == (
-        "Prepare a transfer between the customer's accounts, or to one of their payees."
-    )
 
 
 NO_SUCH = {"error": {"code": -32601, "message": "no"}}
@@ -274,7 +231,7 @@ MUTE = [sys.executable, "-c", "import sys; sys.stdin.read()"]
         (None, 2, "it did not answer within 1 s"),
     ],
 )
-def test_without_a_list(
+def test_a_server_without_a_tool_list(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lists: Any, code: int, told: str
 ) -> None:
     server = MUTE if lists is None else Shop(tmp_path, tools=[lists]).command

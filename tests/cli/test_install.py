@@ -61,7 +61,7 @@ def test_the_environment_says_what_the_entry_has(
     assert args[-4:] == ["--customer", "CUST002", "--database", str(tmp_path / "my.db")]
 
 
-def test_what_is_not_printed_is_one_line(
+def test_an_entry_that_cannot_be_printed_is_one_line(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ", ".join(READ) in one_line(cli("install", "emacs"))

@@ -35,7 +35,7 @@ HEAVY = (
         ("no-such-command",),
     ],
 )
-def test_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
+def test_invalid_usage_ends_with_code_2(cli: Cli, arguments: tuple[str, ...]) -> None:
     ended = cli(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert "Traceback" not in ended.err

@@ -182,7 +182,7 @@ def text(words: str, *audience: str) -> Json:
     return {"type": "text", "text": words, **annotations}
 
 
-def test_what_is_for_the_model_alone_is_not_shown() -> None:
+def test_content_for_the_model_alone_is_not_shown() -> None:
     content = [text("everybody"), text("user", "user"), text("both", "user", "assistant")]
     for_the_model = text("assistant", "assistant")
     hidden = {"hidden": True}

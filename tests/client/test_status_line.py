@@ -11,7 +11,9 @@ from ..kit.command import PATIENCE
 
 
 @pytest.mark.anyio
-async def test_what_is_waited_for_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_status_line_shows_the_call_and_its_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "60")
     theirs, ours = os.openpty()

@@ -40,16 +40,3 @@ async def test_the_time_of_the_person_is_not_the_servers() -> None:
     async with client:
         chain = await Follower(client, call_timeout=1).call_tool("ask")
     assert chain.error is None
-
-
-async def test_the_limit_goes_on_after_the_answer() -> None:
-    timer = CallTimer()
-
-    async def ask_and_wait() -> None:
-        with timer.limited(0.05):
-            with timer.paused(), timer.paused():
-                await anyio.sleep(0.1)
-            await anyio.sleep_forever()
-
-    with pytest.raises(TimeoutError):
-        await ask_and_wait()

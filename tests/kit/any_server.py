@@ -47,11 +47,6 @@ async def count(number: int = 1) -> CallToolResult:
     return with_next_tool(said(f"That makes {number}."), "count", {"number": number + 1})
 
 
-async def try_on(again: int = 1) -> CallToolResult:
-    failed = said(f"That was no. {again}.").model_copy(update={"is_error": True})
-    return with_next_tool(failed, "try_on", {"again": again + 1})
-
-
 async def begin(ctx: Context[Any, Any]) -> CallToolResult:
     await ctx.report_progress(1)
     return with_next_tool(said("It has begun."), "break_off", {})
@@ -75,7 +70,7 @@ def made(*, advertises: bool = True) -> MCPServer[Any]:
     mcp = MCPServer("anything")
     if advertises:
         mcp.middleware.append(advertise)
-    for stirring in (tidy_up, delete_all, begin, start_order, try_on):
+    for stirring in (tidy_up, delete_all, begin, start_order):
         mcp.add_tool(stirring)
     harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
     for tool in (count, break_off, order):

@@ -1,8 +1,4 @@
-"""An authorization server on loopback, as small as one can be, and keys to sign tokens with.
-
-A client gets a token for a customer by its own credentials, and finds out how from the server's
-metadata. Nobody has to log in: the customer is always CUST001.
-"""
+"""An issuer on loopback that publishes its keys, and keys to sign tokens with."""
 
 import time
 from collections.abc import Iterator
@@ -58,7 +54,7 @@ def edwards(kid: str, **says: str) -> Key:
 
 @dataclass
 class AuthorizationServer:
-    """What one does that has a single client."""
+    """Whose tokens the bank takes."""
 
     resource: str
     keys: list[Any]
@@ -89,21 +85,6 @@ class AuthorizationServer:
         keys = [key.jwk if isinstance(key, Key) else key for key in self.keys]
         return self.answer or JSONResponse({"keys": keys})
 
-    async def describe(self, request: Request) -> Response:
-        """Say how clients get a token (RFC 8414)."""
-        metadata = {
-            "issuer": self.origin,
-            "authorization_endpoint": f"{self.origin}/authorize",
-            "token_endpoint": f"{self.origin}/token",
-            "response_types_supported": ["code"],
-        }
-        return JSONResponse(metadata)
-
-    async def issue(self, request: Request) -> Response:
-        sent = await request.form()
-        token = self.keys[0].sign(self.claims(scope=sent["scope"], aud=sent["resource"]))
-        return JSONResponse({"access_token": token, "token_type": "Bearer", "scope": sent["scope"]})
-
 
 @contextmanager
 def authorization_server(
@@ -111,10 +92,6 @@ def authorization_server(
 ) -> Iterator[AuthorizationServer]:
     """Run an authorization server until the end of the block."""
     made = AuthorizationServer(resource, keys)
-    routes = [
-        Route("/jwks", made.publish),
-        Route("/.well-known/oauth-authorization-server", made.describe),
-        Route("/token", made.issue, methods=["POST"]),
-    ]
-    with served(Starlette(routes=routes), path="", port=port) as made.origin:
+    app = Starlette(routes=[Route("/jwks", made.publish)])
+    with served(app, path="", port=port) as made.origin:
         yield made

@@ -148,7 +148,7 @@ def test_an_answer_is_json_or_the_text_itself(
         assert parse_answer(answer, schema) == value
 
 
-async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(world: World) -> None:
+async def test_steps_that_need_an_unfit_value_do_not_run_and_the_rest_does(world: World) -> None:
     model = ClientModel({"an amount": "many", "an account": "acc_made_up"})
     async with world.customer(sampling_callback=model) as me:
         result = await multiplex(

@@ -223,12 +223,6 @@ async def test_a_step_that_has_a_question_is_refused_and_works_alone(
     assert world.outcomes()[2:5] == [(CONFIRM, "failed"), (HANDOFF, "failed"), (PREPARE, "failed")]
 
 
-async def test_the_locked_account_has_no_question(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, answers=[]) as me:
-        result = await multiplex(me, *LOCKED_STEPS)
-    assert next_tool(result) == TO_AN_AGENT
-
-
 # --- over the rounds of its prompts ---------------------------------------------------------------
 
 TWO_PROMPTS = [
@@ -238,7 +232,7 @@ TWO_PROMPTS = [
 ]
 
 
-async def test_no_round_runs_a_finished_step_again_and_its_state_is_good_for_it_alone(
+async def test_a_finished_step_runs_once_and_a_request_state_fits_one_call(
     world: World,
 ) -> None:
     """2026-07-28: prompts travel in results."""
@@ -333,7 +327,7 @@ async def test_a_question_is_answered_through_another_server_by_its_own_customer
     assert tools(world) == [ACCOUNTS, BALANCE, MULTIPLEX]
 
 
-async def test_where_the_clients_model_cannot_be_reached_the_banks_is_and_its_error_is_no_strangers(
+async def test_the_banks_model_stands_in_for_the_clients_and_its_errors_stay_inside(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """2025-11-25 without a session has no way to ask, though the client offers its model."""

@@ -2,14 +2,13 @@
 
 It knows no SDK, so it starts at once. SCRIPT is JSON: the only `revision` that it speaks, or null
 for both, whether it `advertises`, its `tools` (a list for each time that it is asked, the last one
-for ever) and their `ttl`, and the `answers` of each tool, likewise. An answer is the rest of a
-JSON-RPC response, "waits" or "ends", or a whole `line`, where `$ID` is the request's id, and
-`$FIRST` that of the first call that waits. In it `$N` stands for the number of the call, `$TO` for
-its argument `to`, and any other name for a variable of the environment. An answer with `large` has
-a text of so many letters, one with `together` waits until so many calls of the tool are running,
-and one with `after` so many seconds. The rest of a response, or "waits", may stand for a list too.
-`page` and `greeting` replace members of each page and of the first result. It first writes so many
-lines of `errors` to standard error.
+for ever), and the `answers` of each tool, likewise. An answer is the rest of a JSON-RPC response,
+"waits" or "ends", or a whole `line`, where `$ID` is the request's id, and `$FIRST` that of the
+first call that waits. In it `$N` stands for the number of the call, `$TO` for its argument `to`,
+and any other name for a variable of the environment. An answer with `large` has a text of so many
+letters, and one with `after` waits so many seconds. The rest of a response, or "waits", may stand
+for a list too. `page` and `greeting` replace members of each page and of the first result. It first
+writes so many lines of `errors` to standard error.
 
 NOTES has a line for all that happens, and tells a later process which calls were made.
 """
@@ -18,7 +17,7 @@ import json
 import os
 import sys
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,6 @@ CHAINING: Any = {"com.example/tool-chaining": {}}
 asked: Counter[str] = Counter()
 waiting: dict[Any, Any] = {}
 """What is noted when a call that waits is cancelled."""
-held: dict[str, list[Any]] = defaultdict(list)
-"""The responses that wait for those of further calls."""
 writing = threading.Lock()
 
 
@@ -38,9 +35,7 @@ def note(**what: Any) -> None:
         file.write(json.dumps(what) + "\n")
 
 
-def send(number: Any, answer: Any, tool: str | None = None) -> None:
-    if tool is not None:
-        note(ended=tool)
+def send(number: Any, answer: Any) -> None:
     with writing:
         print(json.dumps({"jsonrpc": "2.0", "id": number, **answer}), flush=True)
 
@@ -68,18 +63,14 @@ def call(number: Any, params: Any, complete: Any) -> None:
         answer = {"result": {"content": [{"type": "text", "text": "x" * answer["large"]}]}}
     if "result" in answer:
         answer["result"] = {**complete, **answer["result"]}
-    together, after = answer.pop("together", 1), answer.pop("after", 0)
-    held[name].append((number, answer, name))
-    if len(held[name]) == together:
-        for response in held.pop(name):
-            threading.Timer(after, send, response).start()
+    threading.Timer(answer.pop("after", 0), send, (number, answer)).start()
 
 
 def greeting(method: str, complete: Any) -> Any:
     capabilities = {"tools": {}}
     if SCRIPT.get("advertises", True):
         capabilities["extensions"] = capabilities["experimental"] = CHAINING
-    more = complete and {**complete, "ttlMs": SCRIPT.get("ttl", 0), "cacheScope": "private"}
+    more = complete and {**complete, "ttlMs": 0, "cacheScope": "private"}
     if method == "tools/list":
         asked[method] += 1
         listed = following(SCRIPT["tools"], asked[method] - 1)

@@ -14,23 +14,6 @@ from .wire import CHAINING, JSON, NEW, OLD, Refused, proxy_in_a_thread, wire
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_a_chain_is_one_result_of_the_first_tool(revision: str, tmp_path: Path) -> None:
-    shop = Shop(tmp_path, revision)
-    async with shop.host("stdio") as host:
-        result = await prepare(host)
-    assert result.meta is not None
-    assert "nextTool" not in result.meta
-    told = result.meta[CHAINING]
-    made = {"tool": "pay", "arguments": {"to": "Ann", "id": "0"}}
-    step = {**made, "status": "made", "isError": False}
-    assert told == {"chainId": told["chainId"], "outcome": "completed", "followUps": [step]}
-    assert [one["meta"][CHAINING] for one in shop.noted if "tool" in one] == [
-        {"chainId": told["chainId"], "level": 1},
-        {"chainId": told["chainId"], "level": 2, "previousTool": "prepare"},
-    ]
-
-
 async def test_a_client_without_elicitation_is_not_asked(tmp_path: Path) -> None:
     of_the_weather = {"sure": {"method": "weather/ask"}}
     weather = {"result": {**asking()["result"], "inputRequests": of_the_weather}}

@@ -14,16 +14,7 @@ from tool_chaining_proxy.options import Address, ProxyOptions
 
 from ..kit.command import PATIENCE
 from .scripted import WHO_AND_SLOW, Shop
-from .wire import (
-    JSON,
-    NEW,
-    OLD,
-    Refused,
-    Wire,
-    proxy_in_a_thread,
-    proxy_over_http,
-    wire,
-)
+from .wire import JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, proxy_over_http, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -132,6 +123,12 @@ async def test_unknown_hosts_and_origins_are_refused(bounded: str, strange_url: 
         for url, headers, refused in (
             (bounded, {"Host": "evil.example"}, 421),
             (bounded, {"Origin": "https://evil.example"}, 403),
+            # Names are compared as a whole.
+            (bounded, {"Origin": "http://localhost:1.evil.com"}, 403),
+            (bounded, {"Origin": "http://localhost.evil.com"}, 403),
+            (bounded, {"Origin": "null"}, 403),
+            (bounded, {"Host": "localhost:1.evil.com"}, 421),
+            (bounded, {"Host": "127.0.0.1.evil.com"}, 421),
             (bounded, PAGE, None),
             (bounded, NAMED, None),
             (public, {}, 421),

@@ -28,7 +28,7 @@ from tool_chaining_proxy.session import Session
 from ..chaining import test_never_twice as traces
 from ..chaining import world as people
 from ..chaining.test_never_twice import Machine, Story
-from ..chaining.world import PREPARE, TOTAL, Call, Chain, Server, World, named
+from ..chaining.world import PREPARE, TOTAL, Call, Chain, Server, World
 from .wire import CHAINING, JSON, NEW, OLD
 
 pytestmark = pytest.mark.quick
@@ -266,6 +266,9 @@ def test_the_proxy_holds_the_three_laws(revision: str, nightly: bool) -> None:
     )
 
 
+# --- what the client suite cannot ask of a proxy -------------------------------------------------
+
+
 class ProxyStory(ProxyWorld, Story):
     """A world behind the proxy in which chains go their way in one line."""
 
@@ -277,19 +280,6 @@ def story(revision: str) -> Iterator[ProxyStory]:
     yield story
     story.close()
     assert story.broken == []
-
-
-@pytest.mark.parametrize(
-    "trace",
-    [
-        traces.test_a_chain_that_ended_well_hinders_nobody,
-        traces.test_a_result_that_cannot_be_written_is_no_good_end,
-        traces.test_the_time_of_waiting_and_of_questions_is_not_the_chains_own,
-        traces.test_a_refused_call_leaves_no_doubt,
-    ],
-)
-def test_a_trace_of_the_library_holds_through_the_proxy(trace: Any, story: ProxyStory) -> None:
-    trace(story)
 
 
 @pytest.mark.parametrize(("after", "doubts"), [(59.0, True), (61.0, False)])
@@ -305,11 +295,3 @@ def test_a_question_that_is_handed_out_gives_up_the_turn(story: ProxyStory) -> N
     if story.modern:
         story.ask(first)
     assert traces.asks(second) is story.modern
-
-
-def test_a_question_that_nobody_answers_ends(story: ProxyStory) -> None:
-    chain = story.begin(consents=False)
-    story.answer(chain, "success", named(traces.PAY[1]))
-    assert traces.asks(chain)
-    story.loop.advance(700)
-    assert chain.task.done()

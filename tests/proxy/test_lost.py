@@ -1,4 +1,4 @@
-"""Answers that are lost or too large are one error at once; the server's own errors are its own."""
+"""An answer that is lost is one error at once; the server's own errors are its own."""
 
 import json
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ class Wrong(Handler):
         described = {"capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
         results = {
             "tools/list": {"tools": [], "ttlMs": 0, "cacheScope": "private"},
-            "tools/call": said("x" * LARGE if kind == "large" else "Good.")["result"],
+            "tools/call": said("Good.")["result"],
         }
         if self.path == f"/{NEW}":
             results["server/discover"] = {**described, "supportedVersions": [NEW]}
@@ -87,8 +87,6 @@ async def test_a_lost_answer_is_unknown_and_a_server_error_is_passed_on(
         assert "SSE" not in words
     for tool in (*OWN, *(f"stream {code}" for code in OWN)):
         assert await refusal(over_http, tool) == "No.", tool
-    for tool in ("large", "stream large"):
-        assert await refusal(over_http, tool) == f"{TOO_LARGE} {NOT_KNOWN}", tool
     assert not (await over_http.call_tool("good")).is_error
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.types import ElicitResult
 
 from tool_chaining_proxy.client_side import callers
 
 from ..kit.stdio import lines_of
-from .scripted import WAYS, Shop, asking, outcome, prepare, said
+from .scripted import WAYS, Shop, outcome, prepare, said
 from .wire import CHAINING, JSON, NEW, OLD, PROXY, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
@@ -40,31 +39,6 @@ async def test_a_call_repeated_after_a_cancellation_does_not_pay_twice(
         # The lost answer of the notification is that of its tool, the payment is of the wish alone.
         await prepare(host, "Bob")
         assert len(shop.made()) == 2
-
-
-async def test_a_host_that_does_not_come_back_with_its_answer(tmp_path: Path) -> None:
-    """It waits for its user, until the proxy gives the chain up."""
-    answers = {"pay": [said("Paid.", "ask")], "ask": [asking("sure"), said("Done.")]}
-    shop = Shop(tmp_path, NEW, answers=answers)
-    asked = anyio.Event()
-
-    async def on_question(_: Any, question: Any) -> ElicitResult:
-        if question.message == "Sure?":
-            asked.set()
-            await anyio.sleep_forever()
-        assert "may have taken effect" in question.message
-        return ElicitResult(action="decline")
-
-    options = shop.options(parked_for=0.2)
-    async with shop.host("stdio", options, on_question) as host:
-        async with anyio.create_task_group() as group:
-            group.start_soon(prepare, host)
-            await asked.wait()
-            group.cancel_scope.cancel()
-        # In one event loop, this ends after the proxy's own limits.
-        await anyio.sleep(1)
-        assert outcome(await prepare(host)) == "declined"
-    assert len(shop.made()) == 1
 
 
 def test_the_record_over_stdio_outlives_request_server_and_session(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""The server over Streamable HTTP: the locked story, what is let in, and what is left behind."""
+"""The server over Streamable HTTP: what is let in, what is left behind, and how it ends."""
 
 import re
-import shutil
-import time
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import AsyncMock
@@ -16,44 +15,12 @@ from banking_server.server.tokens import CustomerTokens
 
 from ..bank.support import sql
 from ..kit.bank import TABLES, Customer, code_of, structured
-from ..kit.command import PATIENCE, run
-from ..kit.servers import (
-    HttpServer,
-    free_port,
-    http_client,
-    http_server,
-    post,
-    request_of,
-    tool_call,
-)
-from ..kit.words import (
-    FROM_LOCKED,
-    HANDOFF,
-    LOCKED_TEXT,
-    PREPARE,
-    TO_AN_AGENT,
-    TO_SAVINGS,
-    wrong,
-)
+from ..kit.command import PATIENCE
+from ..kit.servers import HttpServer, free_port, http_client, http_server, post, request_of
+from ..kit.words import HANDOFF, wrong
 from .in_memory import LIST_TOOLS, LOOK, URL, bank_in_memory
 
 # --- over a socket --------------------------------------------------------------------------------
-
-
-@pytest.mark.anyio
-async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
-    """On 2026-07-28; on 2025-11-25 it is `test_sessions.py` that asks."""
-    customer = Customer("auto")
-    customer.answers = [{"picked": "realtime"}]
-    connected = http_client(bank.url, bank.token(), "auto", customer.on_question)
-    async with connected as customer.client:
-        chain = await customer.chain(PREPARE, **FROM_LOCKED)
-    assert chain.outcome == "completed"
-    locked, handoff = chain.steps
-    assert locked.result["content"][0]["text"] == LOCKED_TEXT
-    assert locked.result["_meta"]["nextTool"] == TO_AN_AGENT
-    assert len(customer.asked) == 1
-    assert structured(handoff.received)["choice"] == "realtime"
 
 
 @pytest.mark.anyio
@@ -80,7 +47,14 @@ async def test_no_token_code_or_personal_detail_is_logged_or_audited(bank: HttpS
     assert not re.search(rf"\b{code}\b", stored)
 
 
-# --- two processes --------------------------------------------------------------------------------
+def test_sigterm_ends_it(tmp_path: Path) -> None:
+    with http_server(tmp_path) as server:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE) == 0
+    assert "Traceback" not in server.logged()
+
+
+# --- without sessions -----------------------------------------------------------------------------
 
 
 @pytest.mark.anyio
@@ -97,31 +71,11 @@ async def test_where_no_question_can_be_put_a_text_takes_its_place(full: Path) -
     assert customer.asked == []
 
 
-@pytest.mark.ci
-def test_two_workers_whose_database_is_replaced_acknowledge_nothing_more(tmp_path: Path) -> None:
-    """`test_stdio.py` shows the same of the one process of a server over stdio."""
-    database, call = tmp_path / "bank.db", tool_call(PREPARE, {**TO_SAVINGS, "amount": 5})
-    with http_server(tmp_path, "--workers", "2", BANKING_LOG_LEVEL="INFO") as server:
-        token = server.token()
-        end = time.monotonic() + PATIENCE
-        # A process that began later would take what it finds there then.
-        while server.logged().count(" serves.") < 2 and time.monotonic() < end:
-            time.sleep(0.02)
-        assert post(server, token, call).json()["result"]["structuredContent"]["transferId"]
-        shutil.copy(database, tmp_path / "copy").rename(database)
-        for _ in range(4):
-            answer = post(server, token, call)
-            assert answer.status_code >= 500 or answer.json()["result"]["isError"], answer.text
-        assert f"The file {database} of the database was deleted or replaced" in server.logged()
-    # The one that was put there is sound.
-    assert run("handoffs", BANKING_DATABASE=str(database)).returncode == 0
-
-
 # --- what is let in -------------------------------------------------------------------------------
 
 
 @pytest.mark.anyio
-async def test_what_is_asked_in_another_way_is_refused_without_an_event(full: Path) -> None:
+async def test_a_foreign_host_or_origin_is_refused_without_an_event(full: Path) -> None:
     async with bank_in_memory(full) as bank:
         with bank.events() as events:
             host = await bank.send(LOOK, Host="bank.evil.example")

@@ -6,14 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock
 
-import httpx2
 import jwt
 import pytest
-from mcp import Client
-from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-from mcp.client.streamable_http import streamable_http_client
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from banking_server.server.keys import load_keys
@@ -74,27 +69,16 @@ async def bank(
         yield bank
 
 
-# --- a client that knows nothing but the bank's URL -----------------------------------------------
+# --- what a client without a token finds out ------------------------------------------------------
 
 
-async def test_a_standard_client_finds_its_way_to_a_token(
+async def test_the_metadata_name_the_issuer_to_any_page(
     bank: Bank, issuer: AuthorizationServer
 ) -> None:
-    stored = AsyncMock(**{"get_tokens.return_value": None})
-    http = httpx2.AsyncClient(
-        auth=ClientCredentialsOAuthProvider(RESOURCE, stored, "me", "word", issuer=issuer.origin),
-        transport=httpx2.ASGITransport(bank.app),
-        mounts={issuer.origin: httpx2.AsyncHTTPTransport()},
-    )
-    async with Client(streamable_http_client(RESOURCE, http_client=http)) as client:
-        result = await client.call_tool("list_accounts", {})
-    assert "acc_checking_001" in str(result.content)
-    (tokens,) = stored.set_tokens.await_args.args
-    assert tokens.scope == "bank:read bank:transfer"
-    # So does one in a page, whatever page it is.
     metadata = await bank.http.get(METADATA, headers={"Origin": "https://bank.example"})
     assert metadata.headers["Access-Control-Allow-Origin"] == "*"
     assert metadata.json()["authorization_servers"] == [issuer.origin]
+    assert metadata.json()["resource"] == RESOURCE
 
 
 # --- which tokens are good ------------------------------------------------------------------------

@@ -44,7 +44,7 @@ async def ask(bank: Bank, method: str = "GET", **headers: str) -> httpx2.Respons
     return await bank.http.request(method, "http://10.0.0.7:8000/health", headers=headers)
 
 
-async def test_it_is_well(full: Path) -> None:
+async def test_health_is_ok_for_any_caller(full: Path) -> None:
     """Whoever asks, by whatever address, and with no token or a bad one."""
     async with bank_in_memory(full) as bank:
         for headers in ({}, {"Host": "evil.example"}, {"Authorization": "Bearer garbage"}):
@@ -55,7 +55,7 @@ async def test_it_is_well(full: Path) -> None:
         assert (await ask(bank, "POST")).status_code == 405
 
 
-async def test_it_is_not_well_while_the_bank_cannot_be_read_or_says_nothing(
+async def test_health_is_unavailable_while_the_bank_cannot_be_read(
     full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "HEALTH_SECONDS", 0.01)

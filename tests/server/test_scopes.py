@@ -41,7 +41,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("message", "scope", "missing", "tool"), REFUSED)
-async def test_what_the_token_is_not_for_is_refused_and_a_call_is_audited(
+async def test_a_request_without_its_scope_is_refused_and_a_call_audited(
     bank: Bank, message: dict[str, Any], scope: str, missing: str, tool: str | None
 ) -> None:
     with bank.events() as events:

@@ -1,42 +1,20 @@
-"""Sessions of 2025-11-25 over HTTP: who is asked, whose they are, and how long a call waits."""
+"""Sessions of 2025-11-25 over HTTP: whose they are, and how long a call waits."""
 
 import re
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from banking_server.server.keys import load_keys
 from banking_server.tools import calling
 
-from ..kit.bank import Customer, code_at_desk, structured
-from ..kit.servers import HttpServer, http_client, tool_call
+from ..kit.servers import tool_call
 from ..kit.words import CONFIRM, HANDOFF, PREPARE, TO_SAVINGS
 from .in_memory import LOOK, Talk, bank_in_memory
 
 pytestmark = pytest.mark.anyio
 
 ASK = tool_call(HANDOFF, {"reason": "A question"})
-
-
-# --- being asked, over a socket -------------------------------------------------------------------
-
-
-async def test_who_can_be_asked_is_asked_and_no_code_stands_in(bank: HttpServer) -> None:
-    customer = Customer("legacy")
-    connected = http_client(bank.url, bank.token("CUST002"), "legacy", customer.on_question)
-    mine = {"fromAccountId": "acc_savings_002", "toAccountId": "acc_checking_002"}
-    answers: dict[str, Any] = {"declined": "decline", "posted": {"agreed": True}}
-    async with connected as customer.client:
-        prepared = await customer.prepare(**mine)
-        transfer = structured(prepared)["transferId"]
-        code = code_at_desk(prepared, load_keys(bank.settings))
-        for status, said in answers.items():
-            customer.answers = [said]
-            confirmed = await customer.confirm(transfer, confirmationCode=code)
-            assert structured(confirmed)["status"] == status
-    assert len(customer.asked) == 2
 
 
 # --- whose it is ----------------------------------------------------------------------------------

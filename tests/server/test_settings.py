@@ -112,15 +112,3 @@ def test_a_worker_gets_the_settings_through_its_environment_but_for_the_secret(
     assert load_settings() == parent
     with_secret = load_settings(secret="s" * 40)
     assert "s" * 40 not in repr(with_secret) + str(with_secret.environment())
-
-
-def test_without_a_home_directory_the_message_says_what_to_set(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """As in a container whose user is in no list of users."""
-    monkeypatch.setattr("os.getuid", lambda: 2**31 - 9)
-    for name in ("HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(SettingsError, match=r"^BANKING_DATABASE: .* directory: set it, or HOME$"):
-        load_settings()
-    assert load_settings(database=tmp_path / "bank.db").database == tmp_path / "bank.db"

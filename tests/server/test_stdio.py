@@ -10,7 +10,6 @@ import pytest
 from ..bank.support import sql
 from ..kit.bank import Customer, structured
 from ..kit.command import PATIENCE, command
-from ..kit.model import Silence, scripted_model
 from ..kit.servers import stdio_client
 from ..kit.stdio import lines_of
 from ..kit.terminal import Terminal
@@ -121,23 +120,6 @@ def test_at_the_end_of_the_input_all_that_was_asked_is_answered(
         assert "nobody can answer" in answers["asks"]["error"]["message"]
     else:
         assert answers["asks"]["result"]["structuredContent"]["choices"]
-
-
-@pytest.mark.ci
-def test_the_effect_of_what_cannot_finish_is_not_known(full: Path) -> None:
-    with scripted_model([Silence()]) as model:
-        variables = {"BANKING_MODEL_URL": model.url, "BANKING_MODEL_NAME": "scripted"}
-        with serving(full, **variables) as server:
-            server.open({})
-            inferred = {"accountId": "PROMPT_ARGUMENT: the savings account"}
-            step = {"name": "get_account_balance", "arguments": inferred}
-            steps = [{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": step}]
-            call = {"name": "multiplex_tools", "arguments": {"tools": steps}}
-            server.send({"id": 2, "method": "tools/call", "params": call})
-            server.send({"id": 3, "method": "ping"})
-            rest, _ = server.end()
-    assert [each["id"] for each in rest] == [3, 2]
-    assert "Whether it took effect is not known" in rest[1]["error"]["message"]
 
 
 @pytest.mark.parametrize(

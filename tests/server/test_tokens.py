@@ -239,7 +239,7 @@ OLD, NEW = "o" * 32, "n" * 32
 
 
 @pytest.mark.anyio
-async def test_what_began_under_the_old_secret_goes_on_under_both(full: Path) -> None:
+async def test_answers_and_codes_of_the_old_secret_stay_valid_during_a_rotation(full: Path) -> None:
     customer = Customer("auto")
     async with AsyncExitStack() as running:
         before, during, after = [

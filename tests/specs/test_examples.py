@@ -1,14 +1,12 @@
-"""The examples run, and are judged, as the pages print them.
+"""The examples are, and print, what the pages show.
 
-The client under test is judged in `tests/conformance`, as `project_client`.
+`tests/test_shown_commands.py` judges the server by the suite, and `tests/conformance` the client.
 """
 
 import runpy
-import sys
 
 import pytest
 
-from ..conformance.support import suite
 from ..kit.pages import ROOT, block
 
 EXAMPLES = ROOT / "specs" / "examples"
@@ -26,12 +24,3 @@ def test_the_client_prints_what_the_page_says(
     monkeypatch.chdir(EXAMPLES)
     runpy.run_path("client.py", run_name="__main__")
     assert capsys.readouterr().out == block(LIBRARY, "what it prints", "text")
-
-
-@pytest.mark.ci
-def test_the_suite_finds_the_server_conformant() -> None:
-    scenario = EXAMPLES / "orders.yaml"
-    command = (sys.executable, EXAMPLES / "orders.py")
-    ran = suite("server", "--scenario", scenario, "--json", "--", *command)
-    assert ran.code == 0, ran.output + ran.errors
-    assert ran.report["verdict"] == "conformant"

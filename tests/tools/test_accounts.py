@@ -2,8 +2,8 @@
 
 import pytest
 
-from ..kit.bank import World, facts, structured, words
-from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, STATEMENT
+from ..kit.bank import World, structured, words
+from ..kit.words import ACCOUNTS, EVERYDAY, LOCKED, PAYEE, STATEMENT
 
 pytestmark = pytest.mark.anyio
 
@@ -42,15 +42,6 @@ async def test_accounts_are_listed(world: World, mode: str) -> None:
     assert all(account_id in words(result) for account_id in ids)
     assert "acc_equity" not in words(result)
     assert world.outcomes() == [(ACCOUNTS, "listed")]
-
-
-async def test_only_money_that_can_be_moved_is_called_available(world: World) -> None:
-    async with world.customer() as customer:
-        for account in facts(await customer.call(ACCOUNTS))["accounts"]:
-            if "balance" in account:
-                said = words(await customer.call(BALANCE, accountId=account["accountId"]))
-                movable = account["canTransferFrom"] and not account["isLocked"]
-                assert ("available" in said, ", locked." in said) == (movable, account["isLocked"])
 
 
 async def test_a_statement_states_the_spending_of_last_month(world: World) -> None:

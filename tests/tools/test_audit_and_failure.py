@@ -4,8 +4,6 @@ import logging
 from typing import Any
 
 import pytest
-from mcp import MCPError
-from mcp.types import ErrorData
 
 from banking_server.bank import accounts as bank_accounts
 from banking_server.bank.storage import BankBusy
@@ -13,14 +11,7 @@ from banking_server.tools import calling
 from tool_chaining import IDENTIFIER
 
 from ..kit.bank import World, everything, next_tool, structured, words
-from ..kit.words import (
-    ACCOUNTS,
-    BALANCE,
-    EVERYDAY,
-    HANDOFF,
-    PREPARE,
-    SAVINGS,
-)
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, HANDOFF, PREPARE, SAVINGS
 
 pytestmark = pytest.mark.anyio
 
@@ -47,22 +38,6 @@ async def test_the_provenance_of_a_call_is_recorded(
         (event["chain_id"], event["chain_level"], event["chain_previous_tool"])
         for event in world.events()
     ] == [("chain-1", 2, PREPARE)] * 5
-
-
-async def test_an_elicitation_error_fails_the_call(world: World) -> None:
-    """On 2025-11-25 the question is part of the call; later, its client never comes back."""
-
-    async def nobody_here(context: Any, params: Any) -> ErrorData:
-        return ErrorData(code=-1, message="there is nobody to ask")
-
-    before = world.stored()
-    async with world.customer(mode="legacy", elicitation_callback=nobody_here) as customer:
-        for tool, arguments in [(HANDOFF, {"reason": "x"}), (PREPARE, {"amount": 5})]:
-            with pytest.raises(MCPError):
-                await customer.call(tool, meta=PROVENANCE, **arguments)
-    assert world.outcomes() == [(HANDOFF, "failed"), (PREPARE, "failed")]
-    assert {event["chain_id"] for event in world.events()} == {"chain-1"}
-    assert world.stored() == before
 
 
 @pytest.mark.only_on("sqlite", "postgresql")

@@ -7,7 +7,6 @@ import pytest
 
 from ..kit.bank import World, code_of, refused, structured, words
 from ..kit.words import (
-    ACCOUNTS,
     APPROVAL,
     BALANCE,
     CHOICE,
@@ -22,7 +21,6 @@ from ..kit.words import (
     SAVINGS,
     STATEMENT,
 )
-from ..multiplex.support import MULTIPLEX, request
 
 pytestmark = pytest.mark.anyio
 
@@ -168,16 +166,6 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         CONFIRM,
         {"transferId": "tr_x", "action": "confirm", "confirmationCode": 123456},
         "confirmationCode: must be a string in quotation marks.",
-    ),
-    (
-        MULTIPLEX,
-        {"tools": [{**request(1, ACCOUNTS), "params": {"name": ACCOUNTS, "args": {}}}]},
-        "tools.0.params.args: is not allowed here.",
-    ),
-    (
-        MULTIPLEX,
-        {"tools": [request(1, ACCOUNTS, when={"jmespath": "[0]", "exists": "true"})]},
-        'tools.0.when.exists: must be true or false, but was "true".',
     ),
 ]
 

@@ -1,20 +1,15 @@
-"""The four escalations, each followed by a client as far as it goes."""
+"""Escalations, each followed by a client as far as it goes.
+
+The locked account has `test_locked.py`, and the report of a payment is in `banking.yaml`, by which
+the conformance suite judges the bank.
+"""
 
 import pytest
 
 from tool_chaining import ChainResult, Outcome
 
 from ..kit.bank import World, code_at_desk, code_of, next_tool, refused, structured, words
-from ..kit.words import (
-    APPROVAL,
-    CONFIRM,
-    EVERYDAY,
-    HANDOFF,
-    PAYEE,
-    PREPARE,
-    REPORT,
-    SAVINGS,
-)
+from ..kit.words import APPROVAL, CHOICE, CONFIRM, EVERYDAY, HANDOFF, PREPARE, SAVINGS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -25,7 +20,6 @@ TITLES = {
     APPROVAL: "Ask a manager to approve this transfer: the bank requires it for this amount",
     HANDOFF: "Speak to an agent: no manager is at the branch at this hour",
     PREPARE: "Prepare the transfer again: it was not confirmed in time",
-    REPORT: "Report this payment to the bank's compliance desk, as a rule requires",
 }
 """What the user is told of each step; the locked account's directive says nothing."""
 
@@ -34,7 +28,7 @@ def tools(followed: ChainResult) -> list[str]:
     return [step.tool for step in followed.steps]
 
 
-# --- 2: above the approval threshold --------------------------------------------------------------
+# --- above the approval threshold -----------------------------------------------------------------
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
@@ -113,7 +107,7 @@ async def test_a_large_transfer_cannot_be_confirmed_before_approval(world: World
     assert world.sql("SELECT reason FROM approval") == [("New kitchen",)]
 
 
-# --- 3: recovery from an expired transfer ---------------------------------------------------------
+# --- recovery from an expired transfer ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("can_be_asked", [False, True])
@@ -157,42 +151,27 @@ async def test_an_expired_transfer_is_prepared_again(
     ]
 
 
-# --- 4: compliance --------------------------------------------------------------------------------
+# --- the handoff, where the client cannot ask how to be connected ---------------------------------
 
 
-@pytest.mark.only_on("sqlite", "postgresql")
-@pytest.mark.parametrize(
-    ("to", "amount", "reported"),
-    [(PAYEE, 3000, True), (PAYEE, 2999.99, False), (EVERYDAY, 3000, False)],
-)
-async def test_large_postings_to_payees_are_reported(
-    world: World, to: str, amount: float, reported: bool
+async def test_without_elicitation_the_choice_is_made_by_another_tool(
+    world: World,
 ) -> None:
     async with world.customer() as customer:
-        prepared = await customer.prepare(fromAccountId=SAVINGS, toAccountId=to, amount=amount)
-        assert next_tool(prepared) is None
-        transfer_id = structured(prepared)["transferId"]
-        arguments = {
-            "transferId": transfer_id,
-            "action": "confirm",
-            "confirmationCode": code_of(prepared),
-        }
-        followed = await customer.chain(CONFIRM, **arguments)
-        assert followed.outcome is Outcome.COMPLETED
-        if not reported:
-            assert tools(followed) == [CONFIRM]
-            return
-        again = await customer.chain(CONFIRM, **arguments)
-    assert tools(followed) == tools(again) == [CONFIRM, REPORT]
-    assert followed.steps[1].arguments == {
-        "transferId": transfer_id,
-        "rule": "external-payee-3000",
-    }
-    assert followed.steps[1].title == TITLES[REPORT]
-    report = structured(followed.steps[1].received)
-    assert report["status"] == "recorded"
-    assert structured(again.steps[1].received) == report
-    assert world.sql("SELECT transfer_id, rule, customer_id FROM compliance_report") == [
-        (transfer_id, "external-payee-3000", "CUST001")
-    ]
-    assert (REPORT, "report_recorded") in world.outcomes()
+        offered = await customer.call(HANDOFF)
+        said = words(offered)
+        assert "speak to an agent now" in said
+        assert "called back" in said
+        assert structured(offered)["choices"] == ["realtime", "callback"]
+        handoff_id = structured(offered)["handoffId"]
+        assert handoff_id in words(offered, "assistant")
+        assert CHOICE in words(offered, "assistant")
+
+        chosen = await customer.call(CHOICE, handoffId=handoff_id, choice="callback")
+        assert structured(chosen)["choice"] == "callback"
+        assert structured(chosen)["handoffId"] == handoff_id
+        changed = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
+        assert structured(changed)["choice"] == "realtime"
+        again = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
+        assert structured(again) == structured(changed)
+    assert world.sql("SELECT choice FROM handoff") == [("realtime",)]

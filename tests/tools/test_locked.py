@@ -13,7 +13,6 @@ from tool_chaining import CLIENT_EXTENSION
 from ..kit.bank import World, audiences, facts, next_tool, words
 from ..kit.words import (
     EURO,
-    EVERYDAY,
     FOREIGN,
     HANDOFF,
     LOCKED,
@@ -116,15 +115,3 @@ async def test_an_invalid_amount_takes_precedence_over_a_locked_account(
     assert result.is_error
     assert "nextTool" not in result.meta
     assert words(result).startswith("amount: ")
-
-
-async def test_picking_the_locked_account_names_the_handoff(world: World, mode: str) -> None:
-    before = world.stored()
-    async with world.customer(mode=mode, answers=[{"picked": LOCKED}]) as customer:
-        is_locked_answer(await customer.call(PREPARE, amount=100))
-
-    (question,) = customer.asked
-    assert question.message == "Which account should the money be taken from?"
-    assert list(question.options) == [LOCKED, EURO, EVERYDAY, SAVINGS]
-    assert world.stored() == before
-    assert world.outcomes() == [(PREPARE, "account_locked")]

@@ -140,23 +140,6 @@ async def test_both_accounts_are_picked(world: World, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answers",
-    [["decline"], ["cancel"], [{"picked": EVERYDAY}, "decline"], [{"picked": EVERYDAY}, "cancel"]],
-)
-async def test_a_declined_picker_prepares_nothing(
-    world: World, mode: str, answers: list[Any]
-) -> None:
-    before = world.stored()
-    async with world.customer(mode=mode, answers=answers) as customer:
-        result = await customer.call(PREPARE, amount=5)
-    assert not result.is_error
-    assert facts(result) == {"status": "declined"}
-    assert next_tool(result) is None
-    assert world.stored() == before
-    assert world.outcomes() == [(PREPARE, "declined")]
-
-
-@pytest.mark.parametrize(
     ("given", "field", "expected"),
     [
         ({}, "fromAccountId", [LOCKED, EURO, EVERYDAY, SAVINGS]),
@@ -275,35 +258,3 @@ async def test_a_declined_question_cannot_be_answered_again(world: World) -> Non
         posted = await one_round(customer, CONFIRM, arguments, **answered(asked, yes))
         assert isinstance(posted, CallToolResult)
         assert structured(posted)["status"] == "posted"
-
-
-async def test_five_wrong_codes_void_the_transfer(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, code = await prepared(customer)
-        for left in (4, 3, 2, 1):
-            said = refused(
-                await customer.confirm(transfer_id, confirmationCode=wrong(code)),
-                "confirmationCode",
-            )
-            assert f"after {left} more wrong code{'s' if left > 1 else ''}." in said
-            assert wrong(code) not in said
-        last = await customer.confirm(transfer_id, confirmationCode=wrong(code))
-        said = refused(last, "confirmationCode")
-        assert "wrong for the fifth time, so the transfer is voided." in said
-    assert structured(last)["status"] == status_of(world, transfer_id) == "voided"
-
-
-async def test_confirming_from_an_account_locked_meanwhile_names_the_handoff(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, code = await prepared(customer)
-        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
-        result = await customer.confirm(transfer_id, confirmationCode=code)
-    assert structured(result)["status"] == "account_locked"
-    assert next_tool(result) == {
-        "tool": "request_agent_handoff",
-        "arguments": {
-            "reason": "Customer attempted to transfer from locked account: "
-            "Everyday Checking (acc_everyday_001)"
-        },
-    }
-    assert world.funds(EVERYDAY) == 185_040

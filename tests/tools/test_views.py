@@ -17,17 +17,7 @@ from banking_server.tools.views.offering import HANDOFF as HANDOFF_VIEW
 from banking_server.tools.views.offering import STATEMENT as STATEMENT_VIEW
 from banking_server.tools.views.offering import TRANSFER as TRANSFER_VIEW
 
-from ..kit.bank import (
-    Customer,
-    World,
-    code_at_desk,
-    code_of,
-    everything,
-    facts,
-    refused,
-    structured,
-    words,
-)
+from ..kit.bank import Customer, World, code_of, everything, facts, refused, structured, words
 from ..kit.words import (
     ACCOUNTS,
     CHOICE,
@@ -217,26 +207,6 @@ async def test_a_no_or_a_cancellation_voids_the_secret(world: World) -> None:
         await person.cancel(transfer_id)
         ended = await in_view(person, transfer_id, secret_of(seen))
         assert structured(ended)["status"] == "voided"
-
-
-@pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
-async def test_with_codes_at_the_desk_a_view_gets_no_secret(world: World, form: bool) -> None:
-    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
-        good = secret_of(await person.prepare())
-    world.codes = "desk"
-    async with world.customer(extensions=[SHOWS_VIEWS], can_be_asked=form) as person:
-        prepared = await person.prepare()
-        transfer_id = structured(prepared)["transferId"]
-        assert set(for_view(prepared) or {}) == {"from", "to"}
-        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
-        assert set(for_view(seen) or {}) == {"from", "to"}
-        refused(await in_view(person, transfer_id, good), "secret")
-        # What the view does then is what everybody does.
-        needed = await person.confirm(transfer_id)
-        assert facts(needed)["status"] == "confirmation_needed"
-        assert set(for_view(needed) or {}) == {"from", "to"}
-        answer = await person.confirm(transfer_id, confirmationCode=code_at_desk(prepared))
-        assert facts(answer)["status"] == "posted"
 
 
 @pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
