@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tool_chaining_conformance.client import mock_server
 from tool_chaining_conformance.client.mock_server import MockServer
 from tool_chaining_conformance.target.era import Era
 
@@ -58,33 +57,6 @@ def test_a_message_may_come_in_chunks() -> None:
         assert {tool["name"] for tool in answer["result"]["tools"]} >= {"begin", "relay"}
         (request,) = mock.log.requests
         assert request.method == "tools/list"
-
-
-@pytest.mark.parametrize(
-    ("header", "body", "status"),
-    [
-        ({"content-length": "3000000000"}, b"", 413),
-        ({"content-length": "-1"}, b"", 413),
-        ({"transfer-encoding": "chunked"}, b"ffffffff\r\n", 413),
-        ({"transfer-encoding": "chunked"}, b"1\r\nx\r\n400000\r\n", 413),
-        ({"transfer-encoding": "chunked"}, b"x" * 2000, 400),
-    ],
-)
-def test_no_more_of_a_body_is_read_than_a_message_may_have(
-    header: dict[str, str], body: bytes, status: int
-) -> None:
-    with playing("schemas/valid-arguments") as mock:
-        assert asked(mock, "POST", "/mcp", body, headers=header)[0] == status
-        assert asked(mock, "POST", "/mcp", message("tools/list"))[0] == 200, "it goes on"
-
-
-def test_no_more_is_kept_of_a_client_than_a_run_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mock_server, "KEPT_BYTES", 100_000)
-    body = message("tools/list", {"x": "y" * 40_000})
-    with playing("schemas/valid-arguments") as mock:
-        statuses = [asked(mock, "POST", "/mcp", body)[0] for _ in range(4)]
-    assert statuses == [200, 200, 413, 413]
-    assert mock.allowance.left < 0
 
 
 @pytest.mark.parametrize("era", Era)

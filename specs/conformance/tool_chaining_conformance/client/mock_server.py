@@ -4,6 +4,7 @@ It uses raw HTTP in both eras, and tolerates every fault that no check covers. I
 and every message. `client.checks` judges them after the client ended.
 """
 
+import contextlib
 import json
 import select
 import socket
@@ -36,7 +37,7 @@ from tool_chaining_conformance.message import (
     within,
 )
 from tool_chaining_conformance.names import IDENTIFIER
-from tool_chaining_conformance.target.channel import MESSAGE_BYTES, TargetFailure, read
+from tool_chaining_conformance.target.channel import TargetFailure, read
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import same
 
@@ -65,10 +66,6 @@ UNAUTHORIZED: Final = (401, 403)
 """The HTTP statuses that say so."""
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
-KEPT_BYTES: Final = 16 * 1024 * 1024
-"""How much all requests of a run may have together: the suite keeps each. It refuses the rest."""
-LINE_BYTES: Final = 1_000
-"""The longest line with the length of a chunk."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
@@ -144,20 +141,6 @@ class Log:
         return [capabilities for capabilities in found if isinstance(capabilities, dict)]
 
 
-class Allowance:
-    """The bytes of requests that the mock servers of one run may still keep."""
-
-    def __init__(self) -> None:
-        self.left = KEPT_BYTES
-        self._lock = threading.Lock()
-
-    def take(self, size: int) -> bool:
-        """Return whether a request of this size may be kept; if not, no later one may be."""
-        with self._lock:
-            self.left = self.left - size if size <= self.left else -1
-            return self.left >= 0
-
-
 class MockServer(ThreadingMixIn, TCPServer):
     """Plays one case on a free port of the loopback interface during the `with` block.
 
@@ -175,14 +158,12 @@ class MockServer(ThreadingMixIn, TCPServer):
         *,
         patience: float,
         other: bool = False,
-        allowance: Allowance | None = None,
     ) -> None:
         """Play `case`; `other` plays the second server of the script instead.
 
         A question waits `patience` seconds for its answer.
         """
         self.log = Log()
-        self.allowance = allowance or Allowance()
         self._script = script
         self._case = case
         self._era = era
@@ -468,10 +449,6 @@ class MockServer(ThreadingMixIn, TCPServer):
         event.wait(self._patience)
 
 
-class _TooLarge(Exception):
-    """The body of a request is longer than `MESSAGE_BYTES`, or the suite keeps enough."""
-
-
 class _Exchange(BaseHTTPRequestHandler):
     """HTTP exchanges on one connection: JSON, or an event stream once something was streamed."""
 
@@ -486,21 +463,14 @@ class _Exchange(BaseHTTPRequestHandler):
         return cast(MockServer, self.server)
 
     def do_POST(self) -> None:
-        received, refusal = None, 400
-        try:
-            body = self._body()
-            if not self._mock.allowance.take(len(body)):
-                raise _TooLarge
-            received = read(body)
-        except _TooLarge:
-            refusal = 413
-        except (TargetFailure, ValueError):
-            pass
+        received = None
+        with contextlib.suppress(TargetFailure, ValueError):
+            received = read(self._body())
         if self.path.partition("?")[0] != ENDPOINT:
             self.plain(404)
         elif received is None:
             self.close_connection = True
-            self.plain(refusal)
+            self.plain(400)
         else:
             self.replacement = "", ""
             self._mock.receive(received.body, self)
@@ -518,18 +488,13 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
-            return self._read(int(self.headers.get("content-length", "")), MESSAGE_BYTES)
+            return self.rfile.read(int(self.headers.get("content-length", "")))
         body = b""
-        while size := int(self.rfile.readline(LINE_BYTES).split(b";")[0], 16):
-            body += self._read(size, MESSAGE_BYTES - len(body))
-            self.rfile.readline(LINE_BYTES)
-        self.rfile.readline(LINE_BYTES)
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
         return body
-
-    def _read(self, size: int, most: int) -> bytes:
-        if not 0 <= size <= most:
-            raise _TooLarge
-        return self.rfile.read(size)
 
     def plain(self, status: int) -> None:
         """Answer without a body."""
