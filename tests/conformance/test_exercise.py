@@ -19,7 +19,6 @@ from .small_proxy import SmallProxy
 from .small_server import SESSION, SmallServer
 from .support import SHOP, UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
 
-NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
 SCENARIO = """
 name: captured
 description: The order is what the set-up captured.
@@ -37,21 +36,6 @@ steps:
     expect: {nextTool: notify_team, arguments: {order: "${password}"}}
     follow: [{}]
 """
-
-
-@pytest.fixture
-def captured(tmp_path: Path) -> ServerScenario:
-    path = tmp_path / "captured.yaml"
-    path.write_text(SCENARIO)
-    return load_server_scenario(path)
-
-
-def test_a_captured_value_reaches_arguments_and_what_is_expected(captured: ServerScenario) -> None:
-    run = examine_server(SmallServer, [Era.MODERN], [captured])
-    assert run.problems == []
-    assert statuses(run.judgements)[NO_CYCLE] == "SUCCESS"
-    wrong = examine_server(SERVER_MUTANTS["cycle"], [Era.MODERN], [captured])
-    assert statuses(wrong.judgements)[NO_CYCLE] == "WARNING"
 
 
 def test_what_cannot_be_judged_says_what_came_and_not_what_the_scenario_lacks() -> None:
