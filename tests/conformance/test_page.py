@@ -1,6 +1,5 @@
 """The HTML page of reports: what it shows, and what a hostile report cannot make of it."""
 
-import copy
 import json
 import re
 import sys
@@ -173,17 +172,6 @@ def test_reports_with_one_name_have_a_number(page: Callable[..., Path], server: 
     html = page(one=server, two=server).read_text(encoding="utf-8")
     assert "<bdi>shop (1)</bdi>" in html
     assert "<bdi>shop (2)</bdi>" in html
-
-
-def test_a_report_on_another_revision_of_the_text_is_marked(
-    page: Callable[..., Path], server: Any
-) -> None:
-    older = copy.deepcopy(server)
-    older["checks"][0]["requirements"][0]["text"] = "Servers MUST name a tool."
-    html = page(Older=older, Now=server).read_text(encoding="utf-8")
-    _, first, second = html.split('<article class="card">')
-    notice = "Judged by another revision of the text."
-    assert (notice in first, notice in second) == (True, False)
 
 
 @pytest.mark.parametrize(
