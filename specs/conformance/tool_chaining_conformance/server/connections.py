@@ -205,9 +205,7 @@ def _called(
     values: Mapping[str, Any],
     provenance: Any = ABSENT,
 ) -> ToolCall:
-    meta = filled(part.meta, values)
-    if provenance is not ABSENT:
-        meta = {**meta, IDENTIFIER: provenance}
+    meta = {} if provenance is ABSENT else {IDENTIFIER: provenance}
     answers = [
         ElicitationAnswer.model_validate(filled(each.model_dump(exclude_unset=True), values))
         for each in part.elicitation or ()

@@ -76,8 +76,7 @@ class Made:
     """A call that succeeded, and who made it."""
 
     call: ToolCall
-    who: str
-    """The caller's name in the scenario and the `_meta` of the call, as one text."""
+    caller: str | None
     chain: Json | None = None
     """Its provenance, if it was a follow-up call."""
 
@@ -206,7 +205,7 @@ class Exercise:
         part, calling = planned.part, planned.calling()
         self._connections.new_errors(calling)  # Drop those of earlier calls.
         call = self._make(planned, calling, ABSENT if claimed is None else claimed)
-        self._remember(planned, calling, call, claimed)
+        self._remember(planned, call, claimed)
         self._values.named |= self._values.captured(planned.place, part.capture, call)
         self._look_at(call, planned.place, calling)
         self._errors = ""
@@ -225,16 +224,10 @@ class Exercise:
             arguments = filled(arguments, self._connections.known(calling))
         return self._connections.call(part, calling, planned.tool, arguments, claimed)
 
-    def _remember(
-        self, planned: Planned, calling: Calling, call: ToolCall, chain: Json | None
-    ) -> None:
+    def _remember(self, planned: Planned, call: ToolCall, chain: Json | None) -> None:
         """Keep a call that succeeded, with its caller."""
         if not is_refused(call) and call.final.kind == "complete":
-            self._made.append(Made(call, self._who(planned, calling), chain))
-
-    def _who(self, planned: Planned, calling: Calling) -> str:
-        meta = filled(planned.part.meta, self._connections.known(calling))
-        return identity([planned.caller, meta])
+            self._made.append(Made(call, planned.caller, chain))
 
     # What one call shows
 
@@ -333,7 +326,7 @@ class Exercise:
         """Make a call in one way, and report what it shows."""
         part, calling = planned.part, planned.calling(way, second=second)
         call = self._make(planned, calling, way.provenance)
-        self._remember(planned, calling, call, None)
+        self._remember(planned, call, None)
         if isinstance(part, Step):
             self._pass_on(part, call, as_expected=not is_refused(call))
         self._look_at(call, planned.place, calling)
@@ -341,11 +334,11 @@ class Exercise:
 
     def _claim_a_chain(self, planned: Planned, alone: ToolCall) -> None:
         """Repeat a refused call as a part of a chain."""
-        who, key = self._who(planned, planned.calling()), key_of(alone.tool, alone.arguments)
+        key = key_of(alone.tool, alone.arguments)
         allowed = [
             made
             for made in self._made
-            if key_of(made.call.tool, made.call.arguments) == key and made.who != who
+            if key_of(made.call.tool, made.call.arguments) == key and made.caller != planned.caller
         ]
         if not allowed:
             reason = (
