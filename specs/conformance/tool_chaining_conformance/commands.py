@@ -25,7 +25,7 @@ from tool_chaining_conformance.report.summary import print_summary
 from tool_chaining_conformance.server.draft import draft
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
-from tool_chaining_conformance.server.values import check_environment
+from tool_chaining_conformance.server.values import read_environment
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.text import block
 
@@ -160,7 +160,7 @@ def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScen
     if len({each.name for each in scenarios}) < len(scenarios):
         raise UsageError("two scenario files have the same name")
     for scenario in scenarios:
-        check_environment(scenario, os.environ, over_http=over_http)
+        read_environment(scenario, over_http=over_http)
     return scenarios
 
 

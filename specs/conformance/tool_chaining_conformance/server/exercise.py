@@ -105,7 +105,7 @@ class Planned:
 
 
 class Exercise:
-    """One scenario in one era. Without a scenario it calls no tool.
+    """One scenario in one era.
 
     It passes each piece of evidence to `observe` at once. Raises ScenarioError if an environment
     variable that the scenario names is not set.
@@ -114,7 +114,7 @@ class Exercise:
     def __init__(
         self,
         target: Target,
-        scenario: ServerScenario | None,
+        scenario: ServerScenario,
         era: Era,
         redaction: Redaction,
         observe: Callable[[Observation], None],
@@ -142,12 +142,11 @@ class Exercise:
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
         connection = self._connections.first()
-        greeting = connection.greeting
-        if greeting is not None:
-            self._note("server/discover" if self._era is Era.MODERN else "initialize", greeting)
+        method = "server/discover" if self._era is Era.MODERN else "initialize"
+        self._note(method, connection.greeting)
         evidence = Greeting(
             "greeting",
-            greeting.messages if greeting else (),
+            connection.greeting.messages,
             self._era,
             connection.server_capabilities,
             connection.server_info,
@@ -167,7 +166,7 @@ class Exercise:
         self._tools = self._noted(connection.list_tools()).tools
         if self._era is Era.LEGACY:
             self._note("ping", connection.request("ping", {}))
-        for step in self._scenario.steps if self._scenario is not None else ():
+        for step in self._scenario.steps:
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
             self._play(step)
@@ -273,7 +272,7 @@ class Exercise:
             structured=structured_content_of(call.final),
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
-            intermediary=self._scenario is not None and self._scenario.intermediary,
+            intermediary=self._scenario.intermediary,
         )
         self._observe(result)
 

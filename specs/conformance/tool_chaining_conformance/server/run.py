@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from tool_chaining_conformance.report.judgement import Judge, NotApplicable, Untestable
 from tool_chaining_conformance.report.redaction import Redaction
@@ -20,13 +19,10 @@ from tool_chaining_conformance.server.evidence import (
     Subject,
 )
 from tool_chaining_conformance.server.exercise import Exercise
-from tool_chaining_conformance.server.scenario import ServerScenario
+from tool_chaining_conformance.server.scenario import PASSIVE, ServerScenario
 from tool_chaining_conformance.server.ways import PROVENANCE
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.target.era import Era
-
-PASSIVE: Final = "passive"
-"""Scenario name used when the user gave none: no tool is called."""
 
 
 def run_server(
@@ -43,12 +39,11 @@ def run_server(
     """
     run = Run("server")
 
-    def play(scenario: ServerScenario | None, era: Era) -> _Judging:
-        name = scenario.name if scenario else PASSIVE
-        progress(f"{name}, {era}")
-        judging = _Judging(scenario, Judge(name, era, chosen))
+    def play(scenario: ServerScenario, era: Era) -> _Judging:
+        progress(f"{scenario.name}, {era}")
+        judging = _Judging(scenario, Judge(scenario.name, era, chosen))
         exercise = Exercise(
-            replace(target, environment=scenario.environment if scenario else {}),
+            replace(target, environment=scenario.environment),
             scenario,
             era,
             redaction,
@@ -68,7 +63,7 @@ def run_server(
         judging.finish()
         return judging
 
-    for scenario in scenarios or (None,):
+    for scenario in scenarios or (PASSIVE,):
         for era in eras:
             play(scenario, era).report_to(run)
     run.excuse_unspoken_eras()
@@ -78,7 +73,7 @@ def run_server(
 class _Judging:
     """Makes the checks on the evidence of one exercise, as it arrives."""
 
-    def __init__(self, scenario: ServerScenario | None, judge: Judge) -> None:
+    def __init__(self, scenario: ServerScenario, judge: Judge) -> None:
         self._scenario = scenario
         self._judge = judge
         self._seen: set[Subject] = set()
@@ -137,11 +132,11 @@ class _Judging:
                     self._judge.record(check.id, NotApplicable(once.reason), step=once.step)
 
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
-        if self._scenario is None and check.on.calls_tools:
+        if self._scenario is PASSIVE and check.on.calls_tools:
             return Untestable("there is no scenario file, which says how to exercise this server")
         if not isinstance(check.unseen, Untestable):
             return check.unseen
-        steps = self._scenario.steps if self._scenario is not None else ()
+        steps = self._scenario.steps
         follows = all(step.followed or step.withheld or step.refused for step in steps)
         if follows and check.on.calls_tools and check.id != PROVENANCE:
             return NotApplicable("the server follows each directive by itself, so none can be seen")

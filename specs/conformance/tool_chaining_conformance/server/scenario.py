@@ -6,7 +6,7 @@ The format is `specs/conformance/schemas/server-scenario.schema.json`; a test co
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -235,6 +235,10 @@ class ServerScenario(Strict):
         if name is not None:
             return self.callers[name]
         return Caller(meta=self.meta, setup=self.setup)
+
+
+PASSIVE: Final = ServerScenario.model_construct(name="passive", description="", steps=())
+"""What is played if the user gave no scenario: no tool is called."""
 
 
 def _check_names(place: str, value: Any, known: set[str]) -> None:
