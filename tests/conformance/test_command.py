@@ -170,27 +170,16 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
 
 
 def test_the_first_step_of_a_draft_begins_a_chain() -> None:
-    class Described(SmallServer):
-        tools = (
-            tool("größe", [], description="Call it after `reserve`.", annotations={}),
-            tool("queue", [], description="Where somebody waits that called `reserve`."),
-            tool("reserve", [], description="Reserves a seat, then see `größe` and `queue`."),
-        )
-
-        def listed(self, request: Any) -> Any:
-            return [{**self.tools[0], "description": ""}, *self.tools[1:]]
-
     class Mentioned(SmallServer):
         tools = (
             tool("queue", [], description="Where somebody waits."),
-            tool("reserve", [], description="Reserves a seat; `queue` follows."),
+            tool("größe", [], description="Reserves a seat; `queue` follows.", annotations={}),
         )
 
-    for kind, first in ((Described, "größe"), (Mentioned, "reserve")):
-        with serving(kind()) as url:
-            draft = suite("scenario", "--url", url).output
-        assert [each["call"] for each in yaml.safe_load(draft)["steps"]] == [first]
-        assert f'"{first}"' in draft or first in draft
+    with serving(Mentioned()) as url:
+        draft = suite("scenario", "--url", url).output
+    assert [each["call"] for each in yaml.safe_load(draft)["steps"]] == ["größe"]
+    assert '"größe"' in draft
 
 
 # Secrets

@@ -161,25 +161,6 @@ def test_a_call_that_should_have_been_refused_says_nothing_of_refusals() -> None
     assert statuses(run.judgements)["tool-chaining-server-chained-call-authorized"] == UNTESTABLE
 
 
-def test_a_call_that_is_refused_now_and_then_says_nothing_of_refusals() -> None:
-    class Moody(SmallServer):
-        """Lets a stranger in now and then, whatever the call claims."""
-
-        asked = 0
-
-        def lets_in(self, request: Any) -> bool:
-            if super().lets_in(request):
-                return True
-            type(self).asked += 1
-            return self.asked % 2 == 0
-
-    run = examine_server(Moody, [Era.MODERN])
-    check = "tool-chaining-server-chained-call-authorized"
-    (reason,) = {each.seen for each in run.judgements if each.check.id == check}
-    assert "the same call ended in isError true" in reason
-    assert not [each for each in run.judgements if each.is_violation]
-
-
 def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
