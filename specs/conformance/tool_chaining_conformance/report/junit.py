@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.report.judgement import Judgement, Status
 from tool_chaining_conformance.report.not_exercised import by_reason
-from tool_chaining_conformance.report.plain import message_line
+from tool_chaining_conformance.report.plain import failure_lines, indented
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.text import block, one_line, printable
@@ -96,14 +96,4 @@ def _sentence(result: Judgement, places: int) -> str:
 
 
 def _in_full(failed: list[Judgement]) -> str:
-    check = failed[0].check
-    lines = [f"{requirement.id}: {requirement.text}" for requirement in check.requirements]
-    lines.append(f"change: {failed[0].advice or check.remedy}")
-    for each in failed:
-        lines += [
-            f"at {each.at or 'the run'}",
-            f"  expected {block(each.expected, '  ')}",
-            f"  saw {block(each.seen, '  ')}",
-            *(f"  {message_line(message, 2000)}" for message in each.messages),
-        ]
-    return "\n".join(lines)
+    return "\n".join(indented(line) for line, _ in failure_lines(failed))
