@@ -102,7 +102,7 @@ class Http:
         except httpx2.TimeoutException as error:
             raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise TargetFailure(f"cannot talk to {self._url}: {_why(error)}") from error
+            raise TargetFailure(f"cannot talk to {self._url}: {error}") from error
         status = f"HTTP {response.status_code}"
         self.record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:
@@ -172,16 +172,6 @@ def _unauthorized(response: httpx2.Response) -> str:
     said = re.search(r'error_description="([^"]*)"', response.headers.get("www-authenticate", ""))
     why = REFUSED if "authorization" in response.request.headers else SIGN_IN
     return f"HTTP 401; {why}" + (f"; the server says {quote(said[1])}" if said else "")
-
-
-def _why(error: BaseException) -> str:
-    """Return why a request failed."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ConnectionRefusedError):
-            return "the connection was refused; is the server running?"
-        cause = cause.__cause__ or cause.__context__
-    return str(error)
 
 
 def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:
