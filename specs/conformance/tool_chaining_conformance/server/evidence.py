@@ -170,7 +170,6 @@ class Missing:
     step: str
     subjects: Sequence[Subject]
     reason: str
-    messages: Sequence[WireMessage] = ()
 
 
 ONCE: Final = "the call was made once, so nothing was compared"

@@ -179,7 +179,7 @@ class Exercise:
             self._observe(NotCompared(step.id, shows))
         self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
-            self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
+            self._observe(Missing(step.id, _missed(step, call), fault))
             return
         if step.has_no_expectation and directive_of(call.final) is None:
             fault = f"expected a directive, saw {ending(call)}"
@@ -240,7 +240,7 @@ class Exercise:
         if call.final.kind != "complete":
             if as_expected:
                 reason = f"the call has no complete result: {ending(call)}"
-                self._observe(Missing(step.id, _removes(step), reason, call.final.messages))
+                self._observe(Missing(step.id, _removes(step), reason))
             return
         if not (as_expected or seen or words_of(items, seen) or has_next_step(structured)):
             return
@@ -344,7 +344,7 @@ class Exercise:
                 "the same call, with the same arguments, succeeded for no other caller before, so "
                 "its refusal may be any error; add such a step before this one"
             )
-            self._observe(Missing(planned.place, [REFUSED], reason, alone.final.messages))
+            self._observe(Missing(planned.place, [REFUSED], reason))
             return
         own = [made.chain for made in allowed if made.chain is not None]
         chains = own or [made.chain for made in self._made if made.chain is not None]
@@ -368,7 +368,7 @@ class Exercise:
         if undeclared and not repeatable and directive_of(undeclared.final):
             first, declares = undeclared, {}
         allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow_ups
-        calls, messages = [first], list(first.final.messages)
+        calls = [first]
         for follow_up in allowed:
             place = f"{step.id}, call {len(calls) + 1}"
             planned = _next(place, follow_up, began, calls[-1], declares)
@@ -381,7 +381,6 @@ class Exercise:
             twin = _next(place, follow_up, began, undeclared, {}) if undeclared else None
             call, fault = self._make_planned(planned, claimed)
             calls.append(call)
-            messages += call.final.messages
             if follow_up.repeatable:
                 undeclared = self._repeat_follow_up(planned, claimed, twin)
             else:
@@ -389,7 +388,7 @@ class Exercise:
                 reason = f"{ONCE}; its entry in `follow` has no `repeatable: true`"
                 self._observe(NotCompared(place, unseen, reason))
             if fault is not None:
-                self._observe(Missing(place, [FollowedChain], fault, messages))
+                self._observe(Missing(place, [FollowedChain], fault))
                 return
         if step.repeatable and len(calls) > 1:
             # The server has seen this provenance with another call, and may repeat its result.
@@ -404,11 +403,12 @@ class Exercise:
             self._problem(f"step {step.id}: expected the chain {' → '.join(wanted)}, saw {seen}")
         last = directive_of(calls[-1].final)
         if last is None or last.key is not None:
+            messages = [message for call in calls for message in call.final.messages]
             self._observe(FollowedChain(step.id, messages, calls))
         else:
             # There is nothing to follow. Other checks judge the directive.
             reason = "the directive is malformed, so there is no chain to follow"
-            self._observe(Missing(step.id, [FollowedChain], reason, messages))
+            self._observe(Missing(step.id, [FollowedChain], reason))
 
     def _repeat_follow_up(
         self, planned: Planned, claimed: Json, twin: Planned | None
@@ -421,7 +421,7 @@ class Exercise:
         first = self._make(planned, planned.calling(), ABSENT)
         if is_refused(first):
             reason = f"without provenance the call ends in {ending(first)}"
-            self._observe(Missing(planned.place, [PROVENANCE], reason, first.final.messages))
+            self._observe(Missing(planned.place, [PROVENANCE], reason))
             return None
         chained = in_chain("with the provenance of its chain", claimed)
         ways = ways_of(self._era, [chained, *self._provenances(planned.tool)])

@@ -91,8 +91,7 @@ class Repeating:
             changed = changed or self._one(way)
             if changed is not None:
                 checks = list(dict.fromkeys(each.check for each in ways[number:]))
-                last = self._plain[-1].final.messages
-                self._observe(Missing(self._step, checks, changed, last))
+                self._observe(Missing(self._step, checks, changed))
                 break
 
     def _one(self, way: Way) -> str | None:

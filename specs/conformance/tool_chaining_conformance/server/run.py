@@ -93,11 +93,10 @@ class _Judging:
             case NotCompared():
                 # Recorded at the end, after the results of all steps.
                 self._not_compared.append(observation)
-            case Missing(step, subjects, reason, messages):
+            case Missing(step, subjects, reason):
                 for check in CHECKS.values():
                     if check.subject in subjects:
-                        why = Untestable(reason)
-                        self._judge.record(check.id, why, step=step, messages=messages)
+                        self._judge.record(check.id, Untestable(reason), step=step)
             case Evidence():
                 if isinstance(observation, Greeting):
                     self._greeting = observation

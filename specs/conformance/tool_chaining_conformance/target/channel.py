@@ -71,17 +71,6 @@ class Unanswerable(Exception):
     """The suite does not support this method."""
 
 
-@dataclass(frozen=True)
-class Received:
-    """A message of the server."""
-
-    body: Json
-    faults: tuple[str, ...] = ()
-    """The faults of its directive as I-JSON."""
-    raw: str | None = None
-    """Its text, if there are such faults."""
-
-
 @dataclass
 class Record:
     """The messages of one exchange, in order: from a request to its response."""
@@ -93,14 +82,14 @@ class Record:
         if len(self.messages) < MESSAGES:
             self.messages.append(WireMessage(sender, body))
 
-    def receive(self, received: Received, *, ends: bool) -> None:
+    def receive(self, received: WireMessage, *, ends: bool) -> None:
         """Record a message of the server; the last one of an exchange is always recorded."""
         if ends or len(self.messages) < MESSAGES:
-            self.messages.append(WireMessage("server", received.body, received.raw))
+            self.messages.append(received)
 
 
-def read(text: str | bytes) -> Received | None:
-    """Return the JSON object in `text`, or None if it is something else.
+def read(text: str | bytes) -> WireMessage | None:
+    """Return the JSON object in `text` as a message of the server, or None if it is something else.
 
     Raises TargetFailure if it is nested too deeply.
     """
@@ -117,7 +106,7 @@ def read(text: str | bytes) -> Received | None:
         raise TargetFailure(f"the server sent a message nested deeper than {LEVELS} levels")
     faults = directive_faults(text)
     raw = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    return Received(message, faults, raw.strip() if faults else None)
+    return WireMessage("server", message, raw.strip() if faults else None, faults)
 
 
 def is_deeper(value: object, levels: int) -> bool:

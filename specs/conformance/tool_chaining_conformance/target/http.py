@@ -14,13 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.message import Json, WireMessage
 from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
     NotServed,
-    Received,
     Record,
     Target,
     TargetFailure,
@@ -75,7 +74,7 @@ class Http:
             ) from None
         self._answer: Ask | None = None
 
-    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> WireMessage:
         """Send a request, answer the server's requests, and return the response.
 
         Raises TargetFailure.
@@ -174,7 +173,7 @@ def _unauthorized(response: httpx2.Response) -> str:
     return f"HTTP 401; {why}" + (f"; the server says {quote(said[1])}" if said else "")
 
 
-def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:
+def _messages(response: httpx2.Response, deadline: float) -> Iterator[WireMessage]:
     """Yield the JSON-RPC messages of a response body, whether it is JSON or an event stream."""
     chunks = _in_time(response.iter_bytes(), deadline)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -5,11 +5,10 @@ import queue
 import time
 
 from tool_chaining_conformance.errors import CannotStart
-from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.message import Json, WireMessage
 from tool_chaining_conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
-    Received,
     Record,
     Target,
     TargetFailure,
@@ -34,7 +33,7 @@ class Stdio:
         except CannotStart as error:
             raise TargetFailure(str(error)) from error
 
-    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> WireMessage:
         """Send a request, answer the server's requests, and return the response.
 
         Raises TargetFailure.
