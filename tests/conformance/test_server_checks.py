@@ -92,6 +92,8 @@ def test_what_repeats_a_directive(arguments: Any, has: Any, fine: bool) -> None:
         ('{"arguments": {"x": 1e400}}', "1e400, which RFC 8785 cannot write"),
         ('{"arguments": {"x": 0.1000000000000000055}}', "0.1000000000000000055"),
         ('{"arguments": {"x": NaN}}', "NaN"),
+        ('{"arguments": {"x": -Infinity}}', "the number -Infinity, which RFC 8785 cannot write"),
+        ('{"arguments": {"x": 1e-99999999999999999999}}', "which RFC 8785 writes as 0.0"),
         (f'{{"arguments": {{"x": {"1" * 41}}}}}', "the number of 41 characters, which"),
         ('{"arguments": {"x": "\\ud83d"}}', "half of a surrogate pair, U+D83D"),
         ('{"arguments": {"x": "\\uffff"}}', "a noncharacter, U+FFFF"),

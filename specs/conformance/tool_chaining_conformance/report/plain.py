@@ -27,15 +27,10 @@ def as_json(value: Any, indent: int | None = None) -> str:
     return UNSEEN.sub(lambda seen: seen[0] if seen[0] == "\n" else json.dumps(seen[0])[1:-1], text)
 
 
-def on_one_line(value: Any, length: int) -> str:
-    """Return a JSON value on one line, cut after `length` characters."""
-    return cut(as_json(value), length)
-
-
 def message_line(message: WireMessage, length: int) -> str:
     """Return a message on one line, with who sent it, cut after `length` characters."""
-    shown = on_one_line(message.body, length) if message.raw is None else cut(message.raw, length)
-    return f"{'->' if message.sender == 'client' else '<-'} {shown}"
+    shown = as_json(message.body) if message.raw is None else message.raw
+    return f"{'->' if message.sender == 'client' else '<-'} {cut(shown, length)}"
 
 
 SHOWN_MESSAGES: Final = 6
@@ -78,7 +73,7 @@ def _messages(judgement: Judgement) -> Iterator[tuple[str, str]]:
                 yield message_line(other, 160), "dim"
         yield message_line(message, 500), "dim"
         found = at_pointer(at, message.body, absent=...)
-        value = "is missing" if found is ... else f"is {on_one_line(found, 1000)}"
+        value = "is missing" if found is ... else f"is {cut(as_json(found), 1000)}"
         if message.raw is None:
             yield f"wrong     {at} {value}", ""
         return
