@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from tool_chaining_conformance.message import METHOD_NOT_FOUND, Json, WireMessage, within
 from tool_chaining_conformance.target.i_json import directive_faults
@@ -77,15 +77,10 @@ class Record:
 
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
 
-    def note(self, sender: Literal["client", "server"], body: Json) -> None:
-        """Record a message."""
-        if len(self.messages) < MESSAGES:
-            self.messages.append(WireMessage(sender, body))
-
-    def receive(self, received: WireMessage, *, ends: bool) -> None:
-        """Record a message of the server; the last one of an exchange is always recorded."""
+    def add(self, message: WireMessage, *, ends: bool = False) -> None:
+        """Record a message; the one that ends the exchange is always recorded."""
         if ends or len(self.messages) < MESSAGES:
-            self.messages.append(received)
+            self.messages.append(message)
 
 
 def read(text: str | bytes) -> WireMessage | None:

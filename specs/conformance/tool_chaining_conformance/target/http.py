@@ -79,7 +79,7 @@ class Http:
 
         Raises TargetFailure.
         """
-        self.record.note("client", message)
+        self.record.add(WireMessage("client", message))
         self._answer = answer
         method, others = message["method"], 0
         try:
@@ -90,7 +90,7 @@ class Http:
                     body = received.body
                     # A server that rejects a request before reading its id answers with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
-                    self.record.receive(received, ends=ends)
+                    self.record.add(received, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
                         raise NotServed(_unauthorized(response), 401)
                     if ends:
@@ -103,7 +103,8 @@ class Http:
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"cannot talk to {self._url}: {error}") from error
         status = f"HTTP {response.status_code}"
-        self.record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
+        silent = {"notJsonRpc": f"{status} without a JSON-RPC response"}
+        self.record.add(WireMessage("server", silent))
         if response.is_redirect:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
@@ -120,7 +121,7 @@ class Http:
 
     def notify(self, message: Json) -> None:
         """Send a notification, or the answer to a question. Raises TargetFailure."""
-        self.record.note("client", message)
+        self.record.add(WireMessage("client", message))
         try:
             with self._posting(message, {}):
                 pass  # The response is not needed, and may be endless.
@@ -147,7 +148,7 @@ class Http:
         ):
             for received in _messages(response, float("inf")):
                 if "method" in received.body:
-                    self.record.note("server", received.body)
+                    self.record.add(received)
                     if "id" in received.body and self._answer is not None:
                         self.notify(response_to(received.body, self._answer))
 

@@ -63,7 +63,7 @@ class Stdio:
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]
-            self.record.receive(received, ends=ends)
+            self.record.add(received, ends=ends)
             if ends:
                 return received
             others += 1
@@ -83,7 +83,7 @@ class Stdio:
         self._send(message, self._timeout)
 
     def _send(self, message: Json, seconds: float) -> None:
-        self.record.note("client", message)
+        self.record.add(WireMessage("client", message))
         try:
             self._process.send(json.dumps(message).encode(), seconds)
         except TimeoutError:
