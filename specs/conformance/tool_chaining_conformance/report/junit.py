@@ -1,9 +1,9 @@
 """A report as JUnit XML, which CI systems show: a suite for each era, a case for each check.
 
-There is a `<failure>` only for what makes the run nonconformant. So CI that shows this file fails
-exactly if the command fails. A violated SHOULD is therefore a case that passed, with the details in
-`<system-out>`. It is not `<skipped>`, because the check was made. It is a `<failure>` if `--strict`
-fails the run for it.
+There is a `<failure>` only for what makes the run nonconformant, and an `<error>` for what a crash
+prevented. An inconclusive run has neither: only its exit code fails. A violated SHOULD is a case
+that passed, with the details in `<system-out>`. It is not `<skipped>`, because the check was made.
+It is a `<failure>` if `--strict` fails the run for it.
 
 The name of a case is the check, so that its history in CI stays if a scenario is renamed. The text
 of the case names every place where the check failed. `printable` escapes what XML does not allow.
@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 
 from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.report.judgement import Judgement, Status
-from tool_chaining_conformance.report.not_exercised import by_reason
 from tool_chaining_conformance.report.plain import failure_lines, indented
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.target.era import Era
@@ -29,7 +28,6 @@ def write_junit(report: Report, path: Path) -> None:
         if not results:
             continue
         suite = ElementTree.SubElement(root, "testsuite", name=f"{report.run.side} {era}")
-        _add_properties(report, suite)
         for result in results:
             _add_case(report, suite, result)
         for count, tag in (
@@ -41,16 +39,6 @@ def write_junit(report: Report, path: Path) -> None:
             suite.set(count, str(len(suite.findall(tag))))
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-
-
-def _add_properties(report: Report, suite: ElementTree.Element) -> None:
-    properties = ElementTree.SubElement(suite, "properties")
-    values = {"verdict": report.conclusion.verdict, "reason": report.conclusion.reason}
-    if report.not_exercised:
-        gaps = by_reason(report.not_exercised)
-        values["not exercised"] = "\n".join(f"{why}: {what}" for why, what in gaps.items())
-    for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=printable(value))
 
 
 def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> None:
