@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.server.connections import Calling, Connections
 from tool_chaining_conformance.server.evidence import (
-    ONCE,
     FollowedChain,
     Greeting,
     InterimResult,
     Missing,
-    NotCompared,
     Observation,
     OtherResult,
     PassedOn,
@@ -66,6 +65,8 @@ LEFT_OUT: Final = re.compile(
     r"(?i)(?=.*(?:directive|next.?tool))(?=.*(?:drop|discard|omit|left out|leav|remov|not sent))"
 )
 """A line of standard error that says that the server left a directive out."""
+
+ONCE: Final = "the call was made once, so nothing was compared"
 
 FOLLOW_UPS: Final = 10
 """The most follow-up calls if the scenario sets no limit."""
@@ -176,10 +177,11 @@ class Exercise:
         call, fault = self._make_planned(planned)
         if not step.repeatable:
             shows = OF_REPEATING if directive_of(call.final) else (PROVENANCE,)
-            self._observe(NotCompared(step.id, shows))
+            reason = f"{ONCE}; it has no `repeatable: true`"
+            self._observe(Missing(step.id, shows, NotApplicable(reason)))
         self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
-            self._observe(Missing(step.id, _missed(step, call), fault))
+            self._observe(Missing(step.id, _missed(step, call), Untestable(fault)))
             return
         if step.has_no_expectation and directive_of(call.final) is None:
             fault = f"expected a directive, saw {ending(call)}"
@@ -240,7 +242,7 @@ class Exercise:
         if call.final.kind != "complete":
             if as_expected:
                 reason = f"the call has no complete result: {ending(call)}"
-                self._observe(Missing(step.id, _removes(step), reason))
+                self._observe(Missing(step.id, _removes(step), Untestable(reason)))
             return
         if not (as_expected or seen or words_of(items, seen) or has_next_step(structured)):
             return
@@ -344,7 +346,7 @@ class Exercise:
                 "the same call, with the same arguments, succeeded for no other caller before, so "
                 "its refusal may be any error; add such a step before this one"
             )
-            self._observe(Missing(planned.place, [REFUSED], reason))
+            self._observe(Missing(planned.place, [REFUSED], Untestable(reason)))
             return
         own = [made.chain for made in allowed if made.chain is not None]
         chains = own or [made.chain for made in self._made if made.chain is not None]
@@ -386,9 +388,9 @@ class Exercise:
             else:
                 unseen = [PROVENANCE, *[EMITS] * (declares == ORDINARY)]
                 reason = f"{ONCE}; its entry in `follow` has no `repeatable: true`"
-                self._observe(NotCompared(place, unseen, reason))
+                self._observe(Missing(place, unseen, NotApplicable(reason)))
             if fault is not None:
-                self._observe(Missing(place, [FollowedChain], fault))
+                self._observe(Missing(place, [FollowedChain], Untestable(fault)))
                 return
         if step.repeatable and len(calls) > 1:
             # The server has seen this provenance with another call, and may repeat its result.
@@ -408,7 +410,7 @@ class Exercise:
         else:
             # There is nothing to follow. Other checks judge the directive.
             reason = "the directive is malformed, so there is no chain to follow"
-            self._observe(Missing(step.id, [FollowedChain], reason))
+            self._observe(Missing(step.id, [FollowedChain], Untestable(reason)))
 
     def _repeat_follow_up(
         self, planned: Planned, claimed: Json, twin: Planned | None
@@ -421,7 +423,7 @@ class Exercise:
         first = self._make(planned, planned.calling(), ABSENT)
         if is_refused(first):
             reason = f"without provenance the call ends in {ending(first)}"
-            self._observe(Missing(planned.place, [PROVENANCE], reason))
+            self._observe(Missing(planned.place, [PROVENANCE], Untestable(reason)))
             return None
         chained = in_chain("with the provenance of its chain", claimed)
         ways = ways_of(self._era, [chained, *self._provenances(planned.tool)])

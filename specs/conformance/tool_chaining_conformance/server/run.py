@@ -13,7 +13,6 @@ from tool_chaining_conformance.server.evidence import (
     Evidence,
     Greeting,
     Missing,
-    NotCompared,
     Observation,
     Problem,
     Subject,
@@ -80,7 +79,7 @@ class _Judging:
         self._greeting: Greeting | None = None
         self._problems: list[str] = []
         self._dropped: list[str] = []
-        self._not_compared: list[NotCompared] = []
+        self._not_compared: list[Missing] = []
         self.failure: str | None = None
         """The reason why the exercise ended early."""
 
@@ -90,17 +89,20 @@ class _Judging:
             case Problem(sentence, dropped):
                 notes = self._dropped if dropped else self._problems
                 notes.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
-            case NotCompared():
+            case Missing(judged=NotApplicable()):
                 # Recorded at the end, after the results of all steps.
                 self._not_compared.append(observation)
-            case Missing(step, subjects, reason):
-                for check in CHECKS.values():
-                    if check.subject in subjects:
-                        self._judge.record(check.id, Untestable(reason), step=step)
+            case Missing():
+                self._record(observation)
             case Evidence():
                 if isinstance(observation, Greeting):
                     self._greeting = observation
                 self._have_judged(observation)
+
+    def _record(self, missing: Missing) -> None:
+        for check in CHECKS.values():
+            if check.subject in missing.subjects:
+                self._judge.record(check.id, missing.judged, step=missing.step)
 
     def _have_judged(self, evidence: Evidence) -> None:
         self._seen.add(evidence.subject)
@@ -125,10 +127,8 @@ class _Judging:
                 self._judge.record(check.id, Untestable(self.failure), crashed=True)
             elif not reached:
                 self._judge.record(check.id, self._why_unseen(check))
-        for once in self._not_compared:
-            for check in CHECKS.values():
-                if check.subject in once.subjects:
-                    self._judge.record(check.id, NotApplicable(once.reason), step=once.step)
+        for missing in self._not_compared:
+            self._record(missing)
 
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
         if self._scenario is PASSIVE and check.on.calls_tools:
