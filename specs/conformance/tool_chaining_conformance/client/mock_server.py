@@ -4,7 +4,6 @@ It uses raw HTTP in both eras, and tolerates every fault that no check covers. I
 and every message. `client.checks` judges them after the client ended.
 """
 
-import contextlib
 import json
 import select
 import socket
@@ -37,7 +36,7 @@ from tool_chaining_conformance.message import (
     within,
 )
 from tool_chaining_conformance.names import IDENTIFIER
-from tool_chaining_conformance.target.channel import TargetFailure, read
+from tool_chaining_conformance.target.channel import MESSAGE_BYTES, TargetFailure, read
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import same
 
@@ -66,6 +65,10 @@ UNAUTHORIZED: Final = (401, 403)
 """The HTTP statuses that say so."""
 ASKING_SECONDS: Final = 1
 """Seconds that a client with a `cancelUrl` may take to request it, after its call is held."""
+KEPT_BYTES: Final = 16 * 1024 * 1024
+"""How much all requests of a run may have together: the suite keeps each. It refuses the rest."""
+LINE_BYTES: Final = 1_000
+"""The longest line with the length of a chunk."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
@@ -141,6 +144,20 @@ class Log:
         return [capabilities for capabilities in found if isinstance(capabilities, dict)]
 
 
+class Allowance:
+    """The bytes of requests that the mock servers of one run may still keep."""
+
+    def __init__(self) -> None:
+        self.left = KEPT_BYTES
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Return whether a request of this size may be kept; if not, no later one may be."""
+        with self._lock:
+            self.left = self.left - size if size <= self.left else -1
+            return self.left >= 0
+
+
 class MockServer(ThreadingMixIn, TCPServer):
     """Plays one case on a free port of the loopback interface during the `with` block.
 
@@ -158,12 +175,14 @@ class MockServer(ThreadingMixIn, TCPServer):
         *,
         patience: float,
         other: bool = False,
+        allowance: Allowance | None = None,
     ) -> None:
         """Play `case`; `other` plays the second server of the script instead.
 
         A question waits `patience` seconds for its answer.
         """
         self.log = Log()
+        self.allowance = allowance or Allowance()
         self._script = script
         self._case = case
         self._era = era
@@ -449,6 +468,10 @@ class MockServer(ThreadingMixIn, TCPServer):
         event.wait(self._patience)
 
 
+class _TooLarge(Exception):
+    """The body of a request is longer than `MESSAGE_BYTES`, or the suite keeps enough."""
+
+
 class _Exchange(BaseHTTPRequestHandler):
     """HTTP exchanges on one connection: JSON, or an event stream once something was streamed."""
 
@@ -463,14 +486,21 @@ class _Exchange(BaseHTTPRequestHandler):
         return cast(MockServer, self.server)
 
     def do_POST(self) -> None:
-        received = None
-        with contextlib.suppress(TargetFailure, ValueError):
-            received = read(self._body())
+        received, refusal = None, 400
+        try:
+            body = self._body()
+            if not self._mock.allowance.take(len(body)):
+                raise _TooLarge
+            received = read(body)
+        except _TooLarge:
+            refusal = 413
+        except (TargetFailure, ValueError):
+            pass
         if self.path.partition("?")[0] != ENDPOINT:
             self.plain(404)
         elif received is None:
             self.close_connection = True
-            self.plain(400)
+            self.plain(refusal)
         else:
             self.replacement = "", ""
             self._mock.receive(received.body, self)
@@ -488,13 +518,18 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("content-length", "")))
+            return self._read(int(self.headers.get("content-length", "")), MESSAGE_BYTES)
         body = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
+        while size := int(self.rfile.readline(LINE_BYTES).split(b";")[0], 16):
+            body += self._read(size, MESSAGE_BYTES - len(body))
+            self.rfile.readline(LINE_BYTES)
+        self.rfile.readline(LINE_BYTES)
         return body
+
+    def _read(self, size: int, most: int) -> bytes:
+        if not 0 <= size <= most:
+            raise _TooLarge
+        return self.rfile.read(size)
 
     def plain(self, status: int) -> None:
         """Answer without a body."""

@@ -4,12 +4,18 @@ import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from tool_chaining_conformance.client.checks import judge_check
 from tool_chaining_conformance.client.checks.declaration import chain_ids
 from tool_chaining_conformance.client.evidence import CaseRun
-from tool_chaining_conformance.client.mock_server import CANCEL, CANCELLED, MockServer
+from tool_chaining_conformance.client.mock_server import (
+    CANCEL,
+    CANCELLED,
+    KEPT_BYTES,
+    Allowance,
+    MockServer,
+)
 from tool_chaining_conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -78,6 +84,11 @@ def run_client(
         examination.run_all(era, played)
         for script, case, checks in plan:
             examination.judge(script, case, era, chosen, checks)
+    if examination.allowance.left < 0:
+        most = f"{KEPT_BYTES // 1024**2} MiB"
+        examination.run.problems.append(
+            f"the client sent more than {most} in all; the mock server refused the rest (HTTP 413)"
+        )
     examination.run.excuse_unspoken_eras()
     return examination.run
 
@@ -92,6 +103,7 @@ class _Examination:
 
     def __init__(self, run_once: RunClient, timeout: float, progress: Progress) -> None:
         self.run = Run("client")
+        self.allowance = Allowance()
         self._overdue = 0
         """The number of consecutive timeouts, and crashes before a request."""
         self._run_once = run_once
@@ -131,7 +143,7 @@ class _Examination:
                 late = "the client did not end in time, or crashed before it sent a request"
                 self._left[name] = f"{late}, in {PATIENCE} runs, one after the other"
             else:
-                made = play(self._run_once, script, case, era, self._timeout)
+                made = play(self._run_once, script, case, era, self._timeout, self.allowance)
                 self._take(name, case, era, made)
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
@@ -188,17 +200,23 @@ class _Examination:
 
 
 def play(
-    run_once: RunClient, script: ClientScript, case: Case, era: Era, timeout: float
+    run_once: RunClient,
+    script: ClientScript,
+    case: Case,
+    era: Era,
+    timeout: float,
+    allowance: Allowance,
 ) -> CaseRun:
-    """Run the client in one case, with mock servers of its own. Raises CannotStart.
+    """Run the client in one case, with mock servers of its own.
 
-    `timeout` is how many seconds it may take.
+    `timeout` is how many seconds it may take, `allowance` how much it may send. Raises CannotStart.
     """
+    options: Any = {"patience": timeout, "allowance": allowance}
     with contextlib.ExitStack() as servers:
-        mock = servers.enter_context(MockServer(script, case, era, patience=timeout))
+        mock = servers.enter_context(MockServer(script, case, era, **options))
         context, other = _context(script, case, mock), None
         if script.other_server is not None:
-            second = MockServer(script, case, era, patience=timeout, other=True)
+            second = MockServer(script, case, era, **options, other=True)
             context["otherServerUrl"] = servers.enter_context(second).url
             other = second.log
         context_text = json.dumps(context)
