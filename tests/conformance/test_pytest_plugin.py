@@ -35,9 +35,21 @@ def test_a_conforming_server(tmp_path: Path) -> None:
     assert "no step is about an intermediary" in output
 
 
-def test_workers_are_refused(tmp_path: Path) -> None:
-    code, output = judged(tmp_path, "x", "-p", "xdist.plugin", "-n", "2")
-    assert (code, "add `-n 0`" in output) == (4, True), output
+@pytest.mark.ci
+def test_workers_share_one_run(tmp_path: Path) -> None:
+    program, started = tmp_path / "server.py", tmp_path / "started"
+    program.write_text(
+        f"import runpy\nopen({str(started)!r}, 'a').write('x')\n"
+        f"runpy.run_path({SERVER_COMMAND[-1]!r}, run_name='__main__')\n"
+    )
+    counts = []
+    for workers in ("0", "2"):
+        started.unlink(missing_ok=True)
+        options = ("--chaining-scenario", "shop.yaml", "-p", "xdist.plugin", "-n", workers)
+        code, output = judged(tmp_path, f"{sys.executable} {program}", *options)
+        assert code == 0, output
+        counts.append(len(started.read_text()))
+    assert counts[0] == counts[1]
 
 
 def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Path) -> None:

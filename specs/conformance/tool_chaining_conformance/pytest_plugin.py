@@ -5,6 +5,8 @@ passed test with a warning. A check that was not exercised is skipped with the r
 fails unless the verdict is `conformant`, so that no scenario that went wrong passes.
 """
 
+import fcntl
+import pickle
 import shlex
 import warnings
 from collections.abc import Callable
@@ -34,18 +36,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--chaining-scenario", action="append", default=[], help="A scenario file.")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Refuse the workers of pytest-xdist: each one would judge the server."""
-    if config.getoption("--chaining-server") and config.getoption("numprocesses", None):
-        raise pytest.UsageError("--chaining-server judges the server in one process: add `-n 0`")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
     """Add a test for each check of servers, if a server is given."""
     if server := session.config.getoption("--chaining-server"):
         try:
-            judge = _judge_of(server, session.config.getoption("--chaining-scenario"))
+            files, shared = session.config.getoption("--chaining-scenario"), None
+            if hasattr(session.config, "workerinput"):
+                shared = Path(session.config.option.basetemp).parent
+            judge = _judge_of(server, files, shared)
         except ScenarioError as error:
             raise pytest.UsageError(str(error)) from error
         session.stash[JUDGE] = judge
@@ -53,8 +52,11 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
         items.append(VerdictTest.from_parent(session, name="verdict"))
 
 
-def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
-    """Return a function that judges the server once, at its first call. Raises ScenarioError."""
+def _judge_of(server: str, files: list[str], shared: Path | None) -> Callable[[], Report]:
+    """Return a function that judges the server once, at its first call. Raises ScenarioError.
+
+    `shared` is the folder of all processes that run these tests, if there are several.
+    """
     url = server if server.startswith(("http://", "https://")) else None
     scenarios = read_scenarios([Path(file) for file in files], over_http=url is not None)
     redaction, checks = Redaction(), frozenset(check.id for check in checks_of("server"))
@@ -65,7 +67,23 @@ def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
         run = run_server(target, scenarios, list(Era), checks, redaction, lambda what: None)
         return Report.on(run, {}, redaction)
 
-    return judge
+    if shared is None:
+        return judge
+
+    @cache
+    def judge_once() -> Report:
+        # The workers of pytest-xdist share one run. Their folder belongs to this user alone.
+        with (shared / "chaining-report").open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            if written := file.read():
+                report: Report = pickle.loads(written)  # noqa: S301
+                return report
+            pickle.dump(judge(), file)
+            file.flush()
+            return judge()
+
+    return judge_once
 
 
 class ReportTest(pytest.Item):
