@@ -12,12 +12,13 @@ from typing import Any
 
 from project_client import example
 
-from tool_chaining import Follower
+from tool_chaining import ChainResult, Follower
 
 sys.path.append(str(Path(__file__).parents[2] / "specs" / "upstream" / "python-sdk"))
 from chaining_client import ToolChaining
 
-HOST: ContextVar[Follower] = ContextVar("HOST")
+HOST: ContextVar[tuple[Follower, list[ChainResult]]] = ContextVar("HOST")
+"""The host's own follower, and the chains of its call when they have ended."""
 
 
 class OfHost(Follower):
@@ -25,22 +26,29 @@ class OfHost(Follower):
 
     async def call_tool(self, name: str, arguments: Any = None, **_: Any) -> Any:
         """Make a first call. Its chain is followed inside the client."""
-        HOST.set(self)
+        ended: list[ChainResult] = []
+        HOST.set((self, ended))
         with suppress(Exception):  # `on_end` has the chain.
             await self.client.call_tool(name, arguments, read_timeout_seconds=self.call_timeout)
+        return ended[-1]
 
 
 class Asking(ToolChaining):
     """The extension of the example, with the user, the record and the listener of the host."""
 
     def follower(self, caller: Any) -> Follower:
-        host = HOST.get()
+        host, ended = HOST.get()
+
+        def note(chain: ChainResult) -> Any:
+            ended.append(chain)
+            return host.on_end(chain) if host.on_end else None
+
         return Follower(
             caller,
             consent=host.consent,
             conversation=host.conversation,
             call_timeout=host.call_timeout,
-            on_end=host.on_end,
+            on_end=note,
             rules=host.rules,
         )
 

@@ -106,7 +106,7 @@ class Session:
             headers["mcp-session-id"] = self.session
         self.busy = connection.sock
         try:
-            connection.request("POST", where.path, json.dumps(message), headers)
+            connection.request("POST", where.path, self.body(message), headers)
             response = connection.getresponse()
             self.session = self.session or response.headers.get("mcp-session-id")
             if "event-stream" in response.headers.get("content-type", ""):
@@ -122,6 +122,9 @@ class Session:
             raise Lost(error) from error
         finally:
             self.busy = None
+
+    def body(self, message):
+        return json.dumps(message)
 
     def listen(self, stream):
         for line in stream:

@@ -4,19 +4,12 @@ It prints all that a client may show the suite.
 """
 
 import json
-import os
-import sys
 import uuid
 
 from jsonschema import Draft202012Validator
 
-if __name__ == "__main__":  # It is a program, too.
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from tests.conformance.host import ID, run
-    from tests.conformance.least_client import LeastClient
-else:
-    from .host import ID, run
-    from .least_client import LeastClient
+from .host import ID
+from .least_client import LeastClient
 
 
 class SmallClient(LeastClient):
@@ -93,10 +86,3 @@ class SmallClient(LeastClient):
 
     def output(self, printed):
         return "".join(f"{line}\n" for line in self.lines(printed))
-
-
-if __name__ == "__main__":
-    code, output, errors = run(SmallClient, sys.argv[-1], os.environ)
-    sys.stdout.write(output)
-    sys.stderr.write(errors)
-    raise SystemExit(code)

@@ -16,7 +16,7 @@ from .support import HERE, SHOP, stdio_server
 
 ROOT = HERE.parents[1]
 ACTION = ROOT / ".github" / "actions" / "conformance"
-CLIENT = [sys.executable, str(HERE / "small_client.py")]
+CLIENT = [sys.executable, str(ROOT / "specs" / "examples" / "client_under_test.py")]
 FOLLOWS = "tool-chaining-client-follows-directive"
 ONE_CHECK = f"--check\n{FOLLOWS}"
 EXPRESSION = re.compile(r"\$\{\{ *(.*?) *\}\}")
@@ -80,7 +80,7 @@ def test_a_client_is_judged(tmp_path: Path) -> None:
         tmp_path,
         side="client",
         command=" ".join(CLIENT),
-        arguments=f"{ONE_CHECK}\n--scenario\nfollow\n--json",
+        arguments=f"{ONE_CHECK}\n--one-process\n--scenario\nfollow\n--json",
         report="kept here",
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -15,7 +15,6 @@ import yaml
 
 from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.server.scenario import load_server_scenario
-from tool_chaining_conformance.target.era import Era
 
 from ..kit.command import end_with_the_tests
 from .server_mutants import SERVER_MUTANTS
@@ -29,7 +28,6 @@ from .support import (
     SHOP,
     UNTESTABLE,
     Ended,
-    scripts,
     serving,
     stdio_server,
     suite,
@@ -142,9 +140,9 @@ def test_a_server_that_speaks_one_era_can_be_conformant() -> None:
     assert wrong.code == 3
 
 
-def test_a_check_can_be_left_out() -> None:
-    with serving(SERVER_MUTANTS["names-unlisted-tool"]()) as url:
-        run = suite("server", "--url", url, "--scenario", SHOP, "--skip", UNLISTED)
+def test_one_check_can_be_chosen() -> None:
+    with serving(SERVER_MUTANTS["silent-in-discover"]()) as url:
+        run = suite("server", "--url", url, "--scenario", SHOP, "--check", UNLISTED)
     assert run.code == 0
     assert "(it was not chosen)" in run.output
 
@@ -170,27 +168,16 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
 
 
 def test_the_first_step_of_a_draft_begins_a_chain() -> None:
-    class Described(SmallServer):
-        tools = (
-            tool("größe", [], description="Call it after `reserve`.", annotations={}),
-            tool("queue", [], description="Where somebody waits that called `reserve`."),
-            tool("reserve", [], description="Reserves a seat, then see `größe` and `queue`."),
-        )
-
-        def listed(self, request: Any) -> Any:
-            return [{**self.tools[0], "description": ""}, *self.tools[1:]]
-
     class Mentioned(SmallServer):
         tools = (
             tool("queue", [], description="Where somebody waits."),
-            tool("reserve", [], description="Reserves a seat; `queue` follows."),
+            tool("größe", [], description="Reserves a seat; `queue` follows.", annotations={}),
         )
 
-    for kind, first in ((Described, "größe"), (Mentioned, "reserve")):
-        with serving(kind()) as url:
-            draft = suite("scenario", "--url", url).output
-        assert [each["call"] for each in yaml.safe_load(draft)["steps"]] == [first]
-        assert f'"{first}"' in draft or first in draft
+    with serving(Mentioned()) as url:
+        draft = suite("scenario", "--url", url).output
+    assert [each["call"] for each in yaml.safe_load(draft)["steps"]] == ["größe"]
+    assert '"größe"' in draft
 
 
 # Secrets
@@ -357,16 +344,7 @@ def test_a_run_that_is_stopped_ends_what_it_started_and_keeps_what_was_judged(
 def test_a_run_says_how_far_it_is_and_what_a_crashed_client_wrote(tmp_path: Path) -> None:
     client = tmp_path / "client.py"
     client.write_text("raise RuntimeError('out of paper')")
-    found = suite("client", *chosen_cases(4), "--", sys.executable, client)
+    cases = ("--scenario", "follow/error-result", "--scenario", "follow/exact-arguments")
+    found = suite("client", *cases, "--", sys.executable, client)
     assert "  | RuntimeError: out of paper\n" in found.output
-    assert "2026-07-28: 1 of 4 runs" in found.errors
-
-
-def chosen_cases(number: int) -> list[str]:
-    """Return options that choose the first cases of a script."""
-    [script] = [each for each in scripts() if each.scenario == "refusals"]
-    names = [f"refusals/{case.name}" for case in script.cases[:number]]
-    return [word for name in names for word in ("--scenario", name)] + [
-        "--spec-version",
-        Era.MODERN,
-    ]
+    assert "2026-07-28: 1 of 2 runs" in found.errors

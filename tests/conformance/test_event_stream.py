@@ -51,67 +51,35 @@ def plain(message: bytes) -> Iterator[bytes]:
     yield b"data: " + message + b"\n\n"
 
 
-def lines(message: bytes) -> Iterator[bytes]:
-    """A message that is written over several lines of data, with other lines between them."""
+def in_pieces(message: bytes) -> Iterator[bytes]:
+    """A message over several lines of data, with other lines, byte by byte."""
     pretty = json.dumps(json.loads(message), indent=1, ensure_ascii=False).encode()
-    yield b": data: {}\r\nid: 1\r\n"
-    yield b"".join(b"data: " + line + b"\r\n" for line in pretty.split(b"\n")) + b"\r\n"
+    data = b"".join(b"data: " + line + b"\r\n" for line in pretty.split(b"\n"))
+    yield from (bytes([each]) for each in b": data: {}\r\nid: 1\r\n" + data + b"\r\n")
 
 
-def multibyte_split(message: bytes) -> Iterator[bytes]:
-    """A character of several bytes is cut in the middle."""
-    event = b"data: " + message + b"\n\n"
-    cut = next((place for place, byte in enumerate(event) if byte >= 0x80), 10) + 1
-    yield event[:cut]
-    time.sleep(0.02)
-    yield event[cut:]
-
-
-WRITERS = [plain, lines, multibyte_split]
-
-
-@pytest.mark.parametrize("chunks", WRITERS, ids=lambda writer: writer.__name__)
-def test_a_message_arrives_as_it_was_sent(chunks: Chunks) -> None:
-    with connected(SaysSeparators(), chunks) as connection:
+def test_a_message_arrives_as_it_was_sent() -> None:
+    with connected(SaysSeparators(), in_pieces) as connection:
         call = connection.call_tool("notify_team", {"order": "1"})
     assert call.final.result is not None
     assert call.final.result["content"][0]["text"] == SAID
 
 
-# What never ends
-
-
-@contextmanager
-def opened(chunks: Chunks, timeout: float) -> Iterator[Connection]:
-    """Connect to a server that answers the greeting, and then sends `chunks`."""
+def test_a_stream_that_never_ends_is_left_at_the_deadline() -> None:
     answered: list[bytes] = []
 
-    def after_greeting(message: bytes) -> Iterator[bytes]:
+    def endless(message: bytes) -> Iterator[bytes]:
         answered.append(message)
-        return plain(message) if len(answered) == 1 else chunks(message)
-
-    with connected(SmallServer(), after_greeting, timeout) as connection:
-        yield connection
-
-
-def endless(chunk: bytes) -> Chunks:
-    def chunks(message: bytes) -> Iterator[bytes]:
+        if len(answered) == 1:  # The greeting.
+            yield from plain(message)
+            return
         end = time.monotonic() + 20
         while time.monotonic() < end:
-            yield chunk
+            yield b"data: no line end"
             time.sleep(0.01)
 
-    return chunks
-
-
-@pytest.mark.parametrize(
-    "chunk",
-    [b": still here\n\n", b"data: no line end"],
-    ids=["comments", "one-line"],
-)
-def test_a_stream_that_never_ends_is_left_at_the_deadline(chunk: bytes) -> None:
     late = pytest.raises(TargetFailure, match=r"no reply to tools/list within 0\.5 s")
-    with opened(endless(chunk), timeout=0.5) as connection, late:
+    with connected(SmallServer(), endless, timeout=0.5) as connection, late:
         connection.list_tools()
 
 

@@ -19,7 +19,6 @@ from .small_proxy import SmallProxy
 from .small_server import SESSION, SmallServer
 from .support import SHOP, UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
 
-NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
 SCENARIO = """
 name: captured
 description: The order is what the set-up captured.
@@ -37,21 +36,6 @@ steps:
     expect: {nextTool: notify_team, arguments: {order: "${password}"}}
     follow: [{}]
 """
-
-
-@pytest.fixture
-def captured(tmp_path: Path) -> ServerScenario:
-    path = tmp_path / "captured.yaml"
-    path.write_text(SCENARIO)
-    return load_server_scenario(path)
-
-
-def test_a_captured_value_reaches_arguments_and_what_is_expected(captured: ServerScenario) -> None:
-    run = examine_server(SmallServer, [Era.MODERN], [captured])
-    assert run.problems == []
-    assert statuses(run.judgements)[NO_CYCLE] == "SUCCESS"
-    wrong = examine_server(SERVER_MUTANTS["cycle"], [Era.MODERN], [captured])
-    assert statuses(wrong.judgements)[NO_CYCLE] == "WARNING"
 
 
 def test_what_cannot_be_judged_says_what_came_and_not_what_the_scenario_lacks() -> None:
@@ -175,25 +159,6 @@ def test_a_call_that_should_have_been_refused_says_nothing_of_refusals() -> None
     run = examine_server(SmallServer, [Era.MODERN], [scenario.model_copy(update={"steps": steps})])
     assert any("step stranger: expected a refusal" in each for each in run.problems)
     assert statuses(run.judgements)["tool-chaining-server-chained-call-authorized"] == UNTESTABLE
-
-
-def test_a_call_that_is_refused_now_and_then_says_nothing_of_refusals() -> None:
-    class Moody(SmallServer):
-        """Lets a stranger in now and then, whatever the call claims."""
-
-        asked = 0
-
-        def lets_in(self, request: Any) -> bool:
-            if super().lets_in(request):
-                return True
-            type(self).asked += 1
-            return self.asked % 2 == 0
-
-    run = examine_server(Moody, [Era.MODERN])
-    check = "tool-chaining-server-chained-call-authorized"
-    (reason,) = {each.seen for each in run.judgements if each.check.id == check}
-    assert "the same call ended in isError true" in reason
-    assert not [each for each in run.judgements if each.is_violation]
 
 
 def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(

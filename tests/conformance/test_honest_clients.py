@@ -10,7 +10,7 @@ from tool_chaining_conformance.report.judgement import Judgement, Status
 from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.target.era import Era
 
-from .host import LEGACY, Lost, NoResult, Refused
+from .host import LEGACY, MODERN, Lost, NoResult, Refused
 from .small_client import SmallClient
 from .support import examine_client, statuses
 
@@ -23,7 +23,11 @@ class AsksAlways(SmallClient):
 
 
 class CannotBeAsked(SmallClient):
-    """Declares no elicitation, and would wait for ever if it was asked."""
+    """Declares no elicitation, and would wait for ever if it was asked. It sends chunks."""
+
+    def body(self, message: Any) -> Any:
+        text = json.dumps(message).encode()
+        return iter([text[:9], text[9:]])
 
     def capabilities(self, method: str) -> Any:
         declared = super().capabilities(method)
@@ -179,8 +183,14 @@ def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: s
 class SpeaksOneRevision(SmallClient):
     """Begins as on 2025-11-25, whatever it is told, and dies of the refusal."""
 
+    speaks = LEGACY
+
     def __init__(self, url: str, era: str, context: Any) -> None:
-        super().__init__(url, LEGACY, context)
+        super().__init__(url, self.speaks, context)
+
+
+class SpeaksTheOther(SpeaksOneRevision):
+    speaks = MODERN
 
 
 class LeavesOneRevisionOut(SmallClient):
@@ -199,6 +209,7 @@ class DiesOnOneRevision(SmallClient):
     ("kind", "is_to_be"),
     [
         (SpeaksOneRevision, Verdict.CONFORMANT),
+        (SpeaksTheOther, Verdict.CONFORMANT),
         (LeavesOneRevisionOut, Verdict.CONFORMANT),
         (DiesOnOneRevision, Verdict.ERROR),
     ],
@@ -209,6 +220,6 @@ def test_a_crash_does_not_say_that_a_revision_is_not_supported(
     run = examine_client(kind, only=frozenset({"follow/error-result"}))
     conclusion = conclude(run.judgements, silence=run.silence, crashes=run.crashes)
     assert conclusion.verdict is is_to_be
-    assert run.spoken == [Era.LEGACY]
+    assert run.spoken == [Era.MODERN if kind is SpeaksTheOther else Era.LEGACY]
     assert ("on 2026-07-28" in conclusion.reason) is (kind is DiesOnOneRevision)
     assert ("no such library" in conclusion.reason) is (kind is DiesOnOneRevision)

@@ -12,7 +12,7 @@ from tool_chaining_conformance.client import mock_server
 from tool_chaining_conformance.client.mock_server import MockServer
 from tool_chaining_conformance.target.era import Era
 
-from .host import LEGACY, META, MODERN
+from .host import META, MODERN
 from .support import scripts
 
 pytestmark = pytest.mark.quick
@@ -49,17 +49,6 @@ def message(method: str, params: Any = None) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).encode()
 
 
-def test_a_message_may_come_in_chunks() -> None:
-    whole = message("tools/list", {"_meta": MODERN_META})
-    with playing("schemas/valid-arguments") as mock:
-        chunks = [whole[:9], whole[9:]]
-        status, answer = asked(mock, "POST", "/mcp", chunks, encode_chunked=True)
-        assert status == 200
-        assert {tool["name"] for tool in answer["result"]["tools"]} >= {"begin", "relay"}
-        (request,) = mock.log.requests
-        assert request.method == "tools/list"
-
-
 @pytest.mark.parametrize(
     ("header", "body", "status"),
     [
@@ -85,14 +74,3 @@ def test_no_more_is_kept_of_a_client_than_a_run_may_have(monkeypatch: pytest.Mon
         statuses = [asked(mock, "POST", "/mcp", body)[0] for _ in range(4)]
     assert statuses == [200, 200, 413, 413]
     assert mock.allowance.left < 0
-
-
-@pytest.mark.parametrize("era", Era)
-def test_the_other_revision_is_refused_and_noted(era: Era) -> None:
-    other = "server/discover" if era is Era.LEGACY else "initialize"
-    with playing("chain/chain-of-three", era) as mock:
-        status, answer = asked(mock, "POST", "/mcp", message(other, {"protocolVersion": LEGACY}))
-        assert status == 400
-        assert answer["error"]["code"] == (-32601 if era is Era.LEGACY else -32022)
-        assert mock.log.refused_method == other
-        assert mock.log.requests == []

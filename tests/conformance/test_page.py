@@ -1,9 +1,7 @@
 """The HTML page of reports: what it shows, and what a hostile report cannot make of it."""
 
-import copy
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,9 +15,7 @@ from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.target.era import Era
 
 from ..kit.browser import LACKING, running_browser
-from ..kit.pages import ROOT
 from ..views.contrast import too_faint
-from .node_project import TYPESCRIPT, missing
 from .support import SHOP, examine_client, serving, suite
 from .test_reports import LISTED, WrongInTwoSteps
 
@@ -110,22 +106,6 @@ def test_a_click_on_a_sentence_shows_what_each_implementation_did(
 
 
 @in_a_browser
-@pytest.mark.parametrize("width", [390, 1280])
-def test_many_columns_scroll_in_their_box_and_are_lines_on_a_phone(
-    browser: Any, page: Callable[..., Path], server: Any, width: int
-) -> None:
-    file = page(**{f"Shop-{number}": server for number in range(12)})
-    view = Opened(browser, file, viewport={"width": width, "height": 800}).view
-    assert view.evaluate("document.documentElement.scrollWidth") <= width
-    box, sentence = view.locator(".matrix"), view.locator(".sentence").first
-    before = sentence.bounding_box()
-    box.evaluate("box => { box.scrollLeft = 300; }")
-    assert box.evaluate("box => box.scrollLeft") == (300 if width > 1000 else 0)
-    assert sentence.bounding_box() == before
-    assert view.locator("#TC-S-12 .who").first.bounding_box()["width"] > 1 or width > 1000
-
-
-@in_a_browser
 def test_a_link_to_a_failure_opens_it(browser: Any, page: Callable[..., Path], server: Any) -> None:
     view = Opened(browser, page(shop=server)).view
     view.get_by_role("link", name="✗ TC-S-12").click()
@@ -194,17 +174,6 @@ def test_reports_with_one_name_have_a_number(page: Callable[..., Path], server: 
     assert "<bdi>shop (2)</bdi>" in html
 
 
-def test_a_report_on_another_revision_of_the_text_is_marked(
-    page: Callable[..., Path], server: Any
-) -> None:
-    older = copy.deepcopy(server)
-    older["checks"][0]["requirements"][0]["text"] = "Servers MUST name a tool."
-    html = page(Older=older, Now=server).read_text(encoding="utf-8")
-    _, first, second = html.split('<article class="card">')
-    notice = "Judged by another revision of the text."
-    assert (notice in first, notice in second) == (True, False)
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -254,13 +223,3 @@ def test_without_jinja_a_sentence_says_how_to_install_it(
     ended = suite(*words, tmp_path / "page.html")
     assert ended.code == 2
     assert "needs Jinja2; install it with `pip install 'jinja2" in ended.errors
-
-
-@pytest.mark.nightly
-@pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
-def test_the_page_of_this_repository_has_conformant_columns_only(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.conformance", str(tmp_path / "page.html")]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    html = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert html.count("</span> conformant</p>") == 6

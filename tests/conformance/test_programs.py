@@ -59,8 +59,8 @@ def test_a_run_that_fails_is_told_and_the_next_is_made(start: Start, does: str, 
 
 
 def idle(client: OneProcess) -> Any:
-    assert client._idle is not None
-    return client._idle
+    assert client._process is not None
+    return client._process
 
 
 def waited(condition: Callable[[], Any]) -> bool:
@@ -73,16 +73,14 @@ def waited(condition: Callable[[], Any]) -> bool:
 def test_one_that_ended_between_two_runs_is_started_again(start: Start) -> None:
     client = start('read told; echo "{}"; exit 5')
     assert made(client).ended_well
-    worker = idle(client)
-    assert waited(lambda: worker.ended)
+    assert waited(lambda: idle(client).wait(0) is not None)
     assert made(client).ended_well
 
 
 def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     client = start('read told; printf "{}\\nnoise\\n{}\\n"; read told; echo "{}"')
     assert made(client).ended_well
-    worker = idle(client)
-    assert waited(lambda: worker._process._output._queue.qsize() == 2)
+    assert waited(lambda: idle(client)._output._queue.qsize() == 2)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
 
 

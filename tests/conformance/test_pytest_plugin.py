@@ -62,7 +62,7 @@ def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Pa
         code, output = judged(tmp_path, url, "--chaining-scenario", "shop.yaml", *chosen)
     assert code == 1, output
     assert "1 failed, 1 passed, " in output
-    assert re.search(r"notifyTeam[^$]*change: ", output)
+    assert re.search(r"notifyTeam[^$]*change    ", output)
     assert re.search(r"UserWarning: .*extensions", output)
     with serving(AlsoSilent()) as url:
         strict = ("-W", "error::UserWarning", *chosen)

@@ -86,8 +86,7 @@ def test_a_should_that_is_not_kept_fails_only_a_strict_run(tmp_path: Path, stric
     reports = Reports(tmp_path, server, *options)
     assert reports.run.code == int(strict)
     assert {suite.get("failures") for suite in reports.junit} == {str(int(strict))}
-    warnings = [each for each in reports.junit.iter("property") if each.get("name") == "warning"]
-    assert len(warnings) == int(not strict)
+    assert len([*reports.junit.iter("system-out")]) == int(not strict)
     assert reports.report["verdict"] == "conformant"
     why = ", and --strict allows no warning" if strict else ""
     assert reports.run.output.splitlines()[-1] == (
@@ -132,7 +131,6 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
     assert "shop/order, call 3" in forms["report.json"]
     assert "shop/order, call 2" not in forms["report.json"]
     assert "TC-S-08" in gaps
-    assert f"{reason}: TC-" in forms["junit.xml"]
 
 
 class OutOfPaper(SmallServer):
@@ -174,46 +172,59 @@ def test_a_run_that_did_not_go_as_the_scenario_expects_is_no_pass(
 ORDERS = "\n::error::conformant\n##[error]done\x1b[2K\x9b2K\x85\u2028\u202ex"
 """What a CI system or a terminal would obey, if it began a line or stood there raw."""
 
+SECRET = "hunter2-hunter2"
 
-class GivesOrders(SmallServer):
-    """Its errors, names and results are full of them."""
+
+class Hostile(SmallServer):
+    """Whatever it says is meant to break out of a report, to tell a secret, or to fill it."""
 
     tools = (*SmallServer.tools, tool(f"pick{ORDERS}", ["sku"]))
 
-    def run(self, name: str, arguments: Any, request: Any) -> Any:
-        raise Refusal(-32000, ORDERS)
+    def attach(self, result: Any, directive: Any, request: Any) -> None:
+        super().attach(result, directive, request)
+        directive["tool"] = directive["title"] = ORDERS
+        directive[ORDERS] = ["x" * 20_000, float("nan"), "\ud800", SECRET]
 
-    def colour_directive(self) -> Any:
-        return {"tool": ORDERS, "title": ORDERS}
+    def place_order(self, arguments: Any, request: Any) -> Any:
+        if arguments["quantity"] > 100:
+            return super().place_order(arguments, request)
+        raise Refusal(-32000, ORDERS + SECRET)
 
     def discover(self) -> Any:
-        return super().discover() | {"instructions": ORDERS, "capabilities": {ORDERS: {}}}
+        found = super().discover()
+        return found | {"instructions": ORDERS, "capabilities": {ORDERS: {}}}
 
     def initialize(self) -> Any:
         raise Refusal(-32000, ORDERS)
 
 
-class RefusesWithOrders(GivesOrders):
+class RefusesWithOrders(Hostile):
     def discover(self) -> Any:
         raise Refusal(-32000, ORDERS)
 
 
-@pytest.mark.parametrize("kind", [GivesOrders, RefusesWithOrders])
-def test_no_text_of_a_target_gives_an_order(kind: type[SmallServer], tmp_path: Path) -> None:
-    reports = Reports(tmp_path, kind(), "--scenario", SHOP)
+@pytest.mark.parametrize(("kind", "code"), [(Hostile, 1), (RefusesWithOrders, 3)])
+def test_no_text_of_a_target_gives_an_order_or_tells_a_secret(
+    kind: type[SmallServer], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    options = ("--scenario", SHOP, "--header", "X-Token=SHOP_TOKEN")
+    reports = Reports(tmp_path, kind(), *options)
+    assert reports.run.code == code
     with serving(kind()) as url:
-        at = ("--url", url)
         runs = [
             reports.run,
-            suite("server", *at, "--scenario", SHOP, "--json"),
-            suite("scenario", *at),
+            suite("server", "--url", url, *options, "--json"),
+            suite("scenario", "--url", url),
             suite("report", tmp_path / "report.json", "--output", tmp_path / "again.html"),
         ]
     texts = [text for run in runs for text in (run.output, run.errors)]
     for text in [*texts, *reports.forms().values()]:
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
+        assert SECRET not in text
     for text in texts:
         assert not re.search(r"^\s*::|##\[", text, re.MULTILINE)
+    json.loads(reports.text("report.json"), parse_constant=lambda name: pytest.fail(name))
 
 
 @pytest.mark.parametrize(
@@ -221,6 +232,7 @@ def test_no_text_of_a_target_gives_an_order(kind: type[SmallServer], tmp_path: P
     [
         (None, ["wrong     /result/_meta/nextTool is null"]),
         ({"name": "notify_team"}, ["change    You sent `name`; the member is `tool`."]),
+        ({"tool": "notify_team", "args": 1}, ["change    You sent `args`; the member is `arg"]),
         ({"tool": "notify_team", "arguments": {"order": "1", "price": 9007199254740993}}, []),
     ],
 )
@@ -237,35 +249,6 @@ def test_a_failure_shows_what_was_sent(directive: Any, lines: list[str], tmp_pat
         assert line in reports.run.output
     for form, text in reports.forms().items():
         assert ("9007199254740993" in text) is (not lines), form
-
-
-HOSTILE = (
-    "</script></pre><script>window.hit=1</script><img src=x onerror='window.hit=1'>\u202e\x1b[31m"
-)
-
-
-class Hostile(SmallServer):
-    """Whatever it says is meant to break out of a report, or to fill it."""
-
-    def attach(self, result: Any, directive: Any, request: Any) -> None:
-        super().attach(result, directive, request)
-        directive["tool"] = HOSTILE
-        directive[HOSTILE] = ["x" * 20_000, float("nan"), "\ud800", "hunter2-hunter2"]
-
-    def listed(self, request: Any) -> Any:
-        return [*super().listed(request), {**self.tools[0], "name": "hunter2-hunter2"}]
-
-
-def test_what_a_target_sends_stays_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHOP_TOKEN", "hunter2-hunter2")
-    reports = Reports(tmp_path, Hostile(), "--scenario", SHOP, "--header", "X-Token=SHOP_TOKEN")
-    assert reports.run.code == 1
-    forms = reports.forms()
-    for form, text in forms.items():
-        assert "\x1b" not in text, form
-        assert "hunter2" not in text, form
-    assert "\u202e" not in forms["terminal"]
-    json.loads(forms["report.json"], parse_constant=lambda name: pytest.fail(name))
 
 
 @pytest.mark.parametrize("refused", ["list_tools", "respond"])

@@ -1,12 +1,10 @@
 """What some checks of servers say of inputs that no wrong server of the tests has."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tool_chaining import content
-from tool_chaining_conformance.server.checks.form import directive_well_formed
 from tool_chaining_conformance.server.checks.target import hidden_from_model
 from tool_chaining_conformance.server.checks.words import repeats_step_in_its_place
 from tool_chaining_conformance.server.evidence import ResultWithDirective
@@ -82,29 +80,6 @@ def test_what_repeats_a_directive(arguments: Any, has: Any, fine: bool) -> None:
     assert judged.holds is fine
 
 
-# What to change
-
-
-@pytest.mark.parametrize(
-    ("directive", "holds", "advice"),
-    [
-        ({"tool": "review", "arguments": {}}, True, None),
-        ({"name": "review", "arguments": {}}, False, "You sent `name`; the member is `tool`."),
-        ({"tool": "review", "args": {}}, True, "You sent `args`; the member is `arguments`."),
-        ({"tool": "review", "arguments": {}, "args": 1}, True, None),
-        (None, False, None),
-        ("review", False, None),
-    ],
-    ids=str,
-)
-def test_a_member_under_another_name_is_named(
-    directive: Any, holds: bool, advice: str | None
-) -> None:
-    seen = replace(result({}), directive=SeenDirective(directive))
-    judged = directive_well_formed(seen)
-    assert (judged.holds, judged.advice) == (holds, advice)
-
-
 # What a parser hides
 
 
@@ -117,6 +92,8 @@ def test_a_member_under_another_name_is_named(
         ('{"arguments": {"x": 1e400}}', "1e400, which RFC 8785 cannot write"),
         ('{"arguments": {"x": 0.1000000000000000055}}', "0.1000000000000000055"),
         ('{"arguments": {"x": NaN}}', "NaN"),
+        ('{"arguments": {"x": -Infinity}}', "the number -Infinity, which RFC 8785 cannot write"),
+        ('{"arguments": {"x": 1e-99999999999999999999}}', "which RFC 8785 writes as 0.0"),
         (f'{{"arguments": {{"x": {"1" * 41}}}}}', "the number of 41 characters, which"),
         ('{"arguments": {"x": "\\ud83d"}}', "half of a surrogate pair, U+D83D"),
         ('{"arguments": {"x": "\\uffff"}}', "a noncharacter, U+FFFF"),

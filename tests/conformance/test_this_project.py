@@ -1,8 +1,13 @@
 """This project's own server and client pass everything, over stdio and HTTP, in both eras."""
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import mcp
 import pytest
 
 from tool_chaining_conformance.server.scenario import load_server_scenario
@@ -12,7 +17,7 @@ from tool_chaining_conformance.target.era import Era
 from ..kit.command import command
 from ..kit.servers import bank_server
 from . import project_client
-from .support import OF_INTERMEDIARIES, Ended, examine_program, statuses, suite
+from .support import HERE, OF_INTERMEDIARIES, Ended, examine_program, statuses, suite
 
 SCENARIOS = SPECS / "conformance" / "server"
 BANKING, EXPIRED = SCENARIOS / "banking.yaml", SCENARIOS / "banking-expired.yaml"
@@ -85,3 +90,16 @@ def test_the_client(era: Era) -> None:
     run = examine_program(project_client.run_once, [era])
     judged = statuses(run.judgements)
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
+
+
+@pytest.mark.nightly
+def test_the_client_on_the_hook_of_the_sdk(tmp_path: Path) -> None:
+    """On a copy of the installed SDK with the patch."""
+    shutil.copytree(Path(mcp.__file__).parent, tmp_path / "mcp")
+    for patch in (SPECS / "upstream" / "python-sdk").glob("*.patch"):
+        words = ("git", "apply", "-p2", "--include=mcp/*", patch)
+        subprocess.run(words, cwd=tmp_path, check=True)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    client = ("--", sys.executable, HERE / "hooked_client.py")
+    run = suite("client", "--one-process", "--json", *client, environment={"PYTHONPATH": path})
+    assert (run.code, run.statuses) == (0, {"SUCCESS"}), run.output

@@ -17,7 +17,7 @@ from tool_chaining_conformance.client.script import ClientScript, load_client_sc
 from tool_chaining_conformance.errors import CannotStart, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.options import RunOptions
-from tool_chaining_conformance.report.json import report_json, write_json
+from tool_chaining_conformance.report.json import report_json
 from tool_chaining_conformance.report.junit import write_junit
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.report.report import Report, shortened
@@ -25,7 +25,7 @@ from tool_chaining_conformance.report.summary import print_summary
 from tool_chaining_conformance.server.draft import draft
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
-from tool_chaining_conformance.server.values import check_environment
+from tool_chaining_conformance.server.values import read_environment
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.text import block
 
@@ -86,7 +86,7 @@ def judge_client(
 def _finish(report: Report, options: RunOptions) -> int:
     """Write and print the chosen reports, and return the exit code."""
     if options.output_dir is not None:
-        write_json(report, options.output_dir)
+        (options.output_dir / "report.json").write_text(report_json(report), "utf-8")
     if options.junit is not None:
         write_junit(report, options.junit)
     if options.html is not None:
@@ -160,7 +160,7 @@ def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScen
     if len({each.name for each in scenarios}) < len(scenarios):
         raise UsageError("two scenario files have the same name")
     for scenario in scenarios:
-        check_environment(scenario, os.environ, over_http=over_http)
+        read_environment(scenario, over_http=over_http)
     return scenarios
 
 

@@ -29,6 +29,8 @@ class WireMessage:
     body: Json
     raw: str | None = None
     """Its text, if a parser hides a part of it, such as the digits of a number."""
+    faults: tuple[str, ...] = ()
+    """The faults of its directive as I-JSON, which a parser hides."""
 
     def to_json(self) -> Json:
         """Return the message as reports show it."""

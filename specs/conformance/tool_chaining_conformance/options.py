@@ -44,10 +44,6 @@ class RunOptions:
             help="Seconds that one reply, or one run of a client, may take.",
         ),
     ] = 30.0
-    skip: Annotated[
-        list[str] | None,
-        typer.Option("--skip", metavar="ID", help="Leave this check out. May be repeated."),
-    ] = None
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 for a warning too: an unmet SHOULD.")
     ] = False
@@ -76,13 +72,13 @@ class RunOptions:
         Raises UsageError for an id that is not a check of this side.
         """
         known = {check.id for check in checks_of(side)}
-        for check_id in (*(self.check or ()), *(self.skip or ())):
+        for check_id in self.check or ():
             if check_id not in known:
                 other = " (it judges the other side)" if check_id in load_checks() else ""
                 near = get_close_matches(check_id, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"see `{SUITE} list {side}`"
                 raise UsageError(f"no {side} check {check_id!r}{other}; {hint}")
-        return frozenset(self.check or known) - frozenset(self.skip or ())
+        return frozenset(self.check or known)
 
     def make_folders(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be made."""

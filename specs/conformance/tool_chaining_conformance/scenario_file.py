@@ -9,14 +9,12 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tool_chaining_conformance.errors import ScenarioError
-from tool_chaining_conformance.target.era import Era
 
 Kebab = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Name = Annotated[str, Field(min_length=1)]
 Ordinal = Annotated[int, Field(ge=1)]
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
-BOTH_ERAS = tuple(Era)
 
 
 def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
@@ -32,7 +30,6 @@ Several = Annotated[tuple[T, ...], Field(min_length=1)]
 """At least one."""
 SeveralDistinct = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct), _UNIQUE]
 """At least one, and none of them twice."""
-Eras = SeveralDistinct[Era]
 SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
 
 

@@ -69,10 +69,7 @@ def quote(value: Any) -> str:
     It is cut between strings and numbers, never inside one. A report removes secrets later, and
     would not recognize the beginning of a secret.
     """
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return "a value that is nested too deeply to be shown"
+    text = json.dumps(value, ensure_ascii=False)
     if len(text) > SHOWN:
         end = 0
         for token in _TOKEN.finditer(text):
@@ -80,8 +77,7 @@ def quote(value: Any) -> str:
                 break
             end = token.end()
         text = f"{text[:end]}… ({len(text):,} characters)"
-    # Half of a surrogate pair can be sent, but not printed or written to a file.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text
 
 
 def texts_in(value: Any) -> Iterator[str]:

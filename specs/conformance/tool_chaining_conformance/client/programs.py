@@ -44,102 +44,86 @@ def command_runner(command: Sequence[str]) -> RunClient:
 
 
 class OneProcess:
-    """Makes several runs of a client in one process.
+    """Makes several runs of a client in one process, which reads one run from each line.
 
     If the process crashes or hangs, only its run fails. A new process is started for the next run.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
-        self._idle: _Worker | None = None
+        self._process: ChildProcess | None = None
 
     def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         """Make the run in the idle process, or in a new one. Raises CannotStart."""
-        worker, self._idle = self._idle, None
-        if worker is None or worker.ended:
-            if worker is not None:
-                worker.close()
-            worker = _Worker(self._command)
         inputs = {
             "scenario": environment[SCENARIO],
             "protocolVersion": environment[PROTOCOL_VERSION],
             "context": json.loads(environment[CONTEXT]),
             "url": url,
         }
-        try:
-            end = worker.run(inputs, timeout)
-        except BaseException:
-            worker.close()
-            raise
-        if end.exit_code == 0:
-            self._idle = worker
-        else:
-            worker.close()
+        end = _run(self._idle(), json.dumps(inputs).encode(), timeout)
+        if end.exit_code != 0:
+            self.close()
         return end
 
+    def _idle(self) -> ChildProcess:
+        if self._process is not None and self._process.wait(0) is not None:
+            self.close()  # It ended by itself after its last run.
+        if self._process is None:
+            self._process = ChildProcess(
+                self._command, longest_line=OUTPUT_BYTES, environment={RUNS: "stdin"}
+            )
+        return self._process
+
     def close(self) -> None:
-        """Stop the process."""
-        if self._idle is not None:
-            self._idle.close()
+        """Stop the process, by ending its input."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
 
-class _Worker:
-    """One process that reads one run from each line, and answers each with a line."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._process = ChildProcess(
-            command, longest_line=OUTPUT_BYTES, environment={RUNS: "stdin"}
-        )
-
-    @property
-    def ended(self) -> bool:
-        """Whether the process ended by itself after its last run."""
-        return self._process.wait(0) is not None
-
-    def run(self, inputs: Mapping[str, object], timeout: float) -> ClientEnd:
-        self._process.new_errors()  # Drop those of earlier runs.
-        deadline = time.monotonic() + timeout
-        if self._answered_again():
-            return ClientEnd(1, "", f"it answered {FURTHER}")
+def _run(process: ChildProcess, inputs: bytes, timeout: float) -> ClientEnd:
+    """Send a run to a process, and read its answer: a line."""
+    process.new_errors()  # Drop those of earlier runs.
+    deadline = time.monotonic() + timeout
+    if _answered_again(process):
+        return ClientEnd(1, "", f"it answered {FURTHER}")
+    try:
+        process.send(inputs, timeout)
+    except TimeoutError:
+        return ClientEnd(None, "", process.new_errors())
+    except OSError:
+        return _gone(process, "")
+    noise = ""
+    while True:
         try:
-            self._process.send(json.dumps(inputs).encode(), timeout)
-        except TimeoutError:
-            return ClientEnd(None, "", self._process.new_errors())
-        except OSError:
-            return self._gone("")
-        noise = ""
-        while True:
-            try:
-                line = self._process.next_line(deadline - time.monotonic())
-            except queue.Empty:
-                return ClientEnd(None, noise, self._process.new_errors())
-            if line is None:
-                return self._gone(noise)
-            text = line.decode("utf-8", "replace")
-            noise = (noise + text)[-OUTPUT_BYTES:]
-            if _is_object(text):
-                return ClientEnd(0, noise, self._process.new_errors())
+            line = process.next_line(deadline - time.monotonic())
+        except queue.Empty:
+            return ClientEnd(None, noise, process.new_errors())
+        if line is None:
+            return _gone(process, noise)
+        text = line.decode("utf-8", "replace")
+        noise = (noise + text)[-OUTPUT_BYTES:]
+        if _is_object(text):
+            return ClientEnd(0, noise, process.new_errors())
 
-    def _gone(self, noise: str) -> ClientEnd:
-        """Return how the process ended during a run, which is never a success."""
-        code = self._process.wait(1.0)
-        errors = self._process.new_errors()
-        if not code:
-            how = "closed its output" if code is None else "exited"
-            errors = f"it {how} before it answered\n{errors}"
-        return ClientEnd(code or 1, noise, errors)
 
-    def _answered_again(self) -> bool:
-        """Return whether it printed another answer after that of its last run."""
-        with contextlib.suppress(queue.Empty):
-            while (line := self._process.next_line(0)) is not None:
-                if _is_object(line.decode("utf-8", "replace")):
-                    return True
-        return False
+def _gone(process: ChildProcess, noise: str) -> ClientEnd:
+    """Return how a process ended during a run, which is never a success."""
+    code, errors = process.wait(1.0), process.new_errors()
+    if not code:
+        how = "closed its output" if code is None else "exited"
+        errors = f"it {how} before it answered\n{errors}"
+    return ClientEnd(code or 1, noise, errors)
 
-    def close(self) -> None:
-        """End it by ending its input."""
-        self._process.close()
+
+def _answered_again(process: ChildProcess) -> bool:
+    """Return whether a process printed another answer after that of its last run."""
+    with contextlib.suppress(queue.Empty):
+        while (line := process.next_line(0)) is not None:
+            if _is_object(line.decode("utf-8", "replace")):
+                return True
+    return False
 
 
 def _is_object(text: str) -> bool:

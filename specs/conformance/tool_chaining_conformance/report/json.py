@@ -2,7 +2,6 @@
 
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 
 from tool_chaining_conformance import SUITE, __version__
 from tool_chaining_conformance.message import Json
@@ -35,12 +34,6 @@ def report_json(report: Report) -> str:
     if notes := [*report.run.problems, *report.run.dropped]:
         document["problems"] = notes
     return as_json(document, indent=2) + "\n"
-
-
-def write_json(report: Report, folder: Path) -> None:
-    """Write report.json into a folder, which is created if needed. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(report_json(report), encoding="utf-8")
 
 
 def _not_exercised_json(each: NotExercised) -> Json:

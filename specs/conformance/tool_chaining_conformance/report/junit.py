@@ -1,9 +1,9 @@
 """A report as JUnit XML, which CI systems show: a suite for each era, a case for each check.
 
-There is a `<failure>` only for what makes the run nonconformant. So CI that shows this file fails
-exactly if the command fails. A violated SHOULD is therefore a case that passed, with the details in
-a property `warning` and in `<system-out>`. It is not `<skipped>`, because the check was made. It is
-a `<failure>` if `--strict` fails the run for it.
+There is a `<failure>` only for what makes the run nonconformant, and an `<error>` for what a crash
+prevented. An inconclusive run has neither: only its exit code fails. A violated SHOULD is a case
+that passed, with the details in `<system-out>`. It is not `<skipped>`, because the check was made.
+It is a `<failure>` if `--strict` fails the run for it.
 
 The name of a case is the check, so that its history in CI stays if a scenario is renamed. The text
 of the case names every place where the check failed. `printable` escapes what XML does not allow.
@@ -14,23 +14,20 @@ from xml.etree import ElementTree
 
 from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.report.judgement import Judgement, Status
-from tool_chaining_conformance.report.not_exercised import by_reason
-from tool_chaining_conformance.report.plain import message_line
+from tool_chaining_conformance.report.plain import failure_lines, indented
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.text import block, one_line, printable
 
 
 def write_junit(report: Report, path: Path) -> None:
-    """Write the file, and the folders above it. Raises OSError."""
-    side = report.run.side
+    """Write the file. Raises OSError."""
     root = ElementTree.Element("testsuites", name=SUITE)
     for era in Era:
         results = [result for result in report.results if result.era is era]
         if not results:
             continue
-        suite = ElementTree.SubElement(root, "testsuite", name=f"{side} {era}")
-        _add_properties(report, suite)
+        suite = ElementTree.SubElement(root, "testsuite", name=f"{report.run.side} {era}")
         for result in results:
             _add_case(report, suite, result)
         for count, tag in (
@@ -40,23 +37,8 @@ def write_junit(report: Report, path: Path) -> None:
             ("skipped", "testcase/skipped"),
         ):
             suite.set(count, str(len(suite.findall(tag))))
-    if not len(root):
-        suite = ElementTree.SubElement(root, "testsuite", name=side, tests="1", errors="1")
-        case = ElementTree.SubElement(suite, "testcase", classname=side, name="run")
-        ElementTree.SubElement(case, "error", message=printable(report.conclusion.reason))
     ElementTree.indent(root)
-    path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-
-
-def _add_properties(report: Report, suite: ElementTree.Element) -> None:
-    properties = ElementTree.SubElement(suite, "properties")
-    values = {"verdict": report.conclusion.verdict, "reason": report.conclusion.reason}
-    if report.not_exercised:
-        gaps = by_reason(report.not_exercised)
-        values["not exercised"] = "\n".join(f"{why}: {what}" for why, what in gaps.items())
-    for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=printable(value))
 
 
 def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> None:
@@ -69,8 +51,6 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
     message = printable(_sentence(result, len(failed)))
     text = printable(_in_full(failed)) if failed else ""
     if result.status is Status.WARNING and not report.conclusion.forbids_warning:
-        properties = ElementTree.SubElement(case, "properties")
-        ElementTree.SubElement(properties, "property", name="warning", value=message)
         ElementTree.SubElement(case, "system-out").text = f"WARNING: {message}\n{text}"
     elif result.status is Status.SKIPPED:
         # If the target crashed, CI must see an error, not a skipped check.
@@ -96,14 +76,4 @@ def _sentence(result: Judgement, places: int) -> str:
 
 
 def _in_full(failed: list[Judgement]) -> str:
-    check = failed[0].check
-    lines = [f"{requirement.id}: {requirement.text}" for requirement in check.requirements]
-    lines.append(f"change: {failed[0].advice or check.remedy}")
-    for each in failed:
-        lines += [
-            f"at {each.at or 'the run'}",
-            f"  expected {block(each.expected, '  ')}",
-            f"  saw {block(each.seen, '  ')}",
-            *(f"  {message_line(message, 2000)}" for message in each.messages),
-        ]
-    return "\n".join(lines)
+    return "\n".join(indented(line) for line, _ in failure_lines(failed))

@@ -101,20 +101,19 @@ def page_of(reports: Sequence[tuple[str, Json]]) -> str:
 
 def _column(name: str, report: Json) -> Json:
     """Return what the page shows of a report."""
-    target, known = report["target"], {one.id: one.text for one in load_requirements()}
+    target = report["target"]
     at = target["url"] if "url" in target else shlex.join(target["command"])
     own = target.get("name", "")
     if is_blank(own) or (report["side"] == "client" and own in SHARED_NAMES):
         own = at.rpartition("/")[2]
-    sentences = [one for check in report["checks"] for one in check["requirements"]]
-    cells = {one: cell for one in known if (cell := _cell(one, report)) is not None}
+    found = {one.id: _cell(one.id, report) for one in load_requirements()}
+    cells = {sentence: cell for sentence, cell in found.items() if cell is not None}
     return {
         "name": cut(name or own, 80),
         "report": report,
         "target": at,
         "cells": cells,
         "marks": Counter(cell["mark"] for cell in cells.values()),
-        "other_text": any(known.get(one["id"]) != one["text"] for one in sentences),
     }
 
 

@@ -7,16 +7,12 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from tool_chaining_conformance.report.judgement import Judgement, Status, eras_of, grouped
+from tool_chaining_conformance.report.judgement import Judgement, Status, eras_of
 from tool_chaining_conformance.report.not_exercised import NotExercised, by_reason
-from tool_chaining_conformance.report.plain import message_line, on_one_line
+from tool_chaining_conformance.report.plain import failure_lines, indented
 from tool_chaining_conformance.report.report import Report
 from tool_chaining_conformance.report.verdict import Verdict
-from tool_chaining_conformance.text import block, one_line
-from tool_chaining_conformance.values import at_pointer
-
-SHOWN_MESSAGES: Final = 6
-"""Messages that a failure shows if no single member is wrong; report.json has all."""
+from tool_chaining_conformance.text import one_line
 
 _COLOURS: Final = {
     Status.SUCCESS: "green",
@@ -24,8 +20,6 @@ _COLOURS: Final = {
     Status.WARNING: "yellow",
     Status.SKIPPED: "dim",
 }
-_MARGIN: Final = " " * 11
-"""The indent of the lines under a result: the width of its status."""
 
 
 def print_summary(report: Report, console: Console) -> None:
@@ -89,46 +83,15 @@ class _Page:
         self._console = console
 
     def line(self, text: str, style: str = "") -> None:
-        margin = text[: len(text) - len(text.lstrip())]
-        self._print(Text(margin + block(text, margin), style=style))
+        self._print(Text(indented(text), style=style))
 
     def violation(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
-        check = failures[0].check
         head = Text(f"{failures[0].status!s:<10} ", style=_COLOURS[failures[0].status])
-        self._print(head.append(check.id, style="bold").append(f"  {eras_of(failures)}"))
-        for requirement in check.requirements:
-            self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
-        self.line(f"{_MARGIN}change    {failures[0].advice or check.remedy}")
-        # Failures that differ only in their era are printed once.
-        places = grouped(failures, lambda each: (each.at, each.expected, each.seen))
-        for number, group in enumerate(places, 1):
-            first = group[0]
-            of = f"{number} of {len(places)}" if len(places) > 1 else "at"
-            self.line(f"{of:>10} {first.at}  {eras_of(group)}", "bold")
-            self.line(f"{_MARGIN}expected  {first.expected}")
-            self.line(f"{_MARGIN}seen      {first.seen}")
-            # The messages of the other places are often the same; report.json has them all.
-            if number == 1:
-                self._messages(first)
-
-    def _messages(self, judgement: Judgement) -> None:
-        at, message, messages = judgement.check.at, judgement.at_fault, judgement.messages
-        if at is not None and message is not None:
-            for other in messages:
-                if other.body.get("id") == message.body.get("id") and other is not message:
-                    self.line(f"{_MARGIN}{message_line(other, 160)}", "dim")
-            self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
-            found = at_pointer(at, message.body, absent=...)
-            value = "is missing" if found is ... else f"is {on_one_line(found, 1000)}"
-            if message.raw is None:
-                self.line(f"{_MARGIN}wrong     {at} {value}")
-            return
-        if len(messages) > SHOWN_MESSAGES:
-            left_out = len(messages) - SHOWN_MESSAGES
-            self.line(f"{_MARGIN}({left_out} earlier messages are in report.json)", "dim")
-        for message in messages[-SHOWN_MESSAGES:]:
-            self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
+        head.append(failures[0].check.id, style="bold")
+        self._print(head.append(f"  {eras_of(failures)}"))
+        for text, style in failure_lines(failures):
+            self.line(text, style)
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)

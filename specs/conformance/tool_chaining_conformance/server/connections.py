@@ -72,14 +72,14 @@ class Connections:
     def __init__(
         self,
         target: Target,
-        scenario: ServerScenario | None,
+        scenario: ServerScenario,
         era: Era,
         values: Values,
     ) -> None:
         """
         Args:
             target: The server, for the scenario's own caller.
-            scenario: The callers and their set-up; None if there is no scenario.
+            scenario: The callers and their set-up.
             era: The protocol era.
             values: The values of each `${name}`, and the headers of each other caller.
         """
@@ -140,7 +140,7 @@ class Connections:
         return opened
 
     def _target_of(self, caller: str | None) -> Target:
-        if caller is None or self._scenario is None:
+        if caller is None:
             return self._target
         other = self._scenario.callers[caller]
         return replace(
@@ -155,15 +155,13 @@ class Connections:
         known = {**self._values.named, **captured}
         return {
             name: filled(value, known)
-            for name, value in (
-                self._scenario.caller(caller).meta if self._scenario else {}
-            ).items()
+            for name, value in self._scenario.caller(caller).meta.items()
             if all(reference in known for reference in references(value))
         }
 
     def _set_up(self, opened: _Open, calling: Calling) -> None:
         """Make the set-up steps of the caller, which are not judged."""
-        for step in self._scenario.caller(calling.caller).setup if self._scenario else ():
+        for step in self._scenario.caller(calling.caller).setup:
             values = {**self._values.named, **opened.captured}
             profile = replace(calling.profile, elicitation=step.elicitation is not None)
             arguments = filled(step.arguments, values)
@@ -205,9 +203,7 @@ def _called(
     values: Mapping[str, Any],
     provenance: Any = ABSENT,
 ) -> ToolCall:
-    meta = filled(part.meta, values)
-    if provenance is not ABSENT:
-        meta = {**meta, IDENTIFIER: provenance}
+    meta = {} if provenance is ABSENT else {IDENTIFIER: provenance}
     answers = [
         ElicitationAnswer.model_validate(filled(each.model_dump(exclude_unset=True), values))
         for each in part.elicitation or ()

@@ -165,25 +165,12 @@ Subject = type[Evidence] | str
 
 @dataclass(frozen=True)
 class Missing:
-    """Evidence that a step should have shown, but did not."""
+    """Evidence that a step did not show."""
 
     step: str
     subjects: Sequence[Subject]
-    reason: str
-    messages: Sequence[WireMessage] = ()
-
-
-ONCE: Final = "the call was made once, so nothing was compared"
-
-
-@dataclass(frozen=True)
-class NotCompared:
-    """A comparison that could not be made, or was not allowed."""
-
-    step: str
-    subjects: Sequence[Subject]
-    """What the comparison would have shown."""
-    reason: str = f"{ONCE}; it has no `repeatable: true`"
+    judged: Untestable | NotApplicable
+    """Untestable if the step should have shown it; not applicable if it was not allowed to."""
 
 
 @dataclass(frozen=True)
@@ -195,4 +182,4 @@ class Problem:
     """Whether the server says that it left a directive out."""
 
 
-Observation = Evidence | Missing | NotCompared | Problem
+Observation = Evidence | Missing | Problem

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.report.judgement import NotApplicable, Untestable
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.server.connections import Calling, Connections
 from tool_chaining_conformance.server.evidence import (
-    ONCE,
     FollowedChain,
     Greeting,
     InterimResult,
     Missing,
-    NotCompared,
     Observation,
     OtherResult,
     PassedOn,
@@ -67,6 +66,8 @@ LEFT_OUT: Final = re.compile(
 )
 """A line of standard error that says that the server left a directive out."""
 
+ONCE: Final = "the call was made once, so nothing was compared"
+
 FOLLOW_UPS: Final = 10
 """The most follow-up calls if the scenario sets no limit."""
 
@@ -76,8 +77,7 @@ class Made:
     """A call that succeeded, and who made it."""
 
     call: ToolCall
-    who: str
-    """The caller's name in the scenario and the `_meta` of the call, as one text."""
+    caller: str | None
     chain: Json | None = None
     """Its provenance, if it was a follow-up call."""
 
@@ -106,7 +106,7 @@ class Planned:
 
 
 class Exercise:
-    """One scenario in one era. Without a scenario it calls no tool.
+    """One scenario in one era.
 
     It passes each piece of evidence to `observe` at once. Raises ScenarioError if an environment
     variable that the scenario names is not set.
@@ -115,7 +115,7 @@ class Exercise:
     def __init__(
         self,
         target: Target,
-        scenario: ServerScenario | None,
+        scenario: ServerScenario,
         era: Era,
         redaction: Redaction,
         observe: Callable[[Observation], None],
@@ -143,12 +143,11 @@ class Exercise:
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
         connection = self._connections.first()
-        greeting = connection.greeting
-        if greeting is not None:
-            self._note("server/discover" if self._era is Era.MODERN else "initialize", greeting)
+        method = "server/discover" if self._era is Era.MODERN else "initialize"
+        self._note(method, connection.greeting)
         evidence = Greeting(
             "greeting",
-            greeting.messages if greeting else (),
+            connection.greeting.messages,
             self._era,
             connection.server_capabilities,
             connection.server_info,
@@ -168,7 +167,7 @@ class Exercise:
         self._tools = self._noted(connection.list_tools()).tools
         if self._era is Era.LEGACY:
             self._note("ping", connection.request("ping", {}))
-        for step in self._scenario.steps if self._scenario is not None else ():
+        for step in self._scenario.steps:
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
             self._play(step)
@@ -178,10 +177,11 @@ class Exercise:
         call, fault = self._make_planned(planned)
         if not step.repeatable:
             shows = OF_REPEATING if directive_of(call.final) else (PROVENANCE,)
-            self._observe(NotCompared(step.id, shows))
+            reason = f"{ONCE}; it has no `repeatable: true`"
+            self._observe(Missing(step.id, shows, NotApplicable(reason)))
         self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
-            self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
+            self._observe(Missing(step.id, _missed(step, call), Untestable(fault)))
             return
         if step.has_no_expectation and directive_of(call.final) is None:
             fault = f"expected a directive, saw {ending(call)}"
@@ -206,7 +206,7 @@ class Exercise:
         part, calling = planned.part, planned.calling()
         self._connections.new_errors(calling)  # Drop those of earlier calls.
         call = self._make(planned, calling, ABSENT if claimed is None else claimed)
-        self._remember(planned, calling, call, claimed)
+        self._remember(planned, call, claimed)
         self._values.named |= self._values.captured(planned.place, part.capture, call)
         self._look_at(call, planned.place, calling)
         self._errors = ""
@@ -225,16 +225,10 @@ class Exercise:
             arguments = filled(arguments, self._connections.known(calling))
         return self._connections.call(part, calling, planned.tool, arguments, claimed)
 
-    def _remember(
-        self, planned: Planned, calling: Calling, call: ToolCall, chain: Json | None
-    ) -> None:
+    def _remember(self, planned: Planned, call: ToolCall, chain: Json | None) -> None:
         """Keep a call that succeeded, with its caller."""
         if not is_refused(call) and call.final.kind == "complete":
-            self._made.append(Made(call, self._who(planned, calling), chain))
-
-    def _who(self, planned: Planned, calling: Calling) -> str:
-        meta = filled(planned.part.meta, self._connections.known(calling))
-        return identity([planned.caller, meta])
+            self._made.append(Made(call, planned.caller, chain))
 
     # What one call shows
 
@@ -248,7 +242,7 @@ class Exercise:
         if call.final.kind != "complete":
             if as_expected:
                 reason = f"the call has no complete result: {ending(call)}"
-                self._observe(Missing(step.id, _removes(step), reason, call.final.messages))
+                self._observe(Missing(step.id, _removes(step), Untestable(reason)))
             return
         if not (as_expected or seen or words_of(items, seen) or has_next_step(structured)):
             return
@@ -280,7 +274,7 @@ class Exercise:
             structured=structured_content_of(call.final),
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
-            intermediary=self._scenario is not None and self._scenario.intermediary,
+            intermediary=self._scenario.intermediary,
         )
         self._observe(result)
 
@@ -333,7 +327,7 @@ class Exercise:
         """Make a call in one way, and report what it shows."""
         part, calling = planned.part, planned.calling(way, second=second)
         call = self._make(planned, calling, way.provenance)
-        self._remember(planned, calling, call, None)
+        self._remember(planned, call, None)
         if isinstance(part, Step):
             self._pass_on(part, call, as_expected=not is_refused(call))
         self._look_at(call, planned.place, calling)
@@ -341,18 +335,18 @@ class Exercise:
 
     def _claim_a_chain(self, planned: Planned, alone: ToolCall) -> None:
         """Repeat a refused call as a part of a chain."""
-        who, key = self._who(planned, planned.calling()), key_of(alone.tool, alone.arguments)
+        key = key_of(alone.tool, alone.arguments)
         allowed = [
             made
             for made in self._made
-            if key_of(made.call.tool, made.call.arguments) == key and made.who != who
+            if key_of(made.call.tool, made.call.arguments) == key and made.caller != planned.caller
         ]
         if not allowed:
             reason = (
                 "the same call, with the same arguments, succeeded for no other caller before, so "
                 "its refusal may be any error; add such a step before this one"
             )
-            self._observe(Missing(planned.place, [REFUSED], reason, alone.final.messages))
+            self._observe(Missing(planned.place, [REFUSED], Untestable(reason)))
             return
         own = [made.chain for made in allowed if made.chain is not None]
         chains = own or [made.chain for made in self._made if made.chain is not None]
@@ -376,7 +370,7 @@ class Exercise:
         if undeclared and not repeatable and directive_of(undeclared.final):
             first, declares = undeclared, {}
         allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow_ups
-        calls, messages = [first], list(first.final.messages)
+        calls = [first]
         for follow_up in allowed:
             place = f"{step.id}, call {len(calls) + 1}"
             planned = _next(place, follow_up, began, calls[-1], declares)
@@ -389,15 +383,14 @@ class Exercise:
             twin = _next(place, follow_up, began, undeclared, {}) if undeclared else None
             call, fault = self._make_planned(planned, claimed)
             calls.append(call)
-            messages += call.final.messages
             if follow_up.repeatable:
                 undeclared = self._repeat_follow_up(planned, claimed, twin)
             else:
                 unseen = [PROVENANCE, *[EMITS] * (declares == ORDINARY)]
                 reason = f"{ONCE}; its entry in `follow` has no `repeatable: true`"
-                self._observe(NotCompared(place, unseen, reason))
+                self._observe(Missing(place, unseen, NotApplicable(reason)))
             if fault is not None:
-                self._observe(Missing(place, [FollowedChain], fault, messages))
+                self._observe(Missing(place, [FollowedChain], Untestable(fault)))
                 return
         if step.repeatable and len(calls) > 1:
             # The server has seen this provenance with another call, and may repeat its result.
@@ -412,11 +405,12 @@ class Exercise:
             self._problem(f"step {step.id}: expected the chain {' → '.join(wanted)}, saw {seen}")
         last = directive_of(calls[-1].final)
         if last is None or last.key is not None:
+            messages = [message for call in calls for message in call.final.messages]
             self._observe(FollowedChain(step.id, messages, calls))
         else:
             # There is nothing to follow. Other checks judge the directive.
             reason = "the directive is malformed, so there is no chain to follow"
-            self._observe(Missing(step.id, [FollowedChain], reason, messages))
+            self._observe(Missing(step.id, [FollowedChain], Untestable(reason)))
 
     def _repeat_follow_up(
         self, planned: Planned, claimed: Json, twin: Planned | None
@@ -429,7 +423,7 @@ class Exercise:
         first = self._make(planned, planned.calling(), ABSENT)
         if is_refused(first):
             reason = f"without provenance the call ends in {ending(first)}"
-            self._observe(Missing(planned.place, [PROVENANCE], reason, first.final.messages))
+            self._observe(Missing(planned.place, [PROVENANCE], Untestable(reason)))
             return None
         chained = in_chain("with the provenance of its chain", claimed)
         ways = ways_of(self._era, [chained, *self._provenances(planned.tool)])

@@ -10,6 +10,7 @@ difference in another member.
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from tool_chaining_conformance.report.judgement import Untestable
 from tool_chaining_conformance.server.evidence import Missing, Observation, Repetition
 from tool_chaining_conformance.server.reading import Member, directive_of, ending, members_of
 from tool_chaining_conformance.server.ways import (
@@ -91,8 +92,7 @@ class Repeating:
             changed = changed or self._one(way)
             if changed is not None:
                 checks = list(dict.fromkeys(each.check for each in ways[number:]))
-                last = self._plain[-1].final.messages
-                self._observe(Missing(self._step, checks, changed, last))
+                self._observe(Missing(self._step, checks, Untestable(changed)))
                 break
 
     def _one(self, way: Way) -> str | None:
@@ -117,7 +117,7 @@ class Repeating:
         if changed is None or differs:
             self._report(way, reference[0], varied[0], differs)
         elif elsewhere:
-            self._observe(Missing(self._step, [way.check], changed))
+            self._observe(Missing(self._step, [way.check], Untestable(changed)))
         else:
             return changed
         return None

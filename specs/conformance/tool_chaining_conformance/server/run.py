@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from tool_chaining_conformance.report.judgement import Judge, NotApplicable, Untestable
 from tool_chaining_conformance.report.redaction import Redaction
@@ -14,19 +13,15 @@ from tool_chaining_conformance.server.evidence import (
     Evidence,
     Greeting,
     Missing,
-    NotCompared,
     Observation,
     Problem,
     Subject,
 )
 from tool_chaining_conformance.server.exercise import Exercise
-from tool_chaining_conformance.server.scenario import ServerScenario
+from tool_chaining_conformance.server.scenario import PASSIVE, ServerScenario
 from tool_chaining_conformance.server.ways import PROVENANCE
 from tool_chaining_conformance.target.channel import Target, TargetFailure
 from tool_chaining_conformance.target.era import Era
-
-PASSIVE: Final = "passive"
-"""Scenario name used when the user gave none: no tool is called."""
 
 
 def run_server(
@@ -43,12 +38,11 @@ def run_server(
     """
     run = Run("server")
 
-    def play(scenario: ServerScenario | None, era: Era) -> _Judging:
-        name = scenario.name if scenario else PASSIVE
-        progress(f"{name}, {era}")
-        judging = _Judging(scenario, Judge(name, era, chosen))
+    def play(scenario: ServerScenario, era: Era) -> _Judging:
+        progress(f"{scenario.name}, {era}")
+        judging = _Judging(scenario, Judge(scenario.name, era, chosen))
         exercise = Exercise(
-            replace(target, environment=scenario.environment if scenario else {}),
+            replace(target, environment=scenario.environment),
             scenario,
             era,
             redaction,
@@ -68,10 +62,9 @@ def run_server(
         judging.finish()
         return judging
 
-    for scenario in scenarios or (None,):
+    for scenario in scenarios or (PASSIVE,):
         for era in eras:
-            if scenario is None or era in scenario.spec_versions:
-                play(scenario, era).report_to(run)
+            play(scenario, era).report_to(run)
     run.excuse_unspoken_eras()
     return run
 
@@ -79,14 +72,14 @@ def run_server(
 class _Judging:
     """Makes the checks on the evidence of one exercise, as it arrives."""
 
-    def __init__(self, scenario: ServerScenario | None, judge: Judge) -> None:
+    def __init__(self, scenario: ServerScenario, judge: Judge) -> None:
         self._scenario = scenario
         self._judge = judge
         self._seen: set[Subject] = set()
         self._greeting: Greeting | None = None
         self._problems: list[str] = []
         self._dropped: list[str] = []
-        self._not_compared: list[NotCompared] = []
+        self._not_compared: list[Missing] = []
         self.failure: str | None = None
         """The reason why the exercise ended early."""
 
@@ -96,18 +89,20 @@ class _Judging:
             case Problem(sentence, dropped):
                 notes = self._dropped if dropped else self._problems
                 notes.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
-            case NotCompared():
+            case Missing(judged=NotApplicable()):
                 # Recorded at the end, after the results of all steps.
                 self._not_compared.append(observation)
-            case Missing(step, subjects, reason, messages):
-                for check in CHECKS.values():
-                    if check.subject in subjects:
-                        why = Untestable(reason)
-                        self._judge.record(check.id, why, step=step, messages=messages)
+            case Missing():
+                self._record(observation)
             case Evidence():
                 if isinstance(observation, Greeting):
                     self._greeting = observation
                 self._have_judged(observation)
+
+    def _record(self, missing: Missing) -> None:
+        for check in CHECKS.values():
+            if check.subject in missing.subjects:
+                self._judge.record(check.id, missing.judged, step=missing.step)
 
     def _have_judged(self, evidence: Evidence) -> None:
         self._seen.add(evidence.subject)
@@ -132,17 +127,15 @@ class _Judging:
                 self._judge.record(check.id, Untestable(self.failure), crashed=True)
             elif not reached:
                 self._judge.record(check.id, self._why_unseen(check))
-        for once in self._not_compared:
-            for check in CHECKS.values():
-                if check.subject in once.subjects:
-                    self._judge.record(check.id, NotApplicable(once.reason), step=once.step)
+        for missing in self._not_compared:
+            self._record(missing)
 
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
-        if self._scenario is None and check.on.calls_tools:
+        if self._scenario is PASSIVE and check.on.calls_tools:
             return Untestable("there is no scenario file, which says how to exercise this server")
         if not isinstance(check.unseen, Untestable):
             return check.unseen
-        steps = self._scenario.steps if self._scenario is not None else ()
+        steps = self._scenario.steps
         follows = all(step.followed or step.withheld or step.refused for step in steps)
         if follows and check.on.calls_tools and check.id != PROVENANCE:
             return NotApplicable("the server follows each directive by itself, so none can be seen")

@@ -6,20 +6,12 @@ The format is `specs/conformance/schemas/server-scenario.schema.json`; a test co
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from tool_chaining_conformance.message import Json
-from tool_chaining_conformance.scenario_file import (
-    BOTH_ERAS,
-    Eras,
-    Kebab,
-    Name,
-    Several,
-    Strict,
-    load,
-)
+from tool_chaining_conformance.scenario_file import Kebab, Name, Several, Strict, load
 from tool_chaining_conformance.server.references import references
 from tool_chaining_conformance.target.elicitation import ElicitationAnswer
 
@@ -34,8 +26,7 @@ class Value(Strict):
     """The environment variable that holds the value, read when the suite starts."""
     secret: bool | None = None
     """Reports redact the value. The default is true for a value from the environment, and false for
-    a value in the file. A secret of fewer than 4 characters is redacted only as a whole word, and a
-    note says so."""
+    a value in the file. A secret of fewer than 4 characters is redacted only as a whole word."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -91,8 +82,6 @@ class StepExpectation(Strict):
 class AnyCall(Strict):
     """The members that a step and a follow-up call have in common."""
 
-    meta: Json = Field(default_factory=dict)
-    """Members of the request's _meta, in addition to those of the protocol and of the caller."""
     elicitation: Several[ElicitationAnswer] | None = None
     """Answers to the elicitations of this call, in order. If a step or one of its follow-up calls
     has this member, the client declares form elicitation for the whole chain. Otherwise it does
@@ -193,8 +182,6 @@ class ServerScenario(Strict):
 
     name: Kebab
     description: Name
-    spec_versions: Eras = BOTH_ERAS
-    """Protocol revisions that the scenario applies to. Absent: both."""
     environment: Mapping[str, str] = Field(default_factory=dict)
     """Environment variables that the server needs for this scenario. The suite sets them when it
     starts the server. With a URL, whoever starts the server sets them."""
@@ -248,6 +235,10 @@ class ServerScenario(Strict):
         if name is not None:
             return self.callers[name]
         return Caller(meta=self.meta, setup=self.setup)
+
+
+PASSIVE: Final = ServerScenario.model_construct(name="passive", description="", steps=())
+"""What is played if the user gave no scenario: no tool is called."""
 
 
 def _check_names(place: str, value: Any, known: set[str]) -> None:

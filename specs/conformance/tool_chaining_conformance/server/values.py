@@ -15,44 +15,33 @@ from tool_chaining_conformance.target.connection import ToolCall
 from tool_chaining_conformance.values import at_pointer, texts_in
 
 
-def check_environment(
-    scenario: ServerScenario, environment: Mapping[str, str], *, over_http: bool
-) -> None:
-    """Raise ScenarioError if a variable that a scenario needs is not set."""
-    given_values(scenario, environment)
-    for caller in scenario.callers if over_http else ():
-        headers_of(scenario, caller, environment)
+def read_environment(
+    scenario: ServerScenario, *, over_http: bool
+) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """Return the values that a scenario begins with, and the headers of each other caller.
 
-
-def given_values(scenario: ServerScenario, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values that a scenario begins with, by name.
-
-    Raises ScenarioError if a variable that it names is not set.
+    Raises ScenarioError if an environment variable that it names is not set. `over_http`: the
+    server has a URL, so callers have headers.
     """
-    values: dict[str, Any] = {}
-    for name, value in scenario.values.items():
-        if value.environment is None:
-            values[name] = value.value
-        else:
-            place = f"{scenario.name}: {name}"
-            values[name] = _variable(environment, value.environment, place)
-    return values
 
+    def variable(name: str, place: str) -> str:
+        if not os.environ.get(name):
+            place = f"scenario {scenario.name}: {place}"
+            raise ScenarioError(f"{place}: the environment variable {name} is not set")
+        return os.environ[name]
 
-def headers_of(
-    scenario: ServerScenario, caller: str, environment: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the headers of a caller. Raises ScenarioError if a variable is not set."""
-    return {
-        header: _variable(environment, variable, f"{scenario.name}: caller {caller}: {header}")
-        for header, variable in scenario.callers[caller].headers.items()
+    values = {
+        name: value.value if value.environment is None else variable(value.environment, name)
+        for name, value in scenario.values.items()
     }
-
-
-def _variable(environment: Mapping[str, str], name: str, place: str) -> str:
-    if not environment.get(name):
-        raise ScenarioError(f"scenario {place}: the environment variable {name} is not set")
-    return environment[name]
+    headers = {
+        name: {
+            header: variable(holder, f"caller {name}: {header}")
+            for header, holder in caller.headers.items()
+        }
+        for name, caller in (scenario.callers.items() if over_http else ())
+    }
+    return values, headers
 
 
 class Values:
@@ -65,20 +54,16 @@ class Values:
     def __init__(
         self,
         target: Target,
-        scenario: ServerScenario | None,
+        scenario: ServerScenario,
         redaction: Redaction,
         problem: Callable[[str], None],
     ) -> None:
         self._redaction = redaction
         self._problem = problem
-        self.named = given_values(scenario, os.environ) if scenario is not None else {}
-        self.headers: dict[str, dict[str, str]] = {}
-        if scenario is not None:
-            for name, value in self.named.items():
-                if scenario.values[name].is_secret:
-                    self.keep_secret(value)
-            for caller in scenario.callers if target.url else ():
-                self.headers[caller] = headers_of(scenario, caller, os.environ)
+        self.named, self.headers = read_environment(scenario, over_http=target.url is not None)
+        for name, value in self.named.items():
+            if scenario.values[name].is_secret:
+                self.keep_secret(value)
         for headers in (target.headers, *self.headers.values()):
             for value in headers.values():
                 self.keep_secret(value.removeprefix("Bearer "))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from tool_chaining_conformance.message import METHOD_NOT_FOUND, Json, WireMessage, within
 from tool_chaining_conformance.target.i_json import directive_faults
@@ -71,36 +71,20 @@ class Unanswerable(Exception):
     """The suite does not support this method."""
 
 
-@dataclass(frozen=True)
-class Received:
-    """A message of the server."""
-
-    body: Json
-    faults: tuple[str, ...] = ()
-    """The faults of its directive as I-JSON."""
-    raw: str | None = None
-    """Its text, if there are such faults."""
-
-
 @dataclass
 class Record:
     """The messages of one exchange, in order: from a request to its response."""
 
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
 
-    def note(self, sender: Literal["client", "server"], body: Json) -> None:
-        """Record a message."""
-        if len(self.messages) < MESSAGES:
-            self.messages.append(WireMessage(sender, body))
-
-    def receive(self, received: Received, *, ends: bool) -> None:
-        """Record a message of the server; the last one of an exchange is always recorded."""
+    def add(self, message: WireMessage, *, ends: bool = False) -> None:
+        """Record a message; the one that ends the exchange is always recorded."""
         if ends or len(self.messages) < MESSAGES:
-            self.messages.append(WireMessage("server", received.body, received.raw))
+            self.messages.append(message)
 
 
-def read(text: str | bytes) -> Received | None:
-    """Return the JSON object in `text`, or None if it is something else.
+def read(text: str | bytes) -> WireMessage | None:
+    """Return the JSON object in `text` as a message of the server, or None if it is something else.
 
     Raises TargetFailure if it is nested too deeply.
     """
@@ -117,7 +101,7 @@ def read(text: str | bytes) -> Received | None:
         raise TargetFailure(f"the server sent a message nested deeper than {LEVELS} levels")
     faults = directive_faults(text)
     raw = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    return Received(message, faults, raw.strip() if faults else None)
+    return WireMessage("server", message, raw.strip() if faults else None, faults)
 
 
 def is_deeper(value: object, levels: int) -> bool:

@@ -30,18 +30,14 @@ LAST_LINES: Final = 10
 """Lines of standard error that a message shows: the last line of Node's is its version."""
 
 
-def last_errors(errors: str) -> list[str]:
-    """Return the last lines of a program's standard error that have letters or digits.
-
-    The lines are not cut, since the redaction must still find a secret in them.
-    """
-    lines = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return [line.rstrip() for line in lines[-LAST_LINES:]]
-
-
 def wrote_last(errors: str) -> str:
-    """Return the end of a message about a program: what it wrote last, if anything."""
-    lines = last_errors(errors)
+    """Return the end of a message about a program: what it wrote last, if anything.
+
+    Lines without letters and digits are left out. The others are not cut, since the redaction must
+    still find a secret in them.
+    """
+    written = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
+    lines = [line.rstrip() for line in written[-LAST_LINES:]]
     if len(lines) < 2:
         return f"; it wrote to its standard error: {lines[0].strip(' |')}" if lines else ""
     return "; it wrote last to its standard error:\n" + "\n".join(lines)

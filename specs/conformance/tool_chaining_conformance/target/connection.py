@@ -109,8 +109,8 @@ class Connection:
         self.server_capabilities: Json = {}
         self.standing_meta: Json = {}
         """Members of the `_meta` of every request."""
-        self.greeting: Reply | None = None
-        """The reply to `server/discover` or `initialize`."""
+        self.greeting: Reply
+        """The reply to `server/discover` or `initialize`, after `greet`."""
 
     def request(
         self,

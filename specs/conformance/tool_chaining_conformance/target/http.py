@@ -14,13 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.message import Json, WireMessage
 from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
     NotServed,
-    Received,
     Record,
     Target,
     TargetFailure,
@@ -75,12 +74,12 @@ class Http:
             ) from None
         self._answer: Ask | None = None
 
-    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> WireMessage:
         """Send a request, answer the server's requests, and return the response.
 
         Raises TargetFailure.
         """
-        self.record.note("client", message)
+        self.record.add(WireMessage("client", message))
         self._answer = answer
         method, others = message["method"], 0
         try:
@@ -91,7 +90,7 @@ class Http:
                     body = received.body
                     # A server that rejects a request before reading its id answers with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
-                    self.record.receive(received, ends=ends)
+                    self.record.add(received, ends=ends)
                     if response.status_code == 401 and method in ("initialize", "server/discover"):
                         raise NotServed(_unauthorized(response), 401)
                     if ends:
@@ -102,9 +101,10 @@ class Http:
         except httpx2.TimeoutException as error:
             raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise TargetFailure(f"cannot talk to {self._url}: {_why(error)}") from error
+            raise TargetFailure(f"cannot talk to {self._url}: {error}") from error
         status = f"HTTP {response.status_code}"
-        self.record.note("server", {"notJsonRpc": f"{status} without a JSON-RPC response"})
+        silent = {"notJsonRpc": f"{status} without a JSON-RPC response"}
+        self.record.add(WireMessage("server", silent))
         if response.is_redirect:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
@@ -121,7 +121,7 @@ class Http:
 
     def notify(self, message: Json) -> None:
         """Send a notification, or the answer to a question. Raises TargetFailure."""
-        self.record.note("client", message)
+        self.record.add(WireMessage("client", message))
         try:
             with self._posting(message, {}):
                 pass  # The response is not needed, and may be endless.
@@ -148,7 +148,7 @@ class Http:
         ):
             for received in _messages(response, float("inf")):
                 if "method" in received.body:
-                    self.record.note("server", received.body)
+                    self.record.add(received)
                     if "id" in received.body and self._answer is not None:
                         self.notify(response_to(received.body, self._answer))
 
@@ -174,17 +174,7 @@ def _unauthorized(response: httpx2.Response) -> str:
     return f"HTTP 401; {why}" + (f"; the server says {quote(said[1])}" if said else "")
 
 
-def _why(error: BaseException) -> str:
-    """Return why a request failed."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ConnectionRefusedError):
-            return "the connection was refused; is the server running?"
-        cause = cause.__cause__ or cause.__context__
-    return str(error)
-
-
-def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:
+def _messages(response: httpx2.Response, deadline: float) -> Iterator[WireMessage]:
     """Yield the JSON-RPC messages of a response body, whether it is JSON or an event stream."""
     chunks = _in_time(response.iter_bytes(), deadline)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

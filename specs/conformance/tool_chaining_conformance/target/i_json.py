@@ -70,8 +70,9 @@ def _faults(value: Any) -> Iterator[str]:
 
 def _is_kept(number: str) -> bool:
     """Return whether a number has the same value as a double, as RFC 8785 writes it."""
+    double = float(number)
     try:
-        return Decimal(number) == Decimal(repr(float(number)))
+        return math.isfinite(double) and Decimal(number) == Decimal(repr(double))
     except InvalidOperation:
         return False
 

@@ -5,11 +5,10 @@ import queue
 import time
 
 from tool_chaining_conformance.errors import CannotStart
-from tool_chaining_conformance.message import Json
+from tool_chaining_conformance.message import Json, WireMessage
 from tool_chaining_conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
-    Received,
     Record,
     Target,
     TargetFailure,
@@ -34,7 +33,7 @@ class Stdio:
         except CannotStart as error:
             raise TargetFailure(str(error)) from error
 
-    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> WireMessage:
         """Send a request, answer the server's requests, and return the response.
 
         Raises TargetFailure.
@@ -64,7 +63,7 @@ class Stdio:
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]
-            self.record.receive(received, ends=ends)
+            self.record.add(received, ends=ends)
             if ends:
                 return received
             others += 1
@@ -84,7 +83,7 @@ class Stdio:
         self._send(message, self._timeout)
 
     def _send(self, message: Json, seconds: float) -> None:
-        self.record.note("client", message)
+        self.record.add(WireMessage("client", message))
         try:
             self._process.send(json.dumps(message).encode(), seconds)
         except TimeoutError:

@@ -20,20 +20,13 @@ from tool_chaining_conformance.message import Json, within
 from tool_chaining_conformance.names import META_KEY
 from tool_chaining_conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from tool_chaining_conformance.server.checks.target import hidden_from_model
-from tool_chaining_conformance.server.reading import is_marked, objects_in
+from tool_chaining_conformance.server.reading import (
+    carries_directive,
+    is_marked,
+    objects_in,
+    without_next_step,
+)
 from tool_chaining_conformance.values import quote, same
-
-
-def _printed(case_run: CaseRun) -> Json | Untestable:
-    """Return what the client printed, or why there is nothing to judge."""
-    printed = case_run.end.printed
-    if printed is not None:
-        return printed
-    return Untestable(
-        "the client does not print the merged result as JSON on its last line of output"
-        + ("" if case_run.end.exit_code == 0 else f"; {case_run.end}")
-    )
-
 
 Compare = Callable[[CaseRun, ScriptCheck, Json], Judged]
 
@@ -43,8 +36,12 @@ def _of_printed(compare: Compare) -> Kind:
 
     @wraps(compare)
     def judge(case_run: CaseRun, check: ScriptCheck) -> Judged:
-        printed = _printed(case_run)
-        return compare(case_run, check, printed) if isinstance(printed, dict) else printed
+        if (printed := case_run.end.printed) is not None:
+            return compare(case_run, check, printed)
+        return Untestable(
+            "the client does not print the merged result as JSON on its last line of output"
+            + ("" if case_run.end.exit_code == 0 else f"; {case_run.end}")
+        )
 
     return judge
 
@@ -128,7 +125,7 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Ju
 def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: Json) -> Judged:
     """The printed `structuredContent` is that of the first call, with `followUps` if it may."""
     result = _results(case_run)[0]
-    directed = META_KEY in within(result, "_meta")
+    directed = carries_directive(result)
     first, seen = result.get("structuredContent"), printed.get("structuredContent")
     wanted = _without_words(result)
     if not directed or not isinstance(first, dict) or "followUps" in first:
@@ -137,11 +134,12 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck, printed: J
             expected=f"structuredContent {quote(wanted)}, and no more",
             seen=f"structuredContent {quote(seen)}",
         )
-    told, texts = within(seen).get("followUps"), _told_in_structured(printed)
+    own = dict(within(printed, "structuredContent"))
+    told, texts = own.pop("followUps", None), _told_in_structured(printed)
     lists = isinstance(told, list) and texts == told and not _unnamed(case_run, texts)
     ambiguous = _ambiguous_status(case_run, _told_in_structured) if lists else None
     return Finding(
-        lists and ambiguous is None and same(_without(seen, "followUps"), wanted),
+        lists and ambiguous is None and same(own, wanted),
         expected=f"{quote(wanted)} with an array followUps of texts that name each call",
         seen=f"structuredContent {quote(seen)}"
         + (f"; no text of followUps is for {ambiguous} alone" if ambiguous else ""),
@@ -262,10 +260,10 @@ def _data(result: Json) -> Json:
 
 def _without_words(result: Json) -> Any:
     """Return the structured content of a result without the words."""
-    repeats = isinstance(within(result, "structuredContent", "nextStep").get("tool"), str)
-    is_words = repeats and META_KEY in within(result, "_meta")
     data = result.get("structuredContent")
-    return _without(data, "nextStep") if is_words else data
+    if carries_directive(result) and isinstance(data, dict):
+        return without_next_step(data)
+    return data
 
 
 def _contains(value: Any, wanted: Json) -> bool:
@@ -450,9 +448,3 @@ def _has(seen: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict) and isinstance(seen, dict):
         return all(_has(seen.get(name), wanted[name]) for name in wanted if name != "_meta")
     return same(seen, wanted)
-
-
-def _without(value: Any, *names: str) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {name: part for name, part in value.items() if name not in names}
