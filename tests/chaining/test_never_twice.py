@@ -20,10 +20,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tool_chaining import Conversation
-from tool_chaining.record import MAX_ENTRIES, Answer
-from tool_chaining.values import CallKey
-
 from .world import CALLS, HOUR, OTHER, PREPARE, Call, Chain, World, named
 
 pytestmark = pytest.mark.quick
@@ -70,6 +66,11 @@ class Machine(RuleBasedStateMachine):
         self, first: Call, first_brings: str, call: Any, brings: str, then: Any, yes: bool
     ) -> None:
         """A chain of one or two calls that nothing disturbs."""
+        self.whole_of(first, first_brings, call, brings, yes, then)
+
+    def whole_of(
+        self, first: Call, first_brings: str, call: Any, brings: str, yes: bool, then: Any = None
+    ) -> None:
         chain = self.world.begin(first)
         if chain.call is not None:
             self.world.answer(chain, first_brings, named(call))
@@ -78,6 +79,29 @@ class Machine(RuleBasedStateMachine):
             self.world.loop.settle()
         if chain.call is not None and len(chain.sent) == 2:
             self.world.answer(chain, brings, named(then))
+
+    @property
+    def made(self) -> list[Chain]:
+        """The chains that have ended, and whose steps somebody could ask for again."""
+        return [chain for chain in self.world.chains if chain.task.done() and len(chain.sent) > 1]
+
+    @precondition(lambda self: self.made and len(self.world.chains) < 14)
+    @rule(
+        data=st.data(),
+        begins=st.sampled_from(["equally", "equally", "in another way", "with the step"]),
+        equal=st.sampled_from([True, True, False]),
+        brings=BRINGS,
+        yes=st.sampled_from([True, True, False]),
+    )
+    def again(self, data: st.DataObject, begins: str, equal: bool, brings: str, yes: bool) -> None:
+        """Somebody asks again for what an earlier chain did: the whole of it, or a step alone."""
+        earlier = data.draw(st.sampled_from(self.made))
+        call = data.draw(st.sampled_from(earlier.sent[1:])).call
+        if begins == "with the step":
+            return self.whole_of(call, brings, None, brings, yes)
+        first = earlier.first if begins == "equally" else OTHER
+        then = call if equal else (call[0], call[1] % 3 + 1)
+        self.whole_of(first, "success", then, brings, yes)
 
     @precondition(lambda self: [c for c in self.having("call") if not c.question])
     @rule(data=st.data(), brings=BRINGS, then=THEN)
@@ -185,31 +209,12 @@ def story() -> Any:
     assert story.broken == []
 
 
-def test_an_equal_call_before_the_end_of_the_chain_ends_no_doubt(story: Story) -> None:
-    failing = story.chain(("success", PAY[1]), ("failure", ("audit", 1)))
-    story.chain(("success",), first=PAY[1])
-    story.answer(failing, "failure")
-    assert asks(again(story))
-
-
 @pytest.mark.parametrize("first_brings", ["success", "failure"])
 def test_a_chain_that_began_before_ends_no_doubt(story: Story, first_brings: str) -> None:
     early = story.begin()
     story.chain(("success", PAY[1]), ("failure",))
     story.answer(early, first_brings)
     assert asks(again(story))
-
-
-def test_where_users_share_a_conversation_nothing_but_time_ends_a_doubt() -> None:
-    story = Story(shared=True)
-    story.chain(("success", PAY[1]), ("nothing",))
-    assert not asks(again(story, first=OTHER))
-    story.chain(("success", PAY[1]), ("success",), yes=True)
-    story.chain(("success",))
-    assert asks(again(story))
-    story.loop.advance(25 * HOUR, HOUR)
-    assert not asks(again(story))
-    story.close()
 
 
 @pytest.mark.parametrize(("after", "doubts"), [(59.0, True), (61.0, False)])
@@ -220,22 +225,3 @@ def test_a_cancellation_soon_after_the_result_brings_the_doubt_back(
     story.loop.advance(after, after)
     story.cancel(chain)
     assert asks(again(story)) is doubts
-
-
-def test_a_full_record_keeps_what_was_not_answered() -> None:
-    record, pay = Conversation(), CallKey("pay", "{}")
-
-    def ended(number: int, answer: Answer) -> None:
-        chain = record.begin(str(number), CallKey("prepare", str(number)))
-        record.answered(record.send(chain, pay, frozenset(), keep=True), answer)
-        record.end(chain, well=False)
-
-    ended(0, Answer.NONE)
-    for number in range(1, MAX_ENTRIES + 5):
-        ended(number, Answer.FAILURE)
-    last = record.begin("last", CallKey("prepare", str(MAX_ENTRIES)))
-    doubts = record.doubts(last, pay, idempotent=False)
-    assert {entry.answer for entry in doubts} == {Answer.NONE, Answer.FAILURE}
-    assert not record.doubts(
-        record.begin("gone", CallKey("prepare", "1")), pay, idempotent=False
-    ) - {entry for entry in doubts if entry.answer is Answer.NONE}

@@ -281,6 +281,10 @@ WRONG = [
         "'c(' cannot be used: it is wrong at",
     ),
     (A + "{ a = { jmspath = 'json' } }", "'jmspath' is not known. Did you mean jmespath?"),
+    (A + "{ a = { mach = 'x', in = 'json' } }", "'mach' is not known. Did you mean match?"),
+    (f"{AB}when = {{ mach = 'x', in = 'json' }}", "when: 'mach' is not known. Did you mean match?"),
+    (f"{AB}when = 'tool == get-sum'", "at character 12; a text is written 'approved'"),
+    (f"{AB}when = 'isError = `true`'", "values are compared with =="),
     (A + "{ a = { regex = 'x' } }", "'regex' is not known. Did you mean match?"),
     (A + "{ a = { match = 'x' } }", "arguments.a: match also needs where the text is"),
     (A + "{ a = { match = '(x', in = 'json' } }", "match '(x' in 'json' cannot be used: RE2 says"),
@@ -300,7 +304,6 @@ WRONG = [
             ("@.status", "status"),
             ("flags[?a == b] | [0]", "flags"),
             ("@ | @ | approved", "approved"),
-            ("content.text", "text"),
             ("steps[-1].structuredcontent.ok", "structuredcontent"),
             ("steps[?tool == pay].json", "pay"),
             ("[0].structuredContent.ok", "list"),
@@ -415,6 +418,53 @@ async def test_a_missing_value_is_no_match_and_is_named_once(
         assert len((await follower.call_tool("search_flights")).steps) == 1
     line = "rule 1 does not match: structuredContent.flights[0].price is missing in the result"
     assert caplog.text.count(line) == 1
+
+
+@pytest.mark.parametrize(
+    ("when", "calls"),
+    [
+        ("json.state != 'error'", 1),
+        ("'error' != json.state", 1),
+        ("arguments.mod == json.state", 1),
+        ("arguments.passenger != 'Bob'", 2),
+        ("json.state == `null`", 2),
+        ("content[?kind != 'x']", 2),
+        ("!(json.risk <= `5`)", 2),
+    ],
+)
+async def test_a_missing_value_equals_nothing_and_differs_from_nothing(
+    tmp_path: Path, when: str, calls: int
+) -> None:
+    airline = Airline(tmp_path, f'{FILLED}when = "{when}"\n')
+    await airline.call("search")
+    assert len(airline.client.calls) == calls
+
+
+@pytest.mark.parametrize(
+    ("written", "unknown"),
+    [
+        (
+            "arguments.dryrun = true",
+            "arguments.dryrun: drop does not know it. Did you mean dryRun?",
+        ),
+        ("[rule.arguments]\nwhen = 'json.ok'", "arguments.when: drop does not know it."),
+        ("arguments.to = [{ nam = 'Ann' }]", "arguments.to.nam: drop does not know it."),
+        ("arguments = { dryRun = true, to = [{ name = 'Ann' }], more = { any = 1 } }", None),
+    ],
+)
+async def test_an_argument_that_the_tool_does_not_list_is_not_sent(
+    tmp_path: Path, written: str, unknown: str | None
+) -> None:
+    """Many servers would ignore it, and change what was only to be looked at."""
+    airline = Airline(tmp_path, FILLED + written)
+    to = {"type": "array", "items": {"properties": {"name": {}}}}
+    listed = {"properties": {"dryRun": {}, "to": to, "more": {"type": "object"}}}
+    airline.client.tools = [tool("search"), tool("drop", inputSchema={"type": "object", **listed})]
+    chain = await airline.call("search", validate=False)
+    assert len(airline.client.calls) == (2 if unknown is None else 1)
+    if unknown is not None:
+        assert chain.outcome is Outcome.INVALID_ARGUMENTS
+        assert chain.detail.startswith(f"rule 1: {unknown}")
 
 
 async def test_a_pattern_does_not_match_the_tool_that_its_rule_calls(tmp_path: Path) -> None:

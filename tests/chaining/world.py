@@ -1,7 +1,7 @@
 """A host's chains beside a server and people who do anything, in a time that a test sets.
 
-`World` plays the server and the people behind real followers of one conversation. It judges by its
-own ledger of what reached the server, and knows nothing of the entries in the record.
+`World` plays the server and the people behind real followers of one conversation. It judges by a
+`Ledger` of its own.
 """
 
 import asyncio
@@ -39,18 +39,17 @@ class Clock(asyncio.SelectorEventLoop):
     """An event loop whose time stands still until somebody moves it."""
 
     now = 0.0
+    _ready: Any
+    _scheduled: Any
 
     def time(self) -> float:
         return self.now
 
     def settle(self) -> None:
         """Run whatever can run at this moment."""
-
-        async def turns() -> None:
-            for _ in range(60):
-                await asyncio.sleep(0)
-
-        self.run_until_complete(turns())
+        while self._ready or (self._scheduled and self._scheduled[0].when() <= self.now):
+            self.call_soon(self.stop)
+            self.run_forever()
 
     def advance(self, seconds: float, step: float = 30.0) -> None:
         while seconds > 0:
@@ -95,21 +94,114 @@ class Chain:
     sent: list[Sent] = field(default_factory=list)
 
 
-class World:
-    """A server, people, and one conversation of a host that follows chains."""
+class Ledger:
+    """What reached the server, and what everybody sees of each chain.
 
-    def __init__(self, *, shared: bool = False, idempotent: bool = False) -> None:
-        self.loop = Clock()
+    It judges by that what is in doubt, and knows nothing of the entries in the record.
+    """
+
+    def __init__(self, *, shared: bool, idempotent: bool) -> None:
         self.shared, self.idempotent = shared, idempotent
-        self.conversation = Conversation(shared=shared, clock=self.loop.time)
         self.chains: list[Chain] = []
         self.ledger: list[Sent] = []
         self.events = 0
-        self.broken: list[str] = []
+        self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
 
     def event(self) -> int:
         self.events += 1
         return self.events
+
+    def note_sent(self, chain: Chain, call: Call, *, asked: bool) -> None:
+        chain.last = Sent(chain, call, asked, self.event())
+        chain.sent.append(chain.last)
+        if call[0] != "look":
+            self.ledger.append(chain.last)
+
+    def note_answer(self, chain: Chain, brings: str) -> None:
+        assert chain.last is not None
+        chain.last.brought = brings
+        if brings == "nothing":
+            chain.last.lost = self.event()
+
+    def note_end(self, chain: Chain, *, completed: bool) -> None:
+        chain.ended, chain.ended_at = self.event(), self.time()
+        failed = any(sent.brought != "success" for sent in chain.sent)
+        chain.well = chain.ended_well_once = completed and not failed
+        if chain.last is not None and chain.last.brought == "running":
+            self.note_answer(chain, "nothing")
+
+    def note_recall(self, chain: Chain) -> None:
+        if chain.well and self.time() - chain.ended_at <= RECALL:
+            chain.well = False
+            chain.ended, chain.ended_at = self.event(), self.time()
+
+    def why_asked(self, chain: Chain, call: Call) -> list[Sent]:
+        """What may have taken effect, and would be repeated by this call of a chain."""
+        return [sent for sent in self.ledger if self.is_in_doubt(sent, chain, call)]
+
+    def may_equal(self, sent: Sent, call: Call) -> bool:
+        """Whether trusted hints excuse a call from one that it equals."""
+        return self.idempotent and call[0] == "pay" and sent.call == call
+
+    def is_in_doubt(self, sent: Sent, chain: Chain, call: Call) -> bool:
+        other = sent.chain
+        is_first = sent.call == other.first
+        if other is chain or sent.call[0] != call[0] or other.well or sent.brought == "refused":
+            return False
+        if is_first and sent.brought != "nothing":
+            return False
+        if self.may_equal(sent, call):
+            return False
+        equal = other.first == chain.first
+        if not equal and (self.shared or sent.brought != "nothing"):
+            return False
+        lasts = HOUR if sent.brought == "success" else 24 * HOUR
+        if self.time() - other.ended_at > lasts:
+            return False
+        if self.shared:
+            return True
+        # A person who knew of it agreed to this repetition in a chain with the same first call.
+        known = sent.at if equal and not is_first else sent.lost
+        if any(
+            later.asked
+            and later.chain is not other
+            and later.chain.first == chain.first
+            and later.call[0] == call[0]
+            and later.at > known
+            and not self.may_equal(sent, later.call)
+            for later in self.ledger
+        ):
+            return False
+        # A later equal chain ended well.
+        if (sent.brought != "nothing" or is_first) and any(
+            good.ended_well_once and good.first == other.first and good.began > other.ended
+            for good in self.chains
+        ):
+            return False
+        # A later equal call succeeded.
+        return sent.brought == "success" or not any(
+            later.call == sent.call
+            and later.brought == "success"
+            and later.at > other.ended
+            and (later.call == later.chain.first or later.chain.first == other.first)
+            for later in self.ledger
+        )
+
+
+class World(Ledger):
+    """A server, people, and one conversation of a host that follows chains."""
+
+    def __init__(self, *, shared: bool = False, idempotent: bool = False) -> None:
+        super().__init__(shared=shared, idempotent=idempotent)
+        self.loop = Clock()
+        self.conversation = Conversation(shared=shared, clock=self.loop.time)
+        self.broken: list[str] = []
+
+    def time(self) -> float:
+        return self.loop.now
 
     # --- what a host does
 
@@ -142,21 +234,14 @@ class World:
 
     def end(self, chain: Chain, outcome: Outcome) -> None:
         """Note how a chain ended, as everybody sees it."""
-        chain.ended, chain.ended_at = self.event(), self.loop.time()
-        failed = any(sent.brought != "success" for sent in chain.sent)
-        completed = outcome is Outcome.COMPLETED and not chain.fails_to_write
-        chain.well = chain.ended_well_once = completed and not failed
+        self.note_end(chain, completed=outcome is Outcome.COMPLETED and not chain.fails_to_write)
         chain.call = chain.dialog = chain.question = None
-        if chain.last is not None and chain.last.brought == "running":
-            chain.last.brought, chain.last.lost = "nothing", self.event()
 
     def cancel(self, chain: Chain) -> None:
         """The host gives up: while the chain runs, or after its result was written."""
         if chain.task.done():
             self.cancel_late(chain)
-            if chain.well and self.loop.now - chain.ended_at <= RECALL:
-                chain.well = False
-                chain.ended, chain.ended_at = self.event(), self.loop.now
+            self.note_recall(chain)
             return
         chain.task.cancel()
         self.loop.settle()
@@ -169,12 +254,9 @@ class World:
 
     def answer(self, chain: Chain, brings: str, then: Any = None) -> None:
         """The server answers the running call."""
-        running, last = chain.call, chain.last
+        running = chain.call
         assert running is not None
-        assert last is not None
-        last.brought = brings
-        if brings == "nothing":
-            last.lost = self.event()
+        self.note_answer(chain, brings)
         meta = {} if then is None else {"nextTool": then}
         result = {"content": [{"type": "text", "text": "said"}], "_meta": meta}
         running.put_nowait(
@@ -205,59 +287,6 @@ class World:
         else:
             self.broken.append("law 3: a chain does not end")
         self.loop.close()
-
-    # --- the laws, by the ledger
-
-    def why_asked(self, chain: Chain, call: Call) -> list[Sent]:
-        """What may have taken effect, and would be repeated by this call of a chain."""
-        return [sent for sent in self.ledger if self.is_in_doubt(sent, chain, call)]
-
-    def may_equal(self, sent: Sent, call: Call) -> bool:
-        """Whether trusted hints excuse a call from one that it equals."""
-        return self.idempotent and call[0] == "pay" and sent.call == call
-
-    def is_in_doubt(self, sent: Sent, chain: Chain, call: Call) -> bool:
-        other = sent.chain
-        is_first = sent.call == other.first
-        if other is chain or sent.call[0] != call[0] or other.well or sent.brought == "refused":
-            return False
-        if is_first and sent.brought != "nothing":
-            return False
-        if self.may_equal(sent, call):
-            return False
-        equal = other.first == chain.first
-        if not equal and (self.shared or sent.brought != "nothing"):
-            return False
-        lasts = HOUR if sent.brought == "success" else 24 * HOUR
-        if self.loop.now - other.ended_at > lasts:
-            return False
-        if self.shared:
-            return True
-        # A person who knew of it agreed to this repetition in a chain with the same first call.
-        known = sent.at if equal and not is_first else sent.lost
-        if any(
-            later.asked
-            and later.chain.first == chain.first
-            and later.call[0] == call[0]
-            and later.at > known
-            and not self.may_equal(sent, later.call)
-            for later in self.ledger
-        ):
-            return False
-        # A later equal chain ended well.
-        if (sent.brought != "nothing" or is_first) and any(
-            good.ended_well_once and good.first == other.first and good.began > other.ended
-            for good in self.chains
-        ):
-            return False
-        # A later equal call succeeded.
-        return sent.brought == "success" or not any(
-            later.call == sent.call
-            and later.brought == "success"
-            and later.at > other.ended
-            and (later.call == later.chain.first or later.chain.first == other.first)
-            for later in self.ledger
-        )
 
 
 class Server:
@@ -293,10 +322,7 @@ class Server:
             reasons = world.why_asked(chain, call)
             if reasons and not chain.agreed:
                 world.broken.append(f"law 1: {call} repeats {[r.call for r in reasons]} unasked")
-        chain.last = Sent(chain, call, chain.agreed, world.event())
-        chain.sent.append(chain.last)
-        if name != "look":
-            world.ledger.append(chain.last)
+        world.note_sent(chain, call, asked=chain.agreed)
         chain.agreed = False
         chain.call = asyncio.Queue()
 

@@ -258,8 +258,7 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
         ),
         (
             GOOD.replace("json.id", "structuredContent.hits[0].idd"),
-            "does not fit search: there is no idd here; a text is written 'approved', false is "
-            "`false`; did you mean id?",
+            "does not fit search: there is no idd here; did you mean id?",
             1,
         ),
         (GOOD.replace("json.id", "structuredContent.hits[*].id | [0]"), "", 0),
@@ -271,6 +270,11 @@ AGAIN = "[[rule]]\nafter = 'hold'\nwhen = 'json.more'\nthen = 'search'\nask = fa
             0,
         ),
         (GOOD.replace("json.id", "arguments.payer.name"), "", 0),
+        (
+            THEN_HOLD + "{ id = 'A', days = { match = '[0-9]+', in = 'content[0].text' } }",
+            "Error: rule 1: arguments.days: hold wants integer, and match gives a text.",
+            1,
+        ),
         (GOOD.replace("json.id", "arguments.payer.nam"), "did you mean name?", 1),
         (
             GOOD.replace("then", "when = 'json.risk > `5`'\nthen", 1) + GOOD,

@@ -12,7 +12,8 @@ from mcp import MCPError
 from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
 from tool_chaining import Tool
-from tool_chaining.arguments import ArgumentCheck
+from tool_chaining.arguments import ArgumentCheck, lists_all, unknown_member
+from tool_chaining.content import member
 from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import NO_MEMBERS, Expression, ExpressionError, Shape, parsed, quoted
 from tool_chaining.rules import ROOT, Rule, Rules, form_of, is_literal
@@ -25,7 +26,7 @@ from tool_chaining_proxy.options import ProxyOptions
 from tool_chaining_proxy.session import Session
 from tool_chaining_proxy.upstream import Upstream
 
-_OTHERS: Final = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
+_NO_TEXT: Final = ("number", "integer", "boolean", "array", "object", "null")
 _MAX_STEPS: Final = 20
 """How many references and lists inside lists are followed in a schema, which can go round."""
 
@@ -41,7 +42,8 @@ async def checked(rules: Rules, options: ProxyOptions) -> int:
         for words in found:
             print(one_line(f"{kind}: {words}{'' if words.endswith(('?', '.')) else '.'}"))
     if not errors:
-        print("The rules fit the server's tools.", file=sys.stderr)
+        fits = "The rules fit the server's tools." if rules.rules else "The file has no rules."
+        print(fits, file=sys.stderr)
     return 1 if errors else 0
 
 
@@ -178,7 +180,7 @@ def _shape_of(schema: Any, whole: Any, depth: int = 0) -> Shape:
         return None
     kind, declared = schema.get("type"), schema.get("properties")
     if isinstance(declared, dict):
-        return _Members(declared, whole) if _lists_all(schema) else None
+        return _Members(declared, whole) if lists_all(schema) else None
     if kind == "array":
         return (_shape_of(schema.get("items"), whole, depth + 1),)
     return NO_MEMBERS if kind in ("string", "number", "integer", "boolean") else None
@@ -202,20 +204,6 @@ def _resolved(schema: Any, whole: Any) -> Any:
     return None
 
 
-def _lists_all(schema: Mapping[str, Any]) -> bool:
-    """Return whether an object has no other members than its `properties`."""
-    return not _OTHERS & schema.keys() and schema.get("additionalProperties", False) is False
-
-
-def _unknown(name: str, schema: Any, place: str, tool: str) -> str | None:
-    """Say that an object has no such member, if its schema lists all members."""
-    declared = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(declared, dict) or name in declared or not _lists_all(schema):
-        return None
-    near = get_close_matches(name, declared, n=1)
-    return f"{place}: {tool} does not know it.{f' Did you mean {near[0]}?' if near else ''}"
-
-
 def _unlisted(name: str, names: Sequence[str] | dict[str, Tool]) -> str:
     near = get_close_matches(name, [*names], n=1)
     hint = f". Did you mean {in_quotes(near[0])}?" if near else ""
@@ -233,8 +221,11 @@ def _argument_problems(rule: Rule, tool: Tool) -> Iterator[str]:
 
 
 def _misnamed(template: Any, schema: Any, place: str, tool: str) -> Iterator[str]:
-    """Compare the names in a part of the arguments with its schema. An expression fits any."""
-    if not isinstance(schema, dict) or form_of(template, is_whole=place == "arguments") is not None:
+    """Compare the names in a part of the arguments with its schema."""
+    form = form_of(template, is_whole=place == "arguments")
+    if form in ("match", "text") and member(schema, "type") in _NO_TEXT:
+        yield f"{place}: {tool} wants {schema['type']}, and {form} gives a text"
+    if not isinstance(schema, dict) or form is not None:
         return
     for part in template if isinstance(template, list) else ():
         yield from _misnamed(part, schema.get("items"), place, tool)
@@ -244,7 +235,7 @@ def _misnamed(template: Any, schema: Any, place: str, tool: str) -> Iterator[str
     for name, part in template.items():
         if name in declared:
             yield from _misnamed(part, declared[name], f"{place}.{name}", tool)
-        elif problem := _unknown(name, schema, f"{place}.{name}", tool):
+        elif problem := unknown_member(name, schema, f"{place}.{name}", tool):
             yield problem
     for name in needed if isinstance(needed, list) else []:
         if name not in template:

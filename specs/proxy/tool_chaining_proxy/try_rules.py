@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -82,4 +82,6 @@ def _why_not(rule: Rule, step: Step, said: Sequence[str]) -> str:
         return said[-1].partition(": ")[2]
     if rule.repeats(str(rule.then), step):
         return "its after is a pattern, and the step is a call of the tool that it calls"
+    if isinstance(rule.when, Mapping):
+        return f"its pattern does not match the text in {quoted(rule.when['in'])}"
     return "its when is not met" if rule.when else "its then has no value"

@@ -7,8 +7,12 @@ see `Follower.validate`.
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from tool_chaining.content import member
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -55,6 +59,38 @@ class ArgumentCheck:
             # A copy, because the server may change the object itself.
             self._compiled[tool] = deepcopy(input_schema), validator
         return validator
+
+
+_OTHERS: Final = {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"}
+
+
+def lists_all(schema: Mapping[str, Any]) -> bool:
+    """Return whether an object has no other members than its `properties`.
+
+    Few schemas say so, so they must say that there are others.
+    """
+    return not _OTHERS & schema.keys() and schema.get("additionalProperties", False) is False
+
+
+def unknown_member(name: str, schema: Any, place: str, tool: str) -> str | None:
+    """Say that an object has no such member, if its schema lists all members."""
+    declared = member(schema, "properties")
+    if not isinstance(declared, dict) or name in declared or not lists_all(schema):
+        return None
+    near = get_close_matches(name, declared, n=1)
+    return f"{place}: {tool} does not know it.{f' Did you mean {near[0]}?' if near else ''}"
+
+
+def unknown_members(value: Any, schema: Any, place: str, tool: str) -> Iterator[str]:
+    """Yield a sentence for each member of a value that a tool's schema does not list."""
+    for part in value if isinstance(value, list) else ():
+        yield from unknown_members(part, member(schema, "items"), place, tool)
+    for name, part in value.items() if isinstance(value, dict) else ():
+        if problem := unknown_member(name, schema, f"{place}.{name}", tool):
+            yield problem
+        else:
+            of_it = member(member(schema, "properties"), name)
+            yield from unknown_members(part, of_it, f"{place}.{name}", tool)
 
 
 def _problem(error: "jsonschema_rs.ValidationError") -> str:

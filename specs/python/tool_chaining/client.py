@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.lowlevel
 
+from tool_chaining.arguments import unknown_members
 from tool_chaining.caller import (
     INVALID_PARAMS,
     CallRefused,
@@ -399,14 +400,22 @@ class _Chain:
         if (problem := self.problem(self.tool)) is None:
             return None
         # The server chose the names in the problem.
-        self.detail = f"the directive to {json_string(self.next.tool)}: {problem}"
+        source = f"the directive to {json_string(self.next.tool)}"
+        self.detail = f"{source if self.rule is None else f'rule {self.rule.number}'}: {problem}"
         return "its arguments are not valid"
 
     def problem(self, tool: Tool) -> str | None:
-        """Say why the arguments are not valid against the schema of the listed tool."""
+        """Say why the arguments are not valid against the schema of the listed tool.
+
+        A user who writes a rule can misspell a name, which many servers would ignore.
+        """
+        arguments, schema = self.next.arguments, tool.input_schema
+        if self.rule is not None:
+            for problem in unknown_members(arguments, schema, "arguments", tool.name):
+                return problem
         if not self.host.validate:
             return None
-        return self.host.tools.arguments.problem(tool.name, tool.input_schema, self.next.arguments)
+        return self.host.tools.arguments.problem(tool.name, schema, arguments)
 
     async def is_a_cycle(self) -> str | None:
         """Row 8: the chain already contains an equal call."""

@@ -236,8 +236,13 @@ def parsed(expression: str, root: Shape = None) -> Any:
         _check(tree)
     except ParseError as error:
         number = re.search(r"[<>=!]=?\s*(-?\d+)", expression)
-        hint = f"; a number in a comparison is written `{number[1]}`" if number else ""
-        raise ExpressionError(f"it is wrong at character {error.lex_position + 1}{hint}") from None
+        hint = f"a number in a comparison is written `{number[1]}`" if number else ""
+        if re.search(r"[^<>=!]=[^=]", expression):
+            hint = "values are compared with =="
+        hint = hint or "a text is written 'approved', and a name with other characters \"a-b\""
+        raise ExpressionError(
+            f"it is wrong at character {error.lex_position + 1}; {hint}"
+        ) from None
     except (JMESPathError, ValueError, RecursionError):
         raise ExpressionError("it is empty or nested too deeply") from None
     _shape(tree, root)
@@ -316,9 +321,9 @@ def _member(name: str | int, shape: Shape) -> Shape:
     else:
         here = f"there are {', '.join(shape)}" if shape else "the object has no members"
     shown = "list" if isinstance(name, int) else one_line(name, 60)
-    raise ExpressionError(
-        f"there is no {shown} here; a text is written 'approved', false is `false`; {here}"
-    )
+    # A word without quotes is the commonest mistake where all that an expression sees is named.
+    quotes = "a text is written 'approved', false is `false`; " if "isError" in shape else ""
+    raise ExpressionError(f"there is no {shown} here; {quotes}{here}")
 
 
 class _Interpreter(TreeInterpreter):
@@ -327,12 +332,25 @@ class _Interpreter(TreeInterpreter):
     def __init__(self, data: Data) -> None:
         super().__init__(_DECIMAL)
         self._data = data
+        self._filters = 0
+
+    def visit_filter_projection(self, node: Any, value: Any) -> Any:
+        self._filters += 1
+        try:
+            return super().visit_filter_projection(node, value)
+        finally:
+            self._filters -= 1
 
     def visit_comparator(self, node: Any, value: Any) -> Any:
-        sides = [self.visit(child, value) for child in node["children"]]
-        for child, side in zip(node["children"], sides, strict=True):
-            if side is None and child["type"] != "literal" and value is self._data.value:
-                self._data.missing.add(_path(child))
+        children = node["children"]
+        sides = [self.visit(child, value) for child in children]
+        asks_for_null = any(
+            child["type"] == "literal" and child["value"] is None for child in children
+        )
+        if None in sides and not asks_for_null and not self._filters:
+            pairs = zip(children, sides, strict=True)
+            self._data.missing |= {_path(child) for child, side in pairs if side is None}
+            return None  # No match, also for `!=`: a condition that fails open would be a guard.
         is_order = node["value"] not in ("eq", "ne") and None not in sides
         if is_order and not all(type(side) in (int, float) for side in sides):
             raise CannotEvaluate("< and > compare numbers only")

@@ -228,6 +228,9 @@ def _rule(number: int, written: Json) -> Rule:
             raise ValueError(
                 "after must name tools if then comes from a result, and not be wildcards alone."
             )
+    if isinstance(given["when"], dict):
+        for name in given["when"].keys() - _PATTERN:
+            raise ValueError(f"when: {_unknown(name, sorted(_PATTERN))}")
     for name, value, fits, form in (
         ("after", given["after"], _is_text, "a tool's name or pattern"),
         ("then", then, _is_expression, "a tool's name, or { jmespath = …, allow = […] }"),
@@ -332,7 +335,7 @@ def _check_arguments(template: Any, place: str, *, is_whole: bool = False) -> No
 
 def _check_spelling(template: Json, place: str) -> None:
     """Raise ValueError for a table that was meant as an expression, with a misspelt key."""
-    names = [name for name in template if name != "optional"]
+    names = [name for name in template if name not in ("optional", "in")]
     if len(names) != 1 or not isinstance(template[names[0]], str):
         return
     near = get_close_matches(names[0].lower(), _FORMS, n=1, cutoff=0.8)
