@@ -121,6 +121,7 @@ async def test_any_other_client_gets_the_directive_and_the_words(mode: str, erro
         ({"tool": "targte"}, 'lists no tool "targte". Did you mean "target"?'),
         ({"tool": "for_people"}, "not meant for the model"),
         ({"tool": "target"}, "'reason' is a required property"),
+        ({"tool": "target", "args": {}}, 'You sent "args"; the member is "arguments"'),
         ({"tool": "target", "arguments": {"reason": "S3CRET", "urgency": "S3CRET"}}, "urgency"),
         ({**GOOD, "title": "a\u200f"}, "title"),
     ],

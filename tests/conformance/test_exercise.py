@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tool_chaining_conformance.report.verdict import Verdict, conclude
+from tool_chaining_conformance.server.exercise import records_of
 from tool_chaining_conformance.server.scenario import (
     Caller,
     ServerScenario,
@@ -207,7 +208,7 @@ steps:
         (
             DROPS,
             ", chain: [ask_manager, notify_team]",
-            4,
+            1,
             "expected the chain ask_manager → notify",
         ),
         ("", ", chain: [ask_manager, notify_team]", 4, "Please sign in first."),
@@ -225,7 +226,23 @@ def test_a_later_directive_that_was_left_out_is_seen(
     assert (run.code, why in run.output) == (code, True), run.output
     if members:
         assert "note: reserves, 2026-07-28, step order, call 2: [09:12] ERROR Dropped" in run.output
-        assert suite(*arguments, *server).code == (0 if code == 1 else code)
+        assert suite(*arguments, *server).code == (4 if chain else 0)
+
+
+def test_a_record_that_rich_wraps_is_read_whole() -> None:
+    log = """Starting
+[11/29/26 00:13:55] ERROR    Dropped nextTool "reserve_book" of   outgoing.py:98
+tool "find_book": arguments: 'title'
+is a required property
+                    INFO     Processing request of type    server.py:720
+[12:00] done"""
+    assert records_of(log) == [
+        "Starting",
+        """Dropped nextTool "reserve_book" of tool "find_book": arguments: 'title' is a required """
+        "property",
+        "Processing request of type",
+        "[12:00] done",
+    ]
 
 
 REMEMBERS = """

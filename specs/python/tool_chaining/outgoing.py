@@ -138,6 +138,10 @@ class OutgoingCheck:
             raise DirectiveDropped(f"the tool {name} is not meant for the model to call")
         problem = self._arguments.problem(tool.name, tool.input_schema, directive.arguments)
         if problem is not None:
+            written = result["_meta"][META_KEY]
+            others = [name for name in written if name not in ("tool", "name", "title")]
+            if others and "arguments" not in written:
+                problem += f'. You sent {json_string(others[0])}; the member is "arguments"'
             raise DirectiveDropped(problem)
         if not is_i_json(directive.to_wire()):
             raise DirectiveDropped(

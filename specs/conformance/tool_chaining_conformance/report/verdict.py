@@ -61,16 +61,19 @@ def conclude(
         crashes: Runs of a client that crashed or hung, each with the reason.
         problems: Deviations from what a scenario expects.
         dropped: Directives that the server left out, as it says.
-        strict: Whether a conformant run with a warning, or such a directive, ends with exit code 1.
+        strict: Whether a conformant run with a warning, and any run with such a directive, ends
+            with exit code 1.
     """
     found = _found(judgements, silence, crashes, problems)
     warned = [each for each in judgements if each.status is Status.WARNING]
-    forbids = strict and found.verdict is Verdict.CONFORMANT and bool(warned or dropped)
+    is_conformant = found.verdict is Verdict.CONFORMANT
+    is_dropped = bool(dropped) and (is_conformant or found.verdict is Verdict.INCONCLUSIVE)
+    forbids = strict and (is_dropped or (is_conformant and bool(warned)))
     reason = found.reason
     if dropped:
         reason += f"; the server says that it left out a directive: {dropped[0]}"
     if forbids:
-        reason += f", and --strict allows no {'warning' if warned else 'such directive'}"
+        reason += f", and --strict allows no {'such directive' if is_dropped else 'warning'}"
     if unknown := {each.era for each in warned if each.check.id == ADVERTISES}:
         known = {each.era for each in judgements if each.status is Status.SUCCESS} - unknown
         where = f" on {', '.join(unknown)}" if known else ""
