@@ -116,10 +116,3 @@ def test_named_files_exist(page: str) -> None:
     roots = (ROOT, bank, bank / "bank", specs / "python", specs / "proxy", specs / "conformance")
     missing = [name for name in named if not any((root / name).exists() for root in roots)]
     assert missing == []
-
-
-def test_the_front_page_counts_the_requirements_correctly() -> None:
-    counted = re.search(r"(\d+) numbered\s+requirements", PAGES[README].text)
-    assert counted is not None
-    text = (ROOT / "specs" / "requirements.yaml").read_text(encoding="utf-8")
-    assert int(counted[1]) == len(set(re.findall(r"\bTC-[DSC]-\d\d\b", text)))

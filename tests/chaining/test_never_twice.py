@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def test_the_three_laws_hold(nightly: bool) -> None:
-    examples = 400 if nightly else 50
+    examples = 400 if nightly else 100
     run_state_machine_as_test(
         Machine,
         settings=settings(

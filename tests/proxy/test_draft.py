@@ -266,6 +266,13 @@ def test_a_hostile_recording_becomes_no_line_of_toml(tmp_path: Path) -> None:
     assert "it takes a model" in draft
 
 
+def test_a_draft_says_why_it_has_no_rule(tmp_path: Path) -> None:
+    sessions = each(lambda n: [("a", {}, text(f"id x{n} made")), ("b", {"id": f"x{n}"}, data())])
+    path = recording(tmp_path, sessions)
+    assert "No rule for a -> b: id stands in the text, where a match can find it." in drafted(path)
+    assert "# No call followed another one 5 times." in drafted(path, 5)
+
+
 def test_what_the_proxy_called_itself_makes_no_pair(tmp_path: Path) -> None:
     sessions = each(
         lambda n: [("a", {}, data(id=n)), ("b", {"id": n}, {**data(), "byProxy": True}), END]

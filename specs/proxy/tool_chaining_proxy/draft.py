@@ -70,6 +70,8 @@ def drafted(path: Path, support: int = SUPPORT) -> str:
     if skipped:
         lines.append(f"# Lines that are no calls, and were skipped: {skipped}.")
     pairs = _pairs(calls)
+    if not any(then and len(cases) >= support for (_, then), cases in pairs.items()):
+        lines.append(f"# No call followed another one {support} times.")
     for first, then in sorted(pairs, key=lambda tools: (-len(pairs[tools]), tools)):
         cases = pairs[first, then]
         if not then or len(cases) < support:
@@ -194,6 +196,11 @@ def _explained(values: list[Any], seen: list[Json], name: str) -> tuple[str, str
     elif all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
         keys = range(len(values[0]))
     if not keys:
+        texts = [json.dumps(one["content"], ensure_ascii=False) for one in seen]
+        if all(
+            isinstance(v, str) and v and v in text for v, text in zip(values, texts, strict=True)
+        ):
+            raise Unexplained(f"{_comment(name)} stands in the text, where a match can find it")
         raise Unexplained(f"{_comment(name)} is not in the first call, so it takes a model")
     parts = {key: _explained([v[key] for v in values], seen, f"{name}.{key}") for key in keys}
     comment = "; ".join(f"{_comment(str(key))}: {part[1]}" for key, part in parts.items())
