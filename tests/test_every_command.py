@@ -119,15 +119,14 @@ def _outputs(name: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-@pytest.mark.parametrize("words", COMMANDS)
-def test_every_command_ends_well_or_names_the_problem(folder: Path, words: str, name: str) -> None:
-    command, usual = COMMANDS[words]
-    found = ended(command, folder, name, **ENVIRONMENTS[name])
-    said = (found.stdout or "") + found.stderr
-    assert "Traceback" not in said
-    if found.returncode != usual:
-        assert name in NAMED, said
-        assert found.returncode in (1, 2, 3)
-        assert any(part in said for part in NAMED[name])
-        own = [line for line in found.stderr.splitlines() if "tool-chaining" in line[:16]]
-        assert len(own) <= 1
+def test_every_command_ends_well_or_names_the_problem(folder: Path, name: str) -> None:
+    for words, (command, usual) in COMMANDS.items():
+        found = ended(command, folder, name, **ENVIRONMENTS[name])
+        said = f"{words}: {found.stdout or ''}{found.stderr}"
+        assert "Traceback" not in said
+        if found.returncode != usual:
+            assert name in NAMED, said
+            assert found.returncode in (1, 2, 3), said
+            assert any(part in said for part in NAMED[name]), said
+            own = [line for line in found.stderr.splitlines() if "tool-chaining" in line[:16]]
+            assert len(own) <= 1, said
