@@ -73,7 +73,9 @@ class InterimResult(Evidence):
 
     directive: SeenDirective | None
 
-    unseen = NotApplicable("no call asked the user; a step with `elicitation` can show it")
+    unseen = NotApplicable(
+        "no call gave an interim result: one that asks the user (2026-07-28), or a task"
+    )
 
 
 @dataclass(frozen=True)
