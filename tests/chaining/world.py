@@ -165,6 +165,8 @@ class Ledger:
             return True
         # A person who knew of it agreed to this repetition in a chain with the same first call.
         known = sent.at if equal and not is_first else sent.lost
+        if other.ended_well_once:  # Nobody was told of it before the late cancellation.
+            known = max(known, other.ended)
         if any(
             later.asked
             and later.chain is not other
