@@ -15,6 +15,7 @@ from tool_chaining_conformance.specification import SPECS
 from tool_chaining_conformance.target.era import Era
 
 from ..kit.command import command
+from ..kit.pages import ROOT
 from ..kit.servers import bank_server
 from . import project_client
 from .support import HERE, OF_INTERMEDIARIES, Ended, examine_program, statuses, suite
@@ -96,12 +97,9 @@ def test_the_client(era: Era) -> None:
 def test_the_client_on_the_hook_of_the_sdk(tmp_path: Path) -> None:
     """On a copy of the installed SDK with the patch."""
     shutil.copytree(Path(mcp.__file__).parent, tmp_path / "mcp")
-    # In a folder of a repository, git would apply nothing, and say so to nobody.
-    alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
-    for patch in (SPECS / "upstream" / "python-sdk").glob("*.patch"):
-        words = ("git", "apply", "-p2", "--include=mcp/*", patch)
-        subprocess.run(words, cwd=tmp_path, check=True, env=alone)
-    assert "ToolCallContext" in (tmp_path / "mcp" / "client" / "__init__.py").read_text("utf-8")
+    [patch] = (ROOT / "specs" / "upstream" / "python-sdk").glob("*.patch")
+    words = ("git", "apply", "-p2", "--include=mcp/*", patch)
+    subprocess.run(words, cwd=tmp_path, check=True)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     client = ("--", sys.executable, HERE / "hooked_client.py")
     run = suite("client", "--one-process", "--json", *client, environment={"PYTHONPATH": path})
