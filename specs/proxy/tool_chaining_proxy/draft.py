@@ -32,6 +32,7 @@ MAX_LINE: Final = 16 * 1024 * 1024
 """The longest line of a recording, in bytes."""
 
 _SOURCES: Final = ("structuredContent", "json", "arguments")
+_TEXT: Final = ("content", 0, "text")
 _NOWHERE: Final = object()
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -70,12 +71,11 @@ def drafted(path: Path, support: int = SUPPORT) -> str:
     if skipped:
         lines.append(f"# Lines that are no calls, and were skipped: {skipped}.")
     pairs = _pairs(calls)
-    if not any(then and len(cases) >= support for (_, then), cases in pairs.items()):
+    often = [tools for tools, cases in pairs.items() if tools[1] and len(cases) >= support]
+    if not often:
         lines.append(f"# No call followed another one {support} times.")
-    for first, then in sorted(pairs, key=lambda tools: (-len(pairs[tools]), tools)):
+    for first, then in sorted(often, key=lambda tools: (-len(pairs[tools]), tools)):
         cases = pairs[first, then]
-        if not then or len(cases) < support:
-            continue
         found = [pairs[tools] for tools in pairs if tools[0] == first and tools[1] != then]
         others = [a for one in found for a, _ in one]
         sessions = len({a.session for a, _ in cases})
@@ -196,10 +196,8 @@ def _explained(values: list[Any], seen: list[Json], name: str) -> tuple[str, str
     elif all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
         keys = range(len(values[0]))
     if not keys:
-        texts = [json.dumps(one["content"], ensure_ascii=False) for one in seen]
-        if all(
-            isinstance(v, str) and v and v in text for v, text in zip(values, texts, strict=True)
-        ):
+        texts = [str(_at(one, _TEXT)) for one in seen]
+        if all(isinstance(v, str) and v and v in t for v, t in zip(values, texts, strict=True)):
             raise Unexplained(f"{_comment(name)} stands in the text, where a match can find it")
         raise Unexplained(f"{_comment(name)} is not in the first call, so it takes a model")
     parts = {key: _explained([v[key] for v in values], seen, f"{name}.{key}") for key in keys}

@@ -83,6 +83,8 @@ def unknown_member(name: str, schema: Any, place: str, tool: str) -> str | None:
 
 def unknown_members(value: Any, schema: Any, place: str, tool: str) -> Iterator[str]:
     """Yield a sentence for each member of a value that a tool's schema does not list."""
+    if not isinstance(schema, dict):
+        return
     for part in value if isinstance(value, list) else ():
         yield from unknown_members(part, member(schema, "items"), place, tool)
     for name, part in value.items() if isinstance(value, dict) else ():

@@ -205,7 +205,7 @@ class ChainResult:
 
     @property
     def _results(self) -> list[Json]:
-        """The results without directives and words: of a followed server, or for a rule's step."""
+        """The results without directives, of a followed server or for a rule's step."""
         by_rule = {call.level - 1 for call in self.follow_ups if call.by_rule}
         return [
             step.without_description() if self.followed or step.level in by_rule else step.result
