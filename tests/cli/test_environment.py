@@ -41,16 +41,6 @@ def test_without_a_home_directory(
         assert cli("doctor").code == 0
 
 
-def test_without_docstrings(tmp_path: Path) -> None:
-    """The tools' descriptions for a model are docstrings."""
-    bank = {"BANKING_DATABASE": str(tmp_path / "bank.db"), "BANKING_PORT": str(free_port())}
-    for words, why in (((), "has no description for a model"), (("doctor",), "PYTHONOPTIMIZE=2")):
-        ended = run(*words, PYTHONOPTIMIZE="2", **bank)
-        assert ended.returncode == (1 if words else 2)
-        assert why in ended.stdout + ended.stderr
-        assert ended.stderr.count("\n") == (0 if words else 1)
-
-
 PROXIES = {
     "ALL_PROXY": "socks://127.0.0.1:1",  # As GNOME sets it.
     "all_proxy": "socks5://127.0.0.1:1",
@@ -74,12 +64,11 @@ def test_a_proxy_is_for_other_computers(
         assert variable in one_line(cli("chat", "--prompt", "Hi", "--url", elsewhere))
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_an_encoding_without_a_character(encoding: str, elsewhere: str) -> None:
+def test_an_encoding_without_a_character(elsewhere: str) -> None:
     arguments = '{"door": "\u96e8 \u2192"}'
     called = ("call", "order", "--arguments", arguments, "--url", elsewhere)
-    for words in (called, (*called, "--json"), ("tools", "--url", elsewhere), ("demo",)):
-        ended = run(*words, PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    for words in (called, (*called, "--json")):
+        ended = run(*words, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
         assert ended.returncode == 0, (ended.stdout, ended.stderr)
         assert "Traceback" not in ended.stderr
 
@@ -121,17 +110,9 @@ def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path) -> None:
     """As `| head -1` does. The list is longer than a pipe holds."""
     tools = [{"name": f"t{n}", "inputSchema": {}, "description": "x" * 300} for n in range(220)]
     shop = Shop(tmp_path, tools=[tools], answers={"first": [said("done " * 4_000)]})
-    bank = {"BANKING_DATABASE": str(tmp_path / "bank.db"), "BANKING_PORT": str(free_port())}
+    bank = {"BANKING_DATABASE": str(tmp_path / "bank.db")}
     assert unread("stderr", "database", "create", **bank) == (0, b"")
-    for words in (
-        ("tools", "--", *shop.command),
-        ("tools", "--json", "--", *shop.command),
-        ("call", "first", "--", *shop.command),
-        ("call", "first", "--json", "--", *shop.command),
-        ("--help",),
-        ("doctor", "--json"),
-        ("database", "check"),
-    ):
-        code, err = unread("stdout", *words, **bank)
+    for words in (("tools", "--json"), ("call", "first")):
+        code, err = unread("stdout", *words, "--", *shop.command)
         assert code == 0, (words, err)
         assert b"Traceback" not in err
