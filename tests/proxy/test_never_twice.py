@@ -3,6 +3,7 @@
 The rest of the rules is in the client suite, which `test_suites.py` runs through the proxy.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,26 @@ async def test_a_call_repeated_after_a_cancellation_does_not_pay_twice(
         # The lost answer of the notification is that of its tool, the payment is of the wish alone.
         await prepare(host, "Bob")
         assert len(shop.made()) == 2
+
+
+def test_a_call_repeated_after_a_cancellation_during_its_answer_does_not_pay_twice(
+    tmp_path: Path,
+) -> None:
+    """The host reads slowly, and cancels what it has half read: the whole result arrives."""
+    shop = Shop(tmp_path, answers={"pay": [said("Paid. " * 15_000)]})
+    call = {"name": "prepare", "arguments": {"to": "Ann"}}
+    with lines_of([*PROXY, "--consent", "all", "--", *shop.command]) as proxy:
+        proxy.open({})
+        proxy.send({"id": 2, "method": "tools/call", "params": call})
+        begun = proxy.stdout.read(1)
+        proxy.send({"method": "notifications/cancelled", "params": {"requestId": 2}})
+        proxy.send({"id": 3, "method": "tools/call", "params": {"name": "notify"}})
+        anyio.run(lambda: shop.until(tool="notify"))  # It has read the cancellation before.
+        assert json.loads(begun + proxy.stdout.readline())["id"] == 2
+        assert proxy.said()["id"] == 3
+        [*_, told] = proxy.call(4, "prepare", {"to": "Ann"})["result"]["content"]
+        assert "an earlier call may have taken effect" in told["text"]
+    assert len(shop.made()) == 1
 
 
 def test_the_record_over_stdio_outlives_request_server_and_session(tmp_path: Path) -> None:
