@@ -10,26 +10,25 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
-from contextvars import ContextVar
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 import httpx2
-from mcp import Client, MCPError
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
 from tool_chaining import (
     CLIENT_EXTENSION,
-    CallRefused,
     ChainResult,
     ConsentPolicy,
     Follower,
     NobodyToAsk,
     Proposal,
 )
+from tool_chaining.hosting.refused import telling_refusals
+from tool_chaining.hosting.untrusted import ResilientHttpClient
 
 
 async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, Any]:
@@ -43,12 +42,10 @@ async def follow(url: str, revision: str, context: dict[str, Any]) -> dict[str, 
         return ElicitResult.model_validate(context["elicitation"])
 
     token = context.get("bearerToken")
-    http = httpx2.AsyncClient(
+    http = ResilientHttpClient(
         headers={"Authorization": f"Bearer {token}"} if token else {},
-        event_hooks={"response": [note_status]},
         # The mock server is on this machine: it needs no proxy, and no certificates.
-        trust_env=False,
-        verify=False,
+        transport=httpx2.AsyncHTTPTransport(verify=False),
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(http)
@@ -148,31 +145,6 @@ class User(ConsentPolicy):
         if answer == "nobody":
             raise NobodyToAsk
         return answer == "grant"
-
-
-STATUSES: ContextVar[list[int]] = ContextVar("STATUSES")
-"""The HTTP statuses of the responses to one call, which has several if the server asks the user."""
-
-
-async def note_status(response: httpx2.Response) -> None:
-    """Keep the status of a response to a call."""
-    if b'"tools/call"' in response.request.content:
-        STATUSES.get().append(response.status_code)
-
-
-@contextmanager
-def telling_refusals() -> Iterator[None]:
-    """Raise CallRefused for a call in the block if the server refused it before it acted."""
-    statuses: list[int] = []
-    STATUSES.set(statuses)
-    try:
-        yield
-    except MCPError as error:
-        if statuses and {401, 403}.issuperset(statuses):
-            raise CallRefused(str(error)) from error
-        if 200 in statuses[:-1]:  # The server has begun, whatever it refuses now.
-            raise RuntimeError(str(error)) from error
-        raise
 
 
 class Caller(Client):

@@ -108,9 +108,12 @@ def read_directive(meta: object) -> Reading:
     tool, title = value["tool" if "tool" in value else "name"], value.get("title")
     try:
         directive = Directive(tool, value.get("arguments", {}), title if is_title(title) else None)
-        canonical(value)
     except ValueError as error:
         return Malformed(str(error))
+    try:
+        canonical(value)
+    except ValueError as error:
+        return Malformed(f"{META_KEY}: {error}")
     except RecursionError:
         pass  # It counts as well-formed: its arguments are too deep for this check.
     return Found(directive)
