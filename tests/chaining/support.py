@@ -99,6 +99,7 @@ class FakeClient:
         self.answer = answer
         self.lists: list[tuple[str | None, str]] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.metas: list[Any] = []
         self.protocol_version: str | None = "2026-07-28"
         self.server_capabilities: Any = {"extensions": {IDENTIFIER: {}}}
 
@@ -118,6 +119,7 @@ class FakeClient:
         meta: Any = None,
     ) -> CallToolResult:
         self.calls.append((name, arguments or {}))
+        self.metas.append(meta)
         answer = self.answer(name, arguments or {})
         return await answer if inspect.isawaitable(answer) else answer
 

@@ -1,7 +1,7 @@
 """The client half on objects that know nothing of the SDK: two methods, and JSON."""
 
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 import pytest
@@ -24,64 +24,36 @@ from .support import FakeClient, Noting, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
-READ_ONLY = {"readOnlyHint": True}
-TOOLS = [
-    {"name": "reserve", "inputSchema": {"type": "object"}, "annotations": READ_ONLY},
-    {
-        "name": "order",
-        "inputSchema": {"type": "object", "required": ["door"]},
-        "annotations": READ_ONLY,
-    },
-]
-
 
 def saying(text: str, then: Any = None, **more: Any) -> dict[str, Any]:
     meta = {} if then is None else {"_meta": {"nextTool": then}}
     return {"content": [{"type": "text", "text": text}], **meta, **more}
 
 
-class Shop:
-    """A client of somebody's own: it has the two methods, and speaks JSON."""
-
-    protocol_version = "2025-11-25"
-    server_capabilities: ClassVar[Any] = {"experimental": {IDENTIFIER: {}}}
-
-    def __init__(self, **answers: Any) -> None:
-        self.answers = answers
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.metas: list[Any] = []
-        self.cursors: list[str | None] = []
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        *,
-        read_timeout_seconds: float | None,
-        meta: dict[str, Any],
-    ) -> Any:
-        self.calls.append((name, arguments))
-        self.metas.append(meta)
-        return self.answers[name]
-
-    async def list_tools(self, *, cursor: str | None, cache_mode: str) -> dict[str, Any]:
-        """One tool a page."""
-        self.cursors.append(cursor)
-        at = int(cursor or 0)
-        more = {"nextCursor": str(at + 1)} if at + 1 < len(TOOLS) else {}
-        return {"tools": [TOOLS[at]], **more}
+def legacy(tools: Any, answer: Any) -> FakeClient:
+    """A client of somebody's own on 2025-11-25: it has the two methods, and speaks JSON."""
+    client = FakeClient(tools, answer)
+    client.protocol_version = "2025-11-25"
+    client.server_capabilities = {"experimental": {IDENTIFIER: {}}}
+    return client
 
 
 async def test_a_chain_over_a_plain_object() -> None:
-    shop = Shop(
-        reserve=saying("none left", {"tool": "order", "arguments": {"door": "oak", "n": 1.0}}),
-        order=saying("ordered", structuredContent={"number": 77}),
-    )
+    answers = {
+        "reserve": saying("none left", {"tool": "order", "arguments": {"door": "oak", "n": 1.0}}),
+        "order": saying("ordered", structuredContent={"number": 77}),
+    }
+    listed = {"inputSchema": {}, "annotations": {"readOnlyHint": True}}
+    pages = {
+        None: {"tools": [{"name": "reserve", **listed}], "nextCursor": "1"},
+        "1": {"tools": [{"name": "order", **listed}]},
+    }
+    shop = legacy(lambda cursor: pages[cursor], lambda name, _: answers[name])
     traced = {"traceparent": "00-1-2-01", "io.modelcontextprotocol/logLevel": "info"}
     mine = {"progressToken": 7, "com.acme/user-approved": "reserve", **traced}
     # The methods may be members of the object, and not of its class.
     names = ("protocol_version", "server_capabilities", "call_tool", "list_tools")
-    caller = SimpleNamespace(**{name: getattr(shop, name) for name in names})
+    caller: Any = SimpleNamespace(**{name: getattr(shop, name) for name in names})
     chain = await follow(caller, "reserve", {"door": "oak"}, meta=mine)
 
     assert chain.outcome is Outcome.COMPLETED
@@ -96,7 +68,7 @@ async def test_a_chain_over_a_plain_object() -> None:
     assert shop.metas == [mine, traced]
     assert [each["level"] for each in provenance] == [1, 2]
     assert provenance[1]["previousTool"] == "reserve"
-    assert shop.cursors == [None, "1"]
+    assert [cursor for cursor, _ in shop.lists] == [None, "1"]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +86,7 @@ async def test_a_chain_over_a_plain_object() -> None:
     ],
 )
 async def test_an_incomplete_result_fails_the_chain(returned: Any, problem: str) -> None:
-    shop = Shop(reserve=returned)
-    chain = await follow(shop, "reserve")
+    chain = await follow(legacy([], lambda *_: returned), "reserve")
 
     assert isinstance(chain.error, ValueError)
     assert problem in chain.detail
