@@ -1,7 +1,7 @@
 """What is told of a chain has one form, in whatever language it is written or read.
 
-`next-tool.schema.json` has it. The proxy writes it in Python, the bank's views read it in
-JavaScript, and clients under test print a part of it.
+`next-tool.schema.json` has it. The proxy writes it in Python, and the bank's views read it in
+JavaScript.
 """
 
 import re
@@ -12,7 +12,7 @@ from tool_chaining import IDENTIFIER, ChainResult, FollowUp, FollowUpStatus, Out
 from tool_chaining.result import Step
 from tool_chaining_proxy.chain import summary
 
-from .files import SPECS, schema
+from .files import SPECS
 from .test_schemas import NEXT_TOOL, part, problems
 
 pytestmark = pytest.mark.quick
@@ -23,7 +23,6 @@ OUTCOMES = set(FOLLOWED["outcome"]["enum"])
 STATUSES = set(FOLLOW_UP["status"]["enum"])
 
 VIEWS = SPECS.parent / "banking_server" / "tools" / "views"
-TYPESCRIPT = SPECS / "typescript" / "src" / "result.ts"
 
 
 def chain(last: FollowUp | None) -> ChainResult:
@@ -60,12 +59,3 @@ def test_the_views_read_the_members_of_the_schema() -> None:
     assert set(re.findall(r"(?:^|, )(\w+)", taken)) == set(FOLLOW_UP)
     [words] = re.findall(r"const NOT_DONE = \{(.+?)\};", scripts, re.DOTALL)
     assert set(re.findall(r"^ +(\w+):", words, re.MULTILINE)) == STATUSES
-
-
-def test_typescript_and_the_suite_use_the_same_outcomes() -> None:
-    text = TYPESCRIPT.read_text(encoding="utf-8")
-    for begins, words in (("export type Outcome =", OUTCOMES), ("  status:", STATUSES)):
-        [union] = re.findall(rf"^{begins}([^;]+);", text, re.MULTILINE)
-        assert set(re.findall(r"'(\w+)'", union)) == words
-    printed = schema("client-output")["properties"]["followUps"]["items"]
-    assert printed == {"$ref": "next-tool.schema.json#/$defs/followUp"}

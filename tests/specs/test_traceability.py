@@ -92,7 +92,10 @@ def test_sentences_about_one_side_are_tested_on_that_side() -> None:
         assert all(check.startswith(sides[row.id[3]]) for check in row.checks), row.id
 
 
-@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
+VECTORS = CONFORMANCE / "directives.json"
+
+
+@pytest.mark.parametrize("path", [*MARKDOWN, VECTORS], ids=lambda path: path.name)
 def test_documents_cite_only_what_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert set(re.findall(r"\bTC-[A-Z]-\d+\b", text)) <= set(ROWS)
