@@ -90,16 +90,6 @@ async def test_a_policy_that_raises_fails_the_chain_and_hides_nothing() -> None:
     assert len(client.calls) == 1
 
 
-async def test_a_policy_may_answer_without_waiting() -> None:
-    class Plain(ConsentPolicy):
-        def allows(self, proposal: Proposal) -> bool:  # type: ignore[override]
-            return proposal.tool.name == "b"
-
-    client = following(B)
-    assert (await follow(client, "a", consent=Plain())).outcome is Outcome.COMPLETED
-    assert client.calls == [("a", {}), ("b", {})]
-
-
 @pytest.mark.parametrize("answer", ["no", "yes", 1, None, object(), ["yes"]])
 async def test_only_true_is_a_yes(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     client = following(B)

@@ -228,24 +228,17 @@ WRONG = [
     ("", "it has no rules; each begins with [[rule]]."),
     ("[[rule]]\nafter = 5 5", "(at line 2, column 11)"),
     ("[[rules]]\nafter = 'a'", "'rules' is not known. Did you mean rule?"),
-    ("rule = 1", "it has no rules"),
     ("rule = [1]", "it has no rules"),
     ("[[rule]]", "line 1 (rule 1): after is missing."),
-    (
-        AB + "\n[[rule]]\nafter = 'a'",
-        "line 5 (rule 2): then is missing.",
-    ),
+    (AB + "\n[[rule]]\nafter = 'a'", "line 5 (rule 2): then is missing."),
     (
         AB + "when = 'weight < 300'",
         "wrong at character 10; a number in a comparison is written `300`",
     ),
     (AB + "wen = 'c'", "'wen' is not known. Did you mean when?"),
     ("[[rule]]\nafter = ''\nthen = 'b'", "after must be a tool's name or pattern, not ''."),
-    ("[[rule]]\nafter = 5\nthen = 'b'", "after must be a tool's name or pattern, not 5."),
     ("[[rule]]\nafter = 'a'\nthen = 5", "then must be a tool's name, or { jmespath = …"),
     ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b' }", "then.allow must be the patterns"),
-    ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', allow = [] }", "then.allow must be"),
-    ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', allow = [5] }", "then.allow must be"),
     ("[[rule]]\nafter = 'a'\nthen = { allow = ['b'] }", "then must be a tool's name"),
     ("[[rule]]\nafter = 'a'\nthen = { jmespath = 'b', alow = ['b'] }", "Did you mean allow?"),
     (
@@ -263,23 +256,9 @@ WRONG = [
     (AB + "ask = 'no'", "ask must be true or false, not 'no'."),
     ('[[rule]]\nafter = "a"\nthen = "b"\ntitle = "a\\nb"', "title must be a text of 1 to 200"),
     (A + "[]", "arguments must be a table, not []."),
-    (
-        A + "{ a = { jmespath = 5 } }",
-        "arguments.a: jmespath",
-    ),
-    (
-        A + "{ a = { text = 'plain' } }",
-        "arguments.a: a text",
-    ),
+    (A + "{ a = { jmespath = 5 } }", "arguments.a: jmespath"),
+    (A + "{ a = { text = 'plain' } }", "arguments.a: a text"),
     (A + "{ a = { text = '{b} {' } }", "written twice"),
-    (
-        A + "{ a = { jmespath = 'b', more = 1 } }",
-        "value =",
-    ),
-    (
-        A + "{ a = { b = [{ jmespath = 'c(' }] } }",
-        "'c(' cannot be used: it is wrong at",
-    ),
     (A + "{ a = { jmspath = 'json' } }", "'jmspath' is not known. Did you mean jmespath?"),
     (A + "{ a = { mach = 'x', in = 'json' } }", "'mach' is not known. Did you mean match?"),
     (f"{AB}when = {{ mach = 'x', in = 'json' }}", "when: 'mach' is not known. Did you mean match?"),
@@ -287,7 +266,6 @@ WRONG = [
     (f"{AB}when = 'isError = `true`'", "values are compared with =="),
     (A + "{ a = { regex = 'x' } }", "'regex' is not known. Did you mean match?"),
     (A + "{ a = { match = 'x' } }", "arguments.a: match also needs where the text is"),
-    (A + "{ a = { match = '(x', in = 'json' } }", "match '(x' in 'json' cannot be used: RE2 says"),
     (A + r"{ a = { match = '(\w', in = 'json' } }", r"match '(\w' in 'json' cannot be used"),
     (A + "{ a = { match = '(x)(y)', in = 'json' } }", "it has more than one group"),
     (A + "{ a = { match = 'x(?=y)', in = 'json' } }", "RE2 says: invalid perl operator: (?="),
@@ -297,13 +275,11 @@ WRONG = [
         for when, name in (
             ("json.status != approved", "approved"),
             ("isError == false", "false"),
-            ("structuredcontent.ok", "structuredcontent"),
             ("contains(json.tags, fraud)", "fraud"),
             ("!(spot || json.ok)", "spot"),
             ("items[*].id", "items"),
             ("@.status", "status"),
             ("flags[?a == b] | [0]", "flags"),
-            ("@ | @ | approved", "approved"),
             ("steps[-1].structuredcontent.ok", "structuredcontent"),
             ("steps[?tool == pay].json", "pay"),
             ("[0].structuredContent.ok", "list"),
@@ -313,10 +289,7 @@ WRONG = [
     (AB + "when = 'tool.name || isError'", "have no members"),
     (A + "{ a = { text = 'x {status}' } }", "there is no status here"),
     (A + "{ on = 2026-11-27 }", "arguments.on: a date"),
-    (
-        A + "{ n = nan }",
-        "arguments.n: a float such as nan",
-    ),
+    (A + "{ n = nan }", "arguments.n: a float such as nan"),
 ]
 
 

@@ -70,11 +70,6 @@ def from_(path: str) -> dict[str, str]:
 END: Made = ("note", {}, data())
 KNOWN: list[tuple[str, list[list[Any]], list[Any]]] = [
     (
-        "a path",
-        each(lambda n: [("a", {}, data(id=f"x{n}")), ("b", {"id": f"x{n}"}, data())]),
-        [("a", None, "b", {"id": from_("structuredContent.id")})],
-    ),
-    (
         "a constant beside a path",
         each(lambda n: [("a", {}, data(id=n)), ("b", {"id": n, "unit": "EUR"}, data())]),
         [("a", None, "b", {"id": from_("structuredContent.id"), "unit": "EUR"})],
@@ -112,11 +107,6 @@ KNOWN: list[tuple[str, list[list[Any]], list[Any]]] = [
             ]
         ),
         [("a", None, "b", {"id": from_("structuredContent.x.id")})],
-    ),
-    (
-        "no arguments",
-        each(lambda n: [("a", {"n": n}, data()), ("b", {}, data())]),
-        [("a", None, "b", {})],
     ),
     (
         "a branch by a boolean",
@@ -214,11 +204,6 @@ KNOWN: list[tuple[str, list[list[Any]], list[Any]]] = [
     (
         "only sometimes, and only an id differs",
         each(lambda n: [("a", {}, data(id=f"x{n}")), *([("b", {}, data())] if n else [])]),
-        [],
-    ),
-    (
-        "only sometimes, for a reason that nobody sees",
-        each(lambda n: [("a", {}, data(id=n)), *([("b", {"id": n}, data())] if n % 2 else [])], 8),
         [],
     ),
     (
