@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.types import ElicitResult
 
 from .scripted import Shop, asking, outcome, prepare, said
 from .wire import CHAINING, JSON, NEW, OLD, Refused, proxy_in_a_thread, wire
@@ -66,6 +67,20 @@ async def test_a_request_state_is_valid_for_one_answer_to_one_call_of_its_caller
             assert len(shop.made("prepare")) == 1
             # One question is still open when the proxy ends, and does not keep it.
             await again.ask("tools/call", {"name": "form", "arguments": {}})
+
+
+async def test_a_refusal_after_a_question_is_not_believed(tmp_path: Path) -> None:
+    """The server has acted on the first request, and the code may be the client's own."""
+    refused = {"error": {"code": -32021, "message": "No."}}
+    shop = Shop(tmp_path, NEW, answers={"pay": [asking("sure"), refused]})
+
+    async def accept(*_: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={})
+
+    async with shop.host("stdio", asked=accept) as host:
+        result = await prepare(host)
+    assert result.meta is not None
+    assert [one["status"] for one in result.meta[CHAINING]["followUps"]] == ["unknown"]
 
 
 async def refused_anew(client: Any, params: JSON) -> None:
