@@ -165,3 +165,63 @@ def test_the_three_laws_hold(nightly: bool) -> None:
             derandomize=not nightly,
         ),
     )
+
+
+# --- traces that a random run seldom comes to, and that no case of the client suite has
+
+
+class Story(World):
+    """A world in which chains go their way in one line."""
+
+    def chain(self, *steps: Any, first: Call = PREPARE, yes: bool | None = None) -> Chain:
+        """Begin a chain, and give it these answers: what each brings, and what it names.
+
+        `yes` is what the user says to each question.
+        """
+        chain = self.begin(first)
+        for brings, *then in steps:
+            if chain.dialog is not None and yes is not None:
+                chain.dialog.set_result(yes)
+                self.loop.settle()
+            if chain.call is None:
+                break
+            self.answer(chain, brings, named(then[0] if then else None))
+        return chain
+
+
+PAY = [("pay", number) for number in range(4)]
+
+
+def asks(chain: Chain) -> bool:
+    return chain.dialog is not None
+
+
+def again(story: Story, then: Call = PAY[2], first: Call = PREPARE) -> Chain:
+    """Another chain, up to the point where it calls or asks."""
+    return story.chain(("success", then), first=first)
+
+
+@pytest.fixture
+def story() -> Any:
+    story = Story()
+    yield story
+    story.close()
+    assert story.broken == []
+
+
+@pytest.mark.parametrize("first_brings", ["success", "failure"])
+def test_a_chain_that_began_before_ends_no_doubt(story: Story, first_brings: str) -> None:
+    early = story.begin()
+    story.chain(("success", PAY[1]), ("failure",))
+    story.answer(early, first_brings)
+    assert asks(again(story))
+
+
+@pytest.mark.parametrize(("after", "doubts"), [(59.0, True), (61.0, False)])
+def test_a_cancellation_soon_after_the_result_brings_the_doubt_back(
+    story: Story, after: float, doubts: bool
+) -> None:
+    chain = story.chain(("success", PAY[1]), ("success",))
+    story.loop.advance(after, after)
+    story.cancel(chain)
+    assert asks(again(story)) is doubts

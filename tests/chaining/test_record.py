@@ -168,51 +168,19 @@ def test_the_record_agrees_with_the_ledger(nightly: bool) -> None:
     )
 
 
-# --- traces that a random run seldom comes to
-
-
-FIRST, PAID = CallKey("prepare", "{}"), CallKey("pay", "{}")
-
-
-def ended(record: Conversation, name: str, answer: Answer, first: CallKey = FIRST) -> None:
-    """A chain that paid ends, and well if the payment succeeded."""
-    chain = record.begin(name, first)
-    record.answered(record.send(chain, PAID, frozenset(), keep=True), answer)
-    record.end(chain, well=answer is Answer.SUCCESS)
-
-
-def doubts(record: Conversation, first: CallKey = FIRST) -> set[Answer]:
-    """What puts a payment in doubt for a new chain."""
-    chain = record.begin("next", first)
-    return {entry.answer for entry in record.doubts(chain, PAID, idempotent=False)}
-
-
-def test_a_chain_that_began_before_ends_no_doubt() -> None:
-    record = Conversation()
-    early = record.begin("early", FIRST)
-    ended(record, "failed", Answer.FAILURE)
-    record.end(early, well=True)
-    assert doubts(record)
-
-
-@pytest.mark.parametrize(("after", "is_heard"), [(59.0, True), (61.0, False)])
-def test_a_cancellation_soon_after_the_result_brings_the_doubt_back(
-    after: float, is_heard: bool
-) -> None:
-    now = 0.0
-    record = Conversation(clock=lambda: now)
-    ended(record, "paid", Answer.SUCCESS)
-    assert not doubts(record)
-    now = after
-    record.recall("paid")
-    assert bool(doubts(record)) is is_heard
-
-
 def test_a_full_record_keeps_what_was_not_answered() -> None:
-    record = Conversation()
-    ended(record, "0", Answer.NONE, CallKey("prepare", "0"))
+    record, pay = Conversation(), CallKey("pay", "{}")
+
+    def ended(number: int, answer: Answer) -> None:
+        chain = record.begin(str(number), CallKey("prepare", str(number)))
+        record.answered(record.send(chain, pay, frozenset(), keep=True), answer)
+        record.end(chain, well=False)
+
+    ended(0, Answer.NONE)
     for number in range(1, MAX_ENTRIES + 5):
-        ended(record, str(number), Answer.FAILURE, CallKey("prepare", str(number)))
-    last = CallKey("prepare", str(MAX_ENTRIES))
-    assert doubts(record, last) == {Answer.NONE, Answer.FAILURE}
-    assert doubts(record, CallKey("prepare", "1")) == {Answer.NONE}
+        ended(number, Answer.FAILURE)
+    last = record.begin("last", CallKey("prepare", str(MAX_ENTRIES)))
+    doubts = record.doubts(last, pay, idempotent=False)
+    assert {entry.answer for entry in doubts} == {Answer.NONE, Answer.FAILURE}
+    gone = record.begin("gone", CallKey("prepare", "1"))
+    assert {each.answer for each in record.doubts(gone, pay, idempotent=False)} == {Answer.NONE}

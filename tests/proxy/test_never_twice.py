@@ -9,15 +9,12 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.types import ElicitResult
 
 from tool_chaining_proxy.client_side import callers
-from tool_chaining_proxy.client_side.stdio import serve_lines
-from tool_chaining_proxy.exchange import ClientGone
 
 from ..kit.stdio import lines_of
 from .scripted import WAYS, Shop, outcome, prepare, said
-from .wire import CHAINING, CLIENT, JSON, NEW, OLD, PROXY, Wire, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, NEW, OLD, PROXY, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -80,75 +77,6 @@ def test_the_record_over_stdio_outlives_request_server_and_session(tmp_path: Pat
         [*_, told] = proxy.call(4, "prepare", {"to": "Ann"})["result"]["content"]
         assert "an earlier call may have taken effect" in told["text"]
     assert len(shop.made()) == 1
-
-
-@pytest.mark.parametrize("end", ["delivered", "cancelled afterwards", "never written"])
-async def test_a_result_that_its_client_did_not_get_leaves_its_steps_in_doubt(
-    end: str, tmp_path: Path
-) -> None:
-    shop = Shop(tmp_path)
-    answered: set[Any] = set()
-    sending, lines = anyio.create_memory_object_stream[bytes](9)
-
-    async def write(line: bytes) -> None:
-        number = json.loads(line)["id"]
-        if number == 2 and end == "never written":
-            raise ClientGone
-        answered.add(number)
-
-    async def send(method: str, params: JSON, number: int | None = None) -> None:
-        message: JSON = {"jsonrpc": "2.0", "method": method, "params": params}
-        message |= {} if number is None else {"id": number}
-        await sending.send(json.dumps(message).encode())
-
-    call = {"name": "prepare", "arguments": {"to": "Ann"}}
-    hello = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": CLIENT}
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve_lines, shop.options(), lines, write)
-        await send("initialize", hello, 1)
-        await send("tools/call", call, 2)
-        await (
-            shop.until(tool="pay") if end == "never written" else Wire.until(lambda: 2 in answered)
-        )
-        if end == "cancelled afterwards":
-            await send("notifications/cancelled", {"requestId": 2})
-        await send("tools/call", call, 3)
-        await Wire.until(lambda: 3 in answered)
-        await sending.aclose()
-    assert len(shop.made()) == (2 if end == "delivered" else 1)
-
-
-async def test_a_question_in_an_interim_result_gives_up_the_turn(tmp_path: Path) -> None:
-    """Nobody knows whether the client comes back."""
-    shop = Shop(tmp_path, NEW)
-    with proxy_in_a_thread(shop.options("ask")) as url:
-        async with wire(url, NEW) as client:
-            for _ in range(2):
-                interim = await client.ask("tools/call", {"name": "prepare", "arguments": {}})
-                assert interim["resultType"] == "input_required"
-
-
-async def test_a_question_that_is_a_request_keeps_the_turn(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, OLD)
-    asked: list[str] = []
-    answer = anyio.Event()
-
-    async def on_question(_: Any, question: Any) -> ElicitResult:
-        asked.append(question.message)
-        await answer.wait()
-        return ElicitResult(action="accept")
-
-    async with (
-        shop.host("stdio", shop.options("ask"), on_question) as host,
-        anyio.create_task_group() as tasks,
-    ):
-        for _ in range(2):
-            tasks.start_soon(prepare, host)
-        await Wire.until(lambda: asked)
-        await anyio.sleep(0.2)
-        assert len(asked) == 1
-        answer.set()
-        await Wire.until(lambda: len(shop.made()) == 2)
 
 
 # --- whose record it is, over HTTP ----------------------------------------------------------------

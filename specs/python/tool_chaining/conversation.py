@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 
 from tool_chaining.record import Record
 from tool_chaining.values import CallKey
+
+HOUR: Final = 3600.0
 
 
 class Turn:
@@ -26,17 +29,27 @@ class Conversation(Record):
     """
 
     def __init__(
-        self, *, shared: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        remember_for: float = 24 * HOUR,
+        remember_success_for: float = HOUR,
+        shared: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin with an empty record.
 
         Args:
+            remember_for: Seconds that a call stays in doubt after the end of its chain.
+            remember_success_for: The same for a call that succeeded, in a chain that did not end
+                well.
             shared: Whether several users who cannot be told apart use this record. Then a call is
                 in doubt for chains with an equal first call only. The doubt ends with time, or
                 when the call's own chain ends well, and never because a user agreed.
             clock: Returns the time in seconds.
         """
-        super().__init__(shared=shared, clock=clock)
+        super().__init__(
+            shared=shared, success=remember_success_for, other=remember_for, clock=clock
+        )
         self._turns: list[Turn] = []
 
     async def take_turn(self, first: CallKey, patience: float | None) -> Turn:

@@ -35,9 +35,6 @@ class Answer(Enum):
     """It brought a complete result without `isError`."""
 
 
-HOUR: Final = 3600.0
-LASTS: Final = dict.fromkeys(Answer, 24 * HOUR) | {Answer.SUCCESS: HOUR}
-"""Seconds that an entry lasts after the end of its chain."""
 EVERYWHERE: Final = {Answer.NONE}
 """In doubt for all chains, and not only for those with an equal first call."""
 ENDED_BY_AN_EQUAL_CALL: Final = {Answer.NONE, Answer.FAILURE}
@@ -72,9 +69,12 @@ class Entry:
 class Record:
     """The calls that another chain of the conversation must not repeat unasked."""
 
-    def __init__(self, *, shared: bool, clock: Callable[[], float]) -> None:
-        """`clock` returns the time in seconds."""
+    def __init__(
+        self, *, shared: bool, success: float, other: float, clock: Callable[[], float]
+    ) -> None:
+        """`success` and `other` are seconds that an entry lasts after the end of its chain."""
         self.shared = shared
+        self._lifetimes = dict.fromkeys(Answer, other) | {Answer.SUCCESS: success}
         self._clock = clock
         self._event = itertools.count(1).__next__
         self._entries: list[Entry] = []
@@ -147,7 +147,7 @@ class Record:
         A call that trusted hints mark as `idempotent` may repeat those that it equals.
         """
         now = self._clock()
-        self._end_where(lambda known: now - known.chain.ended_at > LASTS[known.answer])
+        self._end_where(lambda known: now - known.chain.ended_at > self._lifetimes[known.answer])
         return frozenset(
             entry
             for entry in self._entries
