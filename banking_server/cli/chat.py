@@ -19,10 +19,9 @@ from banking_server.cli.client import (
     chosen_server,
     on_ctrl_c,
     silence_libraries,
-    timeouts_of,
 )
 from banking_server.cli.messages import CommandFailed
-from banking_server.cli.options import CustomerOption, DatabaseOption
+from banking_server.cli.options import CustomerOption, DatabaseOption, given
 from tool_chaining.urls import TOKEN_VARIABLE
 
 UrlsOption = Annotated[
@@ -107,7 +106,6 @@ def chat(
     notes = out if sys.stdout.isatty() else errors
     person = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
     is_typed = person is not None and request is None
-    timeouts = timeouts_of(timeout)
     configuration = model.load_agent(config, agent_id) if config else model.AgentConfiguration()
     is_ours = not (urls or command)
     if not is_ours and (database or customer):
@@ -118,13 +116,7 @@ def chat(
 
     from banking_server.client.agent.conversation import begin  # Takes two seconds.
 
-    connecting = connect_all(
-        wanted,
-        insecure=insecure,
-        person=person,
-        progressed=waiting.progressed if waiting.is_shown else None,
-        timeouts=timeouts,
-    )
+    connecting = connect_all(wanted, insecure=insecure, person=person)
     narrate = partial(
         Narrator,
         notes,
@@ -133,7 +125,7 @@ def chat(
         waiting=waiting,
         for_model=True,
     )
-    chaining = {"follow_unadvertised": follow_unadvertised, "call_timeout": timeouts.call}
+    chaining = given(follow_unadvertised=follow_unadvertised, call_timeout=timeout)
 
     def answer(text: str) -> None:
         """Show an answer: unchanged to a program, else indented, unlike our own lines."""

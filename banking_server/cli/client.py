@@ -6,17 +6,15 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
-from banking_server.cli.options import CustomerOption, DatabaseOption
+from banking_server.cli.options import CustomerOption, DatabaseOption, given
 from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
@@ -24,18 +22,10 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
 
     from banking_server.client.connect import Failures
-    from banking_server.client.timeouts import Timeouts
     from tool_chaining import ChainResult
 
     Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
     """Connects to a server; takes further options of `connected` from a command."""
-
-_LIST: Final = 10
-"""Seconds for reading the list of tools, if it only explains why a call failed."""
-
-_NAMED: Final = 10
-"""The most tools to name if none resembles the requested one."""
-
 
 # Hidden, here and below: Typer would write a type beside each argument. The help's text names it.
 CommandArgument = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)]
@@ -160,17 +150,15 @@ def call(
         raise CommandFailed("Give either --trust-hints or --consent, not both.")
     from tool_chaining.rules import Rules
 
-    timeouts = timeouts_of(timeout)
     chaining: dict[str, Any] = {
-        **({} if limit is None else {"limit": limit}),
-        "call_timeout": timeouts.call,
+        **given(limit=limit, call_timeout=timeout),
         "follow_unadvertised": follow_unadvertised,
         "rules": None if rules is None else Rules.load(rules),
     }
     server = chosen_server(ctx, url, command, database, customer)
     calling = partial(
         _call,
-        connecting(server, timeouts, insecure=insecure),
+        connecting(server, insecure=insecure),
         tool,
         read_arguments(arguments),
         chaining,
@@ -204,12 +192,11 @@ def tools(
     from banking_server.client.tool_list import offer_of, show_offer
 
     server = chosen_server(ctx, url, command, database, customer)
-    timeouts = timeouts_of(None)
-    connect = connecting(server, timeouts, insecure=insecure)
+    connect = connecting(server, insecure=insecure)
 
     async def read() -> dict[str, Any]:
         async with connect() as (client, failures):
-            return await offer_of(client, failures, seconds=timeouts.call)
+            return await offer_of(client, failures)
 
     silence_libraries()
     offer = anyio.run(read)
@@ -219,9 +206,7 @@ def tools(
         show_offer(console(sys.stdout), offer)
 
 
-def connecting(
-    server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
-) -> "Connect":
+def connecting(server: "str | StdioServerParameters", *, insecure: bool) -> "Connect":
     """Return a function that connects to a server, with the token of the environment."""
     from banking_server.client.connect import connected
     from tool_chaining.urls import token_of_environment
@@ -236,8 +221,7 @@ def connecting(
         else f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
         "token`)"
     )
-    with_token = partial(connected, server, token=token, token_advice=advice, insecure=insecure)
-    return partial(with_token, timeouts=timeouts)
+    return partial(connected, server, token=token, token_advice=advice, insecure=insecure)
 
 
 async def _call(
@@ -252,7 +236,6 @@ async def _call(
 ) -> int:
     """Make the call and return the exit code. `chaining` has options of `Follower`."""
     import anyio
-    from mcp import MCPError
 
     from banking_server.client.narrator import Narrator
     from banking_server.client.plain import sentence
@@ -280,9 +263,7 @@ async def _call(
 
     waiting.show("Connecting")
     try:
-        async with connect(
-            elicitation=questions, progressed=waiting.progressed if waiting.is_shown else None
-        ) as (client, failures):
+        async with connect(elicitation=questions) as (client, failures):
             waiting.remove()
             follower = Follower(
                 client,
@@ -299,11 +280,8 @@ async def _call(
             [result] = ended
             if result.detail in (NOT_ADVERTISED, NOT_ASKED):
                 more = ["--follow-unadvertised follows it anyway"]
-            advice = failures.more_of(result.error) if result.error is not None else None
-            refused = [step.is_error for step in result.steps] == [True]
-            if refused or isinstance(result.error, MCPError):
-                advice = await _unknown_tool(client, tool) or advice
-            more += [advice] if advice else []
+            if result.error is not None and (advice := failures.more_of(result.error)):
+                more.append(advice)
     finally:
         waiting.remove()
     good = result.outcome is Outcome.COMPLETED and not result.steps[-1].is_error
@@ -315,32 +293,6 @@ async def _call(
     if result.outcome is Outcome.CANCELLED:
         return 130  # The exit code of a program that Ctrl-C ended.
     return 0 if good else 1
-
-
-async def _unknown_tool(client: "Client", tool: str) -> str | None:
-    """Say that a tool is missing, and which exist; None if it exists, or the list is unreadable."""
-    import anyio
-
-    from banking_server.client.plain import quoted_name
-    from tool_chaining.tools import read_list
-
-    names: list[str] = []
-    unread: list[str] = []
-    with suppress(TimeoutError, ValueError), anyio.fail_after(_LIST):
-        names = [*(await read_list(client, unread.append)).tools]
-    if unread or not names or tool in names:
-        return None
-    near = get_close_matches(tool, names, n=3)
-    those = " or ".join(map(quoted_name, near or names[:_NAMED]))
-    hint = f"Did you mean {those}?" if near else f"It has {those}"
-    return f"the server has no tool {quoted_name(tool)}. {hint}"
-
-
-def timeouts_of(timeout: float | None) -> "Timeouts":
-    """Return the timeouts for a server; `timeout` is the seconds that one call may take."""
-    from banking_server.client.timeouts import DEFAULT
-
-    return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
 
 
 @contextmanager

@@ -31,11 +31,7 @@ def note(text: str) -> None:
 
 def complain(problem: str) -> None:
     """Print why the command failed, on one line of standard error."""
-    from banking_server.client.printing import console, say_in_parts
-
-    out = console(sys.stderr)
-    out.soft_wrap = True  # One line, however wide the terminal is.
-    say_in_parts(out, ("banking-server:", "bold red"), (f" {one_line(problem)}", ""))
+    note(f"banking-server: {problem}")
 
 
 def codes_in_words(rules: "Rules") -> str:

@@ -9,17 +9,14 @@ from urllib.parse import urlsplit
 import typer
 
 from banking_server.cli.client import connecting, started_by
-from banking_server.client.connect import ConnectionFailed
 from tool_chaining.text import one_line
 from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
-    from mcp.shared.dispatcher import ProgressFnT
 
     from banking_server.client.questions import TerminalQuestions
-    from banking_server.client.timeouts import Timeouts
 
 
 def from_options(
@@ -46,25 +43,14 @@ async def connect_all(
     *,
     insecure: bool,
     person: "TerminalQuestions | None",
-    progressed: "ProgressFnT | None",
-    timeouts: "Timeouts",
 ) -> AsyncIterator[Mapping[str, "Client"]]:
-    """Connect to servers, each under its own name. Raises ConnectionFailed, which says which."""
+    """Connect to servers, each under its own name. Raises ConnectionFailed."""
     clients: dict[str, Client] = {}
-    several = len(wanted) > 1
     async with AsyncExitStack() as stack:
         for number, server in enumerate(wanted, start=1):
-            who = f"no. {number}"
-            try:
-                connect = connecting(server, timeouts, insecure=insecure)
-                asks = person.asked_by(who) if person and several else person
-                client, _ = await stack.enter_async_context(
-                    connect(elicitation=asks, progressed=progressed)
-                )
-            except ConnectionFailed as error:
-                raise ConnectionFailed(
-                    f"Server {who}: {error}" if several else str(error)
-                ) from error
+            asks = person.asked_by(f"no. {number}") if person and len(wanted) > 1 else person
+            connect = connecting(server, insecure=insecure)
+            client, _ = await stack.enter_async_context(connect(elicitation=asks))
             clients[_own_name(client, clients)] = client
         yield clients
 

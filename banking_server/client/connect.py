@@ -14,12 +14,11 @@ from mcp import Client, MCPError
 from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
 from banking_server.client.plain import LINE
-from banking_server.client.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
+from banking_server.client.timeouts import TimeoutClient, answered_in_own_time
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
 from tool_chaining.hosting.answers import assigned
@@ -31,6 +30,9 @@ from tool_chaining.text import one_line
 from tool_chaining.urls import checked_url
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=300)
+
+SECONDS: Final = 60.0
+"""Seconds for a server to start and answer, and for it to list its tools."""
 
 
 def this_server(database: Path) -> StdioServerParameters:
@@ -97,16 +99,13 @@ async def connected(
     token_advice: str = "",
     insecure: bool = False,
     elicitation: ElicitationFnT | None = None,
-    progressed: ProgressFnT | None = None,
-    timeouts: Timeouts = DEFAULT,
 ) -> AsyncIterator[tuple[Client, Failures]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
     `token` is the bearer token for a URL; errors show `token_advice` if the token is missing or
     refused. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
-    the server's questions; without it, the server cannot ask any. `progressed` gets the
-    progress of calls. Raises ConnectionFailed, but only while connecting: a connection that breaks
-    later fails the running call, and the client goes on.
+    the server's questions; without it, the server cannot ask any. Raises ConnectionFailed, but only
+    while connecting: a connection that breaks later fails the running call, and the client goes on.
     """
     failure: Exception | None = None
     errors = None
@@ -142,13 +141,13 @@ async def connected(
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
-        client.timer, client.progressed = timer, progressed
+        client.timer = timer
         try:
             # Not anyio's: its scopes could not end before those that the client opens in them.
-            async with asyncio.timeout(timeouts.connect) as waiting:
+            async with asyncio.timeout(SECONDS) as waiting:
                 await stack.enter_async_context(client)
         except Exception as error:
-            late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
+            late = f"it did not answer within {SECONDS:g} s" if waiting.expired() else None
             reason = late or failures.reason(error)
             # A proxy reports the same about the server behind it.
             talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "

@@ -1,8 +1,7 @@
 """Printing at a terminal. Texts of a server are escaped first, so that they cannot control it."""
 
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TextIO
 
@@ -33,9 +32,9 @@ class _Console(Console):
 
 
 def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
-    """Return a console on `stream`. Lines are wrapped only on a terminal.
+    """Return a console on `stream`. Only on a terminal, lines are wrapped and have colours.
 
-    NO_COLOR, FORCE_COLOR and TERM=dumb decide about colours.
+    NO_COLOR and TERM=dumb turn the colours off.
     """
     return _Console(
         hidden,
@@ -59,25 +58,15 @@ def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: i
     """
     shown = [(printable(text), style) for text, style in parts]
     plain = "".join(text for text, _ in shown)
-    styled = out.color_system and any(style for _, style in shown)
-    if len(plain) > _WRAPPED or (out.soft_wrap and not styled):
-        lines = (f"{' ' * indent}{line}".rstrip() for line in _lines(plain))
+    if out.soft_wrap or len(plain) > _WRAPPED:
+        lines = (f"{' ' * indent}{line}".rstrip() for line in plain.split("\n"))
         _write(out, (f"{line.expandtabs()}\n" for line in lines))
         return
     text = Text.assemble(*shown)
-    if hang and not out.soft_wrap:
+    if hang:
         text = Text(f"\n{' ' * hang}").join(text.wrap(out, max(out.width - indent - hang, 1)))
-    _print(out, text, indent)
-
-
-def _print(out: Console, text: Text, indent: int) -> None:
-    if out.soft_wrap:
-        lines = text.split("\n", allow_blank=True)
-        out.print(Text("\n").join(Text(" " * indent) + line for line in lines))
-    elif not text.plain.strip("\n"):
-        out.print(text)  # Without a width: padding would make it more than a line.
-    else:
-        out.print(Padding(text, (0, 0, 0, indent), expand=False))
+    # Padding would make an empty text more than a line.
+    out.print(Padding(text, (0, 0, 0, indent), expand=False) if plain.strip("\n") else text)
 
 
 def write(out: Console, text: str) -> None:
@@ -89,10 +78,6 @@ def _write(out: Console, pieces: Iterable[str]) -> None:
     with out.hidden() if isinstance(out, _Console) else nullcontext():
         out.file.writelines(pieces)
         out.file.flush()
-
-
-def _lines(text: str) -> Iterator[str]:
-    yield from io.StringIO(f"{text}\n", newline="\n")
 
 
 def compact(value: Any) -> str:

@@ -26,30 +26,19 @@ class StatusLine:
     """The status line."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.is_shown = stream.isatty()
-        """Whether the stream is a terminal, so that the line shows."""
+        self._is_shown = stream.isatty()
         self._console = Console(file=stream, markup=False, emoji=False)
         self._status = Status("", console=self._console)
         self._what = ""
         self._hidden = 0
 
-    def show(self, what: str, detail: str = "") -> None:
-        """Show what the program waits for now, and a detail."""
+    def show(self, what: str) -> None:
+        """Show what the program waits for now."""
         self._what = one_line(what, LINE)
-        words = f"{self._what}: {one_line(detail, LINE)}" if detail else self._what
-        line = Text(words, "dim")
+        line = Text(self._what, "dim")
         line.truncate(self._console.width - 2, overflow="ellipsis")  # Beside the spinner.
         self._status.update(line)
         self._draw()
-
-    async def progressed(self, progress: float, total: float | None, message: str | None) -> None:
-        """Show the progress of a call; a `progress_callback` of the client."""
-        done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-        if message:
-            # The number first, because a long line is cut off at its end.
-            done = message if total is None else f"{done}, {message}"
-        if self._what:
-            self.show(self._what, done)
 
     def remove(self) -> None:
         """Remove the line: the program no longer waits."""
@@ -68,7 +57,7 @@ class StatusLine:
             self._draw()
 
     def _draw(self) -> None:
-        if self.is_shown and self._what and not self._hidden:
+        if self._is_shown and self._what and not self._hidden:
             self._status.start()
         else:
             self._status.stop()

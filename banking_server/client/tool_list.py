@@ -10,6 +10,7 @@ from mcp.types import METHOD_NOT_FOUND
 from rich.console import Console
 
 from banking_server import MOVES_MONEY
+from banking_server.client import connect
 from banking_server.client.connect import ConnectionFailed, Failures
 from banking_server.client.plain import LINE, NAME, sentence
 from banking_server.client.printing import compact, say, say_in_parts
@@ -31,22 +32,23 @@ ANYTHING: Final = "may change or destroy something"
 """What a tool without hints may do, by MCP's defaults."""
 
 
-async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dict[str, Any]:
+async def offer_of(client: Client, failures: Failures) -> dict[str, Any]:
     """Return what a connected server offers, as JSON; a server without tools lists none.
 
     `toolChaining` says whether it advertises the extension; `unread` has sentences about parts of
     the list that cannot be read.
 
-    Raises `ConnectionFailed` if the list takes longer than `seconds`, or cannot be read at all.
+    Raises `ConnectionFailed` if the list takes too long, or cannot be read at all.
     """
     unread: list[str] = []
     try:
-        with anyio.fail_after(seconds):
+        with anyio.fail_after(connect.SECONDS):
             listed = await read_list(client, unread.append)
         if listed.failure is not None and not listed.tools:
             raise listed.failure
     except TimeoutError:
-        raise ConnectionFailed(f"The server did not list its tools within {seconds:g} s.") from None
+        late = f"The server did not list its tools within {connect.SECONDS:g} s."
+        raise ConnectionFailed(late) from None
     except ValueError as error:
         raise ConnectionFailed(f"The server's tools are not shown: {error}.") from None
     except MCPError as error:

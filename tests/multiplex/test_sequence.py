@@ -14,7 +14,6 @@ import pytest
 from mcp import MCPError
 
 from tool_chaining import IDENTIFIER
-from tool_chaining.arguments import ArgumentCheck
 
 from ..kit.bank import (
     SECRET,
@@ -62,15 +61,10 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_requests_run_in_order_and_their_results_are_a_list(world: World, mode: str) -> None:
-    """A request may have the `_meta` of MCP's own; it says nothing here of whose call it is."""
-    whole = request(1, BALANCE, {"accountId": EVERYDAY})
-    whole["params"]["_meta"] = {IDENTIFIER: {"chainId": "made-up", "level": 4}}
     async with world.customer(mode=mode) as me:
-        (tool,) = [one for one in (await me.client.list_tools()).tools if one.name == MULTIPLEX]
-        assert ArgumentCheck().problem("", tool.input_schema, {"tools": [whole]}) is None
         result = await multiplex(
             me,
-            whole,
+            request(1, BALANCE, {"accountId": EVERYDAY}),
             request("1", PREPARE, {**TO_SAVINGS, "amount": 25}),
             request(3, BALANCE, {"accountId": EVERYDAY}),
         )
