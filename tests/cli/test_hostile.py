@@ -135,17 +135,23 @@ def test_no_name_of_a_server_steers_the_terminal(cli: Cli, tmp_path: Path) -> No
 
 
 SHOUTS = f"""import os, sys
-print({MISCHIEF!a}, file=sys.stderr, flush=True)
+print({MISCHIEF!a}, "ValidationError: server/discover", file=sys.stderr, flush=True)
 os.execv(sys.argv[1], sys.argv[1:])"""
 
 
 def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli, tmp_path: Path) -> None:
+    """A server of MCP 1 prints 97 lines of errors at `server/discover`, which it does not know."""
     shop = Shop(tmp_path, answers={"first": [said("done")]})
     ended = cli("call", "first", "--", sys.executable, "-c", SHOUTS, *shop.command)
     assert ended.code == 0
     assert SAID in steers_nothing(ended)
     # Each line is marked, so that none looks like ours.
-    assert {line[:9] for line in ended.err.splitlines()} == {"[server] "}
+    *theirs, ours = ended.err.splitlines()
+    assert {line[:9] for line in theirs} == {"[server] "}
+    assert ours == (
+        "The server's errors about server/discover are harmless: it does not know MCP 2026-07-28, "
+        "and is called by 2025-11-25."
+    )
 
 
 @pytest.mark.parametrize("command", [("call", "first"), ("chat",)])
