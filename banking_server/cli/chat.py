@@ -16,12 +16,12 @@ from banking_server.cli.client import (
     InsecureOption,
     TimeoutOption,
     UnadvertisedOption,
-    chosen_server,
     on_ctrl_c,
     silence_libraries,
 )
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption, given
+from banking_server.cli.servers import chosen_servers, connect_all
 from tool_chaining.urls import TOKEN_VARIABLE
 
 UrlsOption = Annotated[
@@ -85,7 +85,6 @@ def chat(
     """
     import anyio
 
-    from banking_server.cli.servers import connect_all, from_options
     from banking_server.client.agent import settings as model
     from banking_server.client.narrator import Narrator
     from banking_server.client.printing import console, say, write
@@ -107,11 +106,7 @@ def chat(
     person = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
     is_typed = person is not None and request is None
     configuration = model.load_agent(config, agent_id) if config else model.AgentConfiguration()
-    is_ours = not (urls or command)
-    if not is_ours and (database or customer):
-        raise typer.BadParameter("--database and --customer are for this server only")
-    wanted = [chosen_server(ctx, None, None, database, customer)] if is_ours else []
-    wanted += from_options(urls or [], command)
+    wanted = chosen_servers(ctx, urls or [], command, database, customer)
     settings = model.load_model_settings()
 
     from banking_server.client.agent.conversation import begin  # Takes two seconds.
@@ -121,7 +116,7 @@ def chat(
         Narrator,
         notes,
         questions=person,
-        trust_hints=trust_hints or is_ours,
+        trust_hints=trust_hints or not (urls or command),
         waiting=waiting,
         for_model=True,
     )

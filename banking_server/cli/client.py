@@ -1,11 +1,10 @@
 """Acting as a client of any MCP server: `call` and `tools`; and the `demo`."""
 
 import json
-import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,17 +14,13 @@ import typer
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption, given
+from banking_server.cli.servers import chosen_server, connecting
 from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
-    from banking_server.client.connect import Failures
     from tool_chaining import ChainResult
-
-    Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
-    """Connects to a server; takes further options of `connected` from a command."""
 
 # Hidden, here and below: Typer would write a type beside each argument. The help's text names it.
 CommandArgument = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)]
@@ -158,10 +153,11 @@ def call(
     server = chosen_server(ctx, url, command, database, customer)
     calling = partial(
         _call,
-        connecting(server, insecure=insecure),
+        server,
         tool,
         read_arguments(arguments),
         chaining,
+        insecure=insecure,
         as_json=as_json,
         follows=consent or "ask",
         trust_hints=trust_hints or not (url or command),
@@ -192,10 +188,9 @@ def tools(
     from banking_server.client.tool_list import offer_of, show_offer
 
     server = chosen_server(ctx, url, command, database, customer)
-    connect = connecting(server, insecure=insecure)
 
     async def read() -> dict[str, Any]:
-        async with connect() as (client, failures):
+        async with connecting(server, insecure=insecure) as (client, failures):
             return await offer_of(client, failures)
 
     silence_libraries()
@@ -206,30 +201,13 @@ def tools(
         show_offer(console(sys.stdout), offer)
 
 
-def connecting(server: "str | StdioServerParameters", *, insecure: bool) -> "Connect":
-    """Return a function that connects to a server, with the token of the environment."""
-    from banking_server.client.connect import connected
-    from tool_chaining.urls import token_of_environment
-
-    try:
-        token = token_of_environment()
-    except ValueError as error:
-        raise CommandFailed(str(error)) from None
-    advice = (
-        f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
-        if token
-        else f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
-        "token`)"
-    )
-    return partial(connected, server, token=token, token_advice=advice, insecure=insecure)
-
-
 async def _call(
-    connect: "Connect",
+    server: "str | StdioServerParameters",
     tool: str,
     arguments: dict[str, Any],
     chaining: dict[str, Any],
     *,
+    insecure: bool,
     as_json: bool,
     follows: Literal["ask", "all", "none"],
     trust_hints: bool,
@@ -263,7 +241,7 @@ async def _call(
 
     waiting.show("Connecting")
     try:
-        async with connect(elicitation=questions) as (client, failures):
+        async with connecting(server, insecure=insecure, asks=questions) as (client, failures):
             waiting.remove()
             follower = Follower(
                 client,
@@ -346,53 +324,3 @@ def silence_libraries() -> None:
     faults = logging.getLogger("tool_chaining.hosting")
     faults.addHandler(Warnings("banking-server"))
     faults.propagate = False
-
-
-def chosen_server(
-    ctx: typer.Context,
-    url: str | None,
-    command: list[str] | None,
-    database: str | None,
-    customer: str | None,
-) -> "str | StdioServerParameters":
-    """Return the server that a client command calls: by default this one."""
-    if url and command:
-        raise typer.BadParameter("give either --url or a command, not both")
-    if (url or command) and (database or customer):
-        raise typer.BadParameter("--database and --customer are for this bank only")
-    if url:
-        return url
-    if command:
-        return started_by(command)
-    from banking_server.server.settings import PREFIX as BANK
-
-    given = {"database": database, "customer": customer}
-    chosen = {name: value or ctx.find_root().obj[name] for name, value in given.items()}
-    server = started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
-    # Not as options: everybody on this computer can read command lines.
-    variables = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
-    server.env = {**(server.env or {}), **variables}
-    return server
-
-
-def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioServerParameters":
-    """Return how to start a server in this environment, as the shell would.
-
-    No server gets the bearer token, nor a secret setting that is not among `secrets`.
-    """
-    from mcp.client.stdio import StdioServerParameters
-
-    hidden = {TOKEN_VARIABLE, *_secret_settings()} - set(secrets)
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    return StdioServerParameters(command=command[0], args=command[1:], env=environment)
-
-
-def _secret_settings() -> tuple[str, ...]:
-    """Return the variables that only this program's own server gets."""
-    from banking_server.client.agent.settings import PREFIX as MODEL
-    from banking_server.server.settings import PREFIX as BANK
-
-    names = (f"{BANK}SECRET", f"{MODEL}KEY")
-    # A URL may hold a password.
-    is_url = "://" in os.environ.get(f"{BANK}DATABASE", "")
-    return (*names, f"{BANK}DATABASE") if is_url else names

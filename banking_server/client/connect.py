@@ -149,9 +149,7 @@ async def connected(
         except Exception as error:
             late = f"it did not answer within {SECONDS:g} s" if waiting.expired() else None
             reason = late or failures.reason(error)
-            # A proxy reports the same about the server behind it.
-            talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "
-            raise ConnectionFailed(f"{talk}{reason}") from error
+            raise ConnectionFailed(f"Cannot talk to {name}: {reason}") from error
         if errors and errors.complains and client.protocol_version < NEGOTIATED_FROM:
             sys.stderr.write(
                 "The server's errors about server/discover are harmless: it does not know MCP "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.cli.client import started_by
+from banking_server.cli.servers import started_by
 from banking_server.client.narrator import NOBODY_ASKED
 
 from ..kit.any_server import any_server
