@@ -100,10 +100,10 @@ def chat(
         sys.stdin.reconfigure(errors="replace")
     request = None if prompt is None else _request(prompt)
     waiting = StatusLine(sys.stderr)
-    out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
+    out, errors = console(sys.stdout), console(sys.stderr)
     # A program that reads the output gets only the answers; a person sees everything in order.
     notes = out if sys.stdout.isatty() else errors
-    person = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
+    person = TerminalQuestions(errors, waiting) if sys.stdin.isatty() else None
     is_typed = person is not None and request is None
     configuration = model.load_agent(config, agent_id) if config else model.AgentConfiguration()
     wanted = chosen_servers(ctx, urls or [], command, database, customer)

@@ -226,9 +226,9 @@ async def _call(
 
     waiting = StatusLine(sys.stderr)
     # With --json, the steps go to standard error, like the questions.
-    errors = console(sys.stderr, waiting.hidden)
-    out = errors if as_json else console(sys.stdout, waiting.hidden)
-    questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
+    errors = console(sys.stderr)
+    out = errors if as_json else console(sys.stdout)
+    questions = TerminalQuestions(errors, waiting) if sys.stdin.isatty() else None
     narrator = Narrator(
         out, questions=questions, follows=follows, trust_hints=trust_hints, waiting=waiting
     )

@@ -1,8 +1,7 @@
 """Printing at a terminal. Texts of a server are escaped first, so that they cannot control it."""
 
 import json
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable
 from typing import Any, Final, TextIO
 
 from rich.console import Console
@@ -11,33 +10,16 @@ from rich.text import Text
 
 from tool_chaining.text import printable
 
-Hidden = Callable[[], AbstractContextManager[object]]
-"""Hides the status line while something is printed: `StatusLine.hidden`."""
-
 _WRAPPED: Final = 20_000
 """The longest text to wrap, in characters: rich needs much memory for longer ones."""
 
 
-class _Console(Console):
-    """A console that hides the status line while it prints."""
-
-    def __init__(self, hidden: Hidden, **options: Any) -> None:
-        super().__init__(**options)
-        self.hidden = hidden
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does, with the status line hidden."""
-        with self.hidden():
-            super().print(*objects, **options)
-
-
-def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
+def console(stream: TextIO) -> Console:
     """Return a console on `stream`. Only on a terminal, lines are wrapped and have colours.
 
     NO_COLOR and TERM=dumb turn the colours off.
     """
-    return _Console(
-        hidden,
+    return Console(
         file=stream,
         markup=False,
         highlight=False,
@@ -75,9 +57,8 @@ def write(out: Console, text: str) -> None:
 
 
 def _write(out: Console, pieces: Iterable[str]) -> None:
-    with out.hidden() if isinstance(out, _Console) else nullcontext():
-        out.file.writelines(pieces)
-        out.file.flush()
+    out.file.writelines(pieces)
+    out.file.flush()
 
 
 def compact(value: Any) -> str:
