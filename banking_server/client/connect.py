@@ -18,11 +18,10 @@ from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
 from banking_server.client.plain import LINE
-from banking_server.client.timeouts import TimeoutClient, answered_in_own_time
+from banking_server.client.timeouts import TimeoutClient
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
 from tool_chaining.hosting.answers import assigned
-from tool_chaining.hosting.call_timer import CallTimer
 from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
 from tool_chaining.negotiation import NEGOTIATED_FROM
@@ -134,14 +133,12 @@ async def connected(
             # Invalid UTF-8 is not a message, and must not end anything.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
             transport = assigned(stdio_client(server.model_copy(update=readable), errors.stream))
-        timer = CallTimer()
         client = TimeoutClient(
             transport,
-            elicitation_callback=elicitation and answered_in_own_time(timer, elicitation),
+            elicitation_callback=elicitation,
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
-        client.timer = timer
         try:
             # Not anyio's: its scopes could not end before those that the client opens in them.
             async with asyncio.timeout(SECONDS) as waiting:

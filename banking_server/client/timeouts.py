@@ -6,7 +6,6 @@ from typing import Any, Final, Self
 
 from mcp import Client
 from mcp.client.context import ClientRequestContext
-from mcp.client.session import ElicitationFnT
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
 from pydantic import ValidationError
@@ -19,25 +18,25 @@ _ARRIVED: Final[ContextVar[list[Json]]] = ContextVar("_ARRIVED")
 """The results of the running request, as they arrived."""
 
 
-def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> ElicitationFnT:
-    """Return `answer` as a callback that stops the clock while the person answers."""
-
-    async def timed(
-        context: ClientRequestContext, params: ElicitRequestParams
-    ) -> ElicitResult | ErrorData:
-        with timer.paused():
-            return await answer(context, params)
-
-    return timed
-
-
 class TimeoutClient(Client):
     """A client of the SDK whose timeout excludes the time for the person's answers.
 
     It returns a result that violates MCP as JSON: the call was made, and most of it can be read.
     """
 
-    timer: CallTimer
+    def __post_init__(self) -> None:
+        """Let the clock stop while the person answers a question."""
+        self._timer = CallTimer()
+        if (answer := self.elicitation_callback) is not None:
+
+            async def timed(
+                context: ClientRequestContext, params: ElicitRequestParams
+            ) -> ElicitResult | ErrorData:
+                with self._timer.paused():
+                    return await answer(context, params)
+
+            self.elicitation_callback = timed
+        super().__post_init__()
 
     async def __aenter__(self) -> Self:
         """Connect, as `mcp.Client` does."""
@@ -68,7 +67,7 @@ class TimeoutClient(Client):
 
         Raises TimeoutError, and CallRefused if the server refused the call over HTTP.
         """
-        with telling_refusals(), self.timer.limited(read_timeout_seconds):
+        with telling_refusals(), self._timer.limited(read_timeout_seconds):
             return await _as_sent(
                 super().call_tool(name, arguments, None, progress_callback, **options)
             )
