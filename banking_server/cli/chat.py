@@ -87,7 +87,7 @@ def chat(
 
     from banking_server.client.agent import settings as model
     from banking_server.client.narrator import Narrator
-    from banking_server.client.printing import console, say, write
+    from banking_server.client.printing import console, say
     from banking_server.client.questions import TerminalQuestions
     from banking_server.client.status_line import StatusLine
     from banking_server.client.typed import read_line
@@ -129,7 +129,7 @@ def chat(
             say(out, text, indent=3)
             out.print()
         else:
-            write(out, text if text.endswith("\n") else f"{text}\n")
+            say(out, text.removesuffix("\n"))
 
     def lines() -> Iterator[str]:
         while True:

@@ -1,7 +1,6 @@
 """Printing at a terminal. Texts of a server are escaped first, so that they cannot control it."""
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final, TextIO
 
 from rich.console import Console
@@ -41,24 +40,15 @@ def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: i
     shown = [(printable(text), style) for text, style in parts]
     plain = "".join(text for text, _ in shown)
     if out.soft_wrap or len(plain) > _WRAPPED:
-        lines = (f"{' ' * indent}{line}".rstrip() for line in plain.split("\n"))
-        _write(out, (f"{line.expandtabs()}\n" for line in lines))
+        margin = " " * indent
+        out.file.writelines(f"{margin}{line}\n" if line else "\n" for line in plain.split("\n"))
+        out.file.flush()
         return
     text = Text.assemble(*shown)
     if hang:
         text = Text(f"\n{' ' * hang}").join(text.wrap(out, max(out.width - indent - hang, 1)))
     # Padding would make an empty text more than a line.
     out.print(Padding(text, (0, 0, 0, indent), expand=False) if plain.strip("\n") else text)
-
-
-def write(out: Console, text: str) -> None:
-    """Write a piece of a text from any source unchanged: not wrapped, without a line break."""
-    _write(out, [printable(text)])
-
-
-def _write(out: Console, pieces: Iterable[str]) -> None:
-    out.file.writelines(pieces)
-    out.file.flush()
 
 
 def compact(value: Any) -> str:
