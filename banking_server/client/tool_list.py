@@ -91,7 +91,7 @@ def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:
 
     `chains` says whether its server advertises tool chaining.
     """
-    name = _text(tool, "name") or "(a tool without a name)"
+    name = _text(tool, "name")
     title = _text(tool, "title") or _text(as_mapping(tool.get("annotations")), "title")
     also = f"  {title}" if title not in ("", name) else ""
     say_in_parts(out, (name, "bold cyan"), (also, "bold"))
