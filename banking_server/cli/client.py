@@ -14,7 +14,7 @@ import typer
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption, given
-from banking_server.cli.servers import chosen_server, connecting
+from banking_server.cli.servers import chosen_server
 from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
@@ -184,13 +184,14 @@ def tools(
     """
     import anyio
 
+    from banking_server.client.connect import connected
     from banking_server.client.printing import console
     from banking_server.client.tool_list import offer_of, show_offer
 
     server = chosen_server(ctx, url, command, database, customer)
 
     async def read() -> dict[str, Any]:
-        async with connecting(server, insecure=insecure) as (client, failures):
+        async with connected(server, insecure=insecure) as (client, failures):
             return await offer_of(client, failures)
 
     silence_libraries()
@@ -215,6 +216,7 @@ async def _call(
     """Make the call and return the exit code. `chaining` has options of `Follower`."""
     import anyio
 
+    from banking_server.client.connect import connected
     from banking_server.client.narrator import Narrator
     from banking_server.client.plain import sentence
     from banking_server.client.printing import console, say
@@ -241,7 +243,8 @@ async def _call(
 
     waiting.show("Connecting")
     try:
-        async with connecting(server, insecure=insecure, asks=questions) as (client, failures):
+        connection = connected(server, insecure=insecure, elicitation=questions)
+        async with connection as (client, failures):
             waiting.remove()
             follower = Follower(
                 client,

@@ -3,21 +3,18 @@
 import os
 import sys
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import typer
 
-from banking_server.cli.messages import CommandFailed
 from tool_chaining.text import one_line
-from tool_chaining.urls import TOKEN_VARIABLE, token_of_environment
+from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.client.session import ElicitationFnT
     from mcp.client.stdio import StdioServerParameters
 
-    from banking_server.client.connect import Failures
     from banking_server.client.questions import TerminalQuestions
 
 
@@ -91,25 +88,6 @@ def _secret_settings() -> tuple[str, ...]:
     return (*names, f"{BANK}DATABASE") if is_url else names
 
 
-def connecting(
-    server: "str | StdioServerParameters", *, insecure: bool, asks: "ElicitationFnT | None" = None
-) -> "AbstractAsyncContextManager[tuple[Client, Failures]]":
-    """Connect to a server with the token of the environment; `asks` answers its questions."""
-    from banking_server.client.connect import connected
-
-    try:
-        token = token_of_environment()
-    except ValueError as error:
-        raise CommandFailed(str(error)) from None
-    advice = (
-        f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
-        if token
-        else f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
-        "token`)"
-    )
-    return connected(server, token=token, token_advice=advice, insecure=insecure, elicitation=asks)
-
-
 @asynccontextmanager
 async def connect_all(
     wanted: "Sequence[str | StdioServerParameters]",
@@ -118,11 +96,13 @@ async def connect_all(
     person: "TerminalQuestions | None",
 ) -> AsyncIterator[Mapping[str, "Client"]]:
     """Connect to servers, each under its own name. Raises ConnectionFailed."""
+    from banking_server.client.connect import connected
+
     clients: dict[str, Client] = {}
     async with AsyncExitStack() as stack:
         for number, server in enumerate(wanted, start=1):
             asks = person.asked_by(f"no. {number}") if person and len(wanted) > 1 else person
-            connection = connecting(server, insecure=insecure, asks=asks)
+            connection = connected(server, insecure=insecure, elicitation=asks)
             client, _ = await stack.enter_async_context(connection)
             clients[_own_name(client, clients)] = client
         yield clients

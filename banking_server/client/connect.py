@@ -26,12 +26,19 @@ from tool_chaining.hosting.server_errors import ServerErrors, http_failure, serv
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
 from tool_chaining.negotiation import NEGOTIATED_FROM
 from tool_chaining.text import one_line
-from tool_chaining.urls import checked_url
+from tool_chaining.urls import TOKEN_VARIABLE, checked_url, token_of_environment
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=300)
 
 SECONDS: Final = 60.0
 """Seconds for a server to start and answer, and for it to list its tools."""
+
+_OTHER_TOKEN: Final = (
+    f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
+)
+_NO_TOKEN: Final = (
+    f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server token`)"
+)
 
 
 def this_server(database: Path) -> StdioServerParameters:
@@ -53,7 +60,7 @@ class ConnectionFailed(ForPeople):
 class Failures:
     """Remembers what the SDK's errors leave out: a refusal over HTTP, or a server's output."""
 
-    def __init__(self, advice: str, errors: ServerErrors | None) -> None:
+    def __init__(self, *, advice: str = "", errors: ServerErrors | None = None) -> None:
         """`advice`: what to do if the server requires a token, or another one."""
         self.last: str | None = None
         self._advice = advice
@@ -85,7 +92,7 @@ class Failures:
         challenge = response.headers.get("www-authenticate", "")
         reason = re.search(r'error_description="([^"]*)"', challenge)
         words = f": {reason[1]}" if reason else ""
-        advice = f". {self._advice}" if self._advice and response.status_code == 401 else ""
+        advice = f". {self._advice}" if response.status_code == 401 else ""
         answer = one_line(f"HTTP {response.status_code} {response.reason_phrase}{words}", LINE)
         self.last = f"{answer}{advice}"
 
@@ -94,24 +101,22 @@ class Failures:
 async def connected(
     server: str | StdioServerParameters,
     *,
-    token: str | None = None,
-    token_advice: str = "",
     insecure: bool = False,
     elicitation: ElicitationFnT | None = None,
 ) -> AsyncIterator[tuple[Client, Failures]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
-    `token` is the bearer token for a URL; errors show `token_advice` if the token is missing or
-    refused. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
-    the server's questions; without it, the server cannot ask any. Raises ConnectionFailed, but only
-    while connecting: a connection that breaks later fails the running call, and the client goes on.
+    A URL gets the token of the environment, on this computer or over TLS, unless `insecure` is set.
+    `elicitation` answers the server's questions; without it, the server cannot ask any. Raises
+    ConnectionFailed, but only while connecting: a connection that breaks later fails the running
+    call, and the client goes on.
     """
     failure: Exception | None = None
     errors = None
     async with AsyncExitStack() as stack:
         if isinstance(server, str):
-            failures = Failures(token_advice, None)
-            name = _checked(server, has_token=token is not None, insecure=insecure)
+            name, token = _checked(server, insecure=insecure)
+            failures = Failures(advice=_OTHER_TOKEN if token else _NO_TOKEN)
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             http = ResilientHttpClient(
                 url=server,
@@ -129,7 +134,7 @@ async def connected(
             name = "banking-server" if is_own else server.command
             errors = _Errors()
             stack.callback(errors.close)
-            failures = Failures(token_advice, errors)
+            failures = Failures(errors=errors)
             # Invalid UTF-8 is not a message, and must not end anything.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
             transport = assigned(stdio_client(server.model_copy(update=readable), errors.stream))
@@ -174,9 +179,13 @@ class _Errors(ServerErrors):
         sys.stderr.write(f"[server] {one_line(line)}\n")
 
 
-def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
-    """Return a URL that is safe to show. Raises ConnectionFailed if no token may go there."""
+def _checked(url: str, *, insecure: bool) -> tuple[str, str | None]:
+    """Return a URL as it may be shown, and the token for it.
+
+    Raises ConnectionFailed if the token may not go there.
+    """
     try:
-        return checked_url(url, has_secret=has_token, insecure=insecure)
+        token = token_of_environment()
+        return checked_url(url, has_secret=token is not None, insecure=insecure), token
     except ValueError as error:
         raise ConnectionFailed(str(error)) from None
