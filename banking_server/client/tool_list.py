@@ -22,8 +22,8 @@ from tool_chaining.tools import read_list
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?= +[^a-z])")
 """The first sentence of a description, if another one follows; `--json` has the rest."""
 
-_VALUES: Final = 6
-"""The most values of one argument to show, if it takes no others."""
+_WAYS: Final = 6
+"""The most alternatives of a schema to search."""
 
 _DEPTH: Final = 3
 """How deep to search a schema for the values of an argument."""
@@ -154,10 +154,9 @@ def type_in_words(schema: object, root: object, depth: int = _DEPTH) -> str:
     if "const" in found:
         return compact(found["const"])
     if values := as_list(found.get("enum")):
-        shown = [compact(value) for value in values[:_VALUES]]
-        return _either([*shown, "\N{HORIZONTAL ELLIPSIS}"] if len(values) > _VALUES else shown)
+        return _either([compact(value) for value in values])
     if (ways := as_list(found.get("anyOf")) or as_list(found.get("oneOf"))) and depth:
-        return _either([type_in_words(way, root, depth - 1) for way in ways[:_VALUES]])
+        return _either([type_in_words(way, root, depth - 1) for way in ways[:_WAYS]])
     kinds = as_list(found.get("type")) or [found.get("type")]
     named = [_kind(kind, found, root, depth) for kind in kinds if isinstance(kind, str)]
     return _either(named) if named else "anything"
