@@ -5,7 +5,8 @@ One module for each kind of command:
 - `serve`: serve MCP, over stdio or HTTP;
 - `client`: act as a client of any server: `call`, whose `--arguments` `arguments` reads, and
   `tools`; and `demo`, whose stories are in `demo`;
-- `chat`: talk to a model that has the tools of servers; `servers` connects to them;
+- `chat`: talk to a model that has the tools of servers;
+- `servers`: which servers these use, and how to connect to them;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement, tokens;
 - `database`: the database itself;
 - `doctor`: finds problems that would make a start fail;

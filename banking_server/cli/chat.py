@@ -16,13 +16,12 @@ from banking_server.cli.client import (
     InsecureOption,
     TimeoutOption,
     UnadvertisedOption,
-    chosen_server,
     on_ctrl_c,
     silence_libraries,
-    timeouts_of,
 )
 from banking_server.cli.messages import CommandFailed
-from banking_server.cli.options import CustomerOption, DatabaseOption
+from banking_server.cli.options import CustomerOption, DatabaseOption, given
+from banking_server.cli.servers import chosen_servers, connect_all
 from tool_chaining.urls import TOKEN_VARIABLE
 
 UrlsOption = Annotated[
@@ -86,10 +85,9 @@ def chat(
     """
     import anyio
 
-    from banking_server.cli.servers import connect_all, from_options
     from banking_server.client.agent import settings as model
     from banking_server.client.narrator import Narrator
-    from banking_server.client.printing import console, say, write
+    from banking_server.client.printing import console, say
     from banking_server.client.questions import TerminalQuestions
     from banking_server.client.status_line import StatusLine
     from banking_server.client.typed import read_line
@@ -102,38 +100,27 @@ def chat(
         sys.stdin.reconfigure(errors="replace")
     request = None if prompt is None else _request(prompt)
     waiting = StatusLine(sys.stderr)
-    out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
+    out, errors = console(sys.stdout), console(sys.stderr)
     # A program that reads the output gets only the answers; a person sees everything in order.
     notes = out if sys.stdout.isatty() else errors
-    person = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
+    person = TerminalQuestions(errors, waiting) if sys.stdin.isatty() else None
     is_typed = person is not None and request is None
-    timeouts = timeouts_of(timeout)
     configuration = model.load_agent(config, agent_id) if config else model.AgentConfiguration()
-    is_ours = not (urls or command)
-    if not is_ours and (database or customer):
-        raise typer.BadParameter("--database and --customer are for this server only")
-    wanted = [chosen_server(ctx, None, None, database, customer)] if is_ours else []
-    wanted += from_options(urls or [], command)
+    wanted = chosen_servers(ctx, urls or [], command, database, customer)
     settings = model.load_model_settings()
 
     from banking_server.client.agent.conversation import begin  # Takes two seconds.
 
-    connecting = connect_all(
-        wanted,
-        insecure=insecure,
-        person=person,
-        progressed=waiting.progressed if waiting.is_shown else None,
-        timeouts=timeouts,
-    )
+    connecting = connect_all(wanted, insecure=insecure, person=person)
     narrate = partial(
         Narrator,
         notes,
         questions=person,
-        trust_hints=trust_hints or is_ours,
+        trust_hints=trust_hints or not (urls or command),
         waiting=waiting,
         for_model=True,
     )
-    chaining = {"follow_unadvertised": follow_unadvertised, "call_timeout": timeouts.call}
+    chaining = given(follow_unadvertised=follow_unadvertised, call_timeout=timeout)
 
     def answer(text: str) -> None:
         """Show an answer: unchanged to a program, else indented, unlike our own lines."""
@@ -142,7 +129,7 @@ def chat(
             say(out, text, indent=3)
             out.print()
         else:
-            write(out, text if text.endswith("\n") else f"{text}\n")
+            say(out, text.removesuffix("\n"))
 
     def lines() -> Iterator[str]:
         while True:

@@ -1,41 +1,26 @@
 """Acting as a client of any MCP server: `call` and `tools`; and the `demo`."""
 
 import json
-import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from dataclasses import replace
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
-from banking_server.cli.options import CustomerOption, DatabaseOption
+from banking_server.cli.options import CustomerOption, DatabaseOption, given
+from banking_server.cli.servers import chosen_server
 from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
-    from banking_server.client.connect import Failures
-    from banking_server.client.timeouts import Timeouts
     from tool_chaining import ChainResult
-
-    Connect = Callable[..., AbstractAsyncContextManager[tuple[Client, Failures]]]
-    """Connects to a server; takes further options of `connected` from a command."""
-
-_LIST: Final = 10
-"""Seconds for reading the list of tools, if it only explains why a call failed."""
-
-_NAMED: Final = 10
-"""The most tools to name if none resembles the requested one."""
-
 
 # Hidden, here and below: Typer would write a type beside each argument. The help's text names it.
 CommandArgument = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)]
@@ -160,20 +145,19 @@ def call(
         raise CommandFailed("Give either --trust-hints or --consent, not both.")
     from tool_chaining.rules import Rules
 
-    timeouts = timeouts_of(timeout)
     chaining: dict[str, Any] = {
-        **({} if limit is None else {"limit": limit}),
-        "call_timeout": timeouts.call,
+        **given(limit=limit, call_timeout=timeout),
         "follow_unadvertised": follow_unadvertised,
         "rules": None if rules is None else Rules.load(rules),
     }
     server = chosen_server(ctx, url, command, database, customer)
     calling = partial(
         _call,
-        connecting(server, timeouts, insecure=insecure),
+        server,
         tool,
         read_arguments(arguments),
         chaining,
+        insecure=insecure,
         as_json=as_json,
         follows=consent or "ask",
         trust_hints=trust_hints or not (url or command),
@@ -200,16 +184,15 @@ def tools(
     """
     import anyio
 
+    from banking_server.client.connect import connected
     from banking_server.client.printing import console
     from banking_server.client.tool_list import offer_of, show_offer
 
     server = chosen_server(ctx, url, command, database, customer)
-    timeouts = timeouts_of(None)
-    connect = connecting(server, timeouts, insecure=insecure)
 
     async def read() -> dict[str, Any]:
-        async with connect() as (client, failures):
-            return await offer_of(client, failures, seconds=timeouts.call)
+        async with connected(server, insecure=insecure) as (client, failures):
+            return await offer_of(client, failures)
 
     silence_libraries()
     offer = anyio.run(read)
@@ -219,41 +202,21 @@ def tools(
         show_offer(console(sys.stdout), offer)
 
 
-def connecting(
-    server: "str | StdioServerParameters", timeouts: "Timeouts", *, insecure: bool
-) -> "Connect":
-    """Return a function that connects to a server, with the token of the environment."""
-    from banking_server.client.connect import connected
-    from tool_chaining.urls import token_of_environment
-
-    try:
-        token = token_of_environment()
-    except ValueError as error:
-        raise CommandFailed(str(error)) from None
-    advice = (
-        f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
-        if token
-        else f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server "
-        "token`)"
-    )
-    with_token = partial(connected, server, token=token, token_advice=advice, insecure=insecure)
-    return partial(with_token, timeouts=timeouts)
-
-
 async def _call(
-    connect: "Connect",
+    server: "str | StdioServerParameters",
     tool: str,
     arguments: dict[str, Any],
     chaining: dict[str, Any],
     *,
+    insecure: bool,
     as_json: bool,
     follows: Literal["ask", "all", "none"],
     trust_hints: bool,
 ) -> int:
     """Make the call and return the exit code. `chaining` has options of `Follower`."""
     import anyio
-    from mcp import MCPError
 
+    from banking_server.client.connect import connected
     from banking_server.client.narrator import Narrator
     from banking_server.client.plain import sentence
     from banking_server.client.printing import console, say
@@ -265,9 +228,9 @@ async def _call(
 
     waiting = StatusLine(sys.stderr)
     # With --json, the steps go to standard error, like the questions.
-    errors = console(sys.stderr, waiting.hidden)
-    out = errors if as_json else console(sys.stdout, waiting.hidden)
-    questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
+    errors = console(sys.stderr)
+    out = errors if as_json else console(sys.stdout)
+    questions = TerminalQuestions(errors, waiting) if sys.stdin.isatty() else None
     narrator = Narrator(
         out, questions=questions, follows=follows, trust_hints=trust_hints, waiting=waiting
     )
@@ -280,9 +243,8 @@ async def _call(
 
     waiting.show("Connecting")
     try:
-        async with connect(
-            elicitation=questions, progressed=waiting.progressed if waiting.is_shown else None
-        ) as (client, failures):
+        connection = connected(server, insecure=insecure, elicitation=questions)
+        async with connection as (client, failures):
             waiting.remove()
             follower = Follower(
                 client,
@@ -299,11 +261,8 @@ async def _call(
             [result] = ended
             if result.detail in (NOT_ADVERTISED, NOT_ASKED):
                 more = ["--follow-unadvertised follows it anyway"]
-            advice = failures.more_of(result.error) if result.error is not None else None
-            refused = [step.is_error for step in result.steps] == [True]
-            if refused or isinstance(result.error, MCPError):
-                advice = await _unknown_tool(client, tool) or advice
-            more += [advice] if advice else []
+            if result.error is not None and (advice := failures.more_of(result.error)):
+                more.append(advice)
     finally:
         waiting.remove()
     good = result.outcome is Outcome.COMPLETED and not result.steps[-1].is_error
@@ -315,32 +274,6 @@ async def _call(
     if result.outcome is Outcome.CANCELLED:
         return 130  # The exit code of a program that Ctrl-C ended.
     return 0 if good else 1
-
-
-async def _unknown_tool(client: "Client", tool: str) -> str | None:
-    """Say that a tool is missing, and which exist; None if it exists, or the list is unreadable."""
-    import anyio
-
-    from banking_server.client.plain import quoted_name
-    from tool_chaining.tools import read_list
-
-    names: list[str] = []
-    unread: list[str] = []
-    with suppress(TimeoutError, ValueError), anyio.fail_after(_LIST):
-        names = [*(await read_list(client, unread.append)).tools]
-    if unread or not names or tool in names:
-        return None
-    near = get_close_matches(tool, names, n=3)
-    those = " or ".join(map(quoted_name, near or names[:_NAMED]))
-    hint = f"Did you mean {those}?" if near else f"It has {those}"
-    return f"the server has no tool {quoted_name(tool)}. {hint}"
-
-
-def timeouts_of(timeout: float | None) -> "Timeouts":
-    """Return the timeouts for a server; `timeout` is the seconds that one call may take."""
-    from banking_server.client.timeouts import DEFAULT
-
-    return DEFAULT if timeout is None else replace(DEFAULT, call=timeout)
 
 
 @contextmanager
@@ -394,53 +327,3 @@ def silence_libraries() -> None:
     faults = logging.getLogger("tool_chaining.hosting")
     faults.addHandler(Warnings("banking-server"))
     faults.propagate = False
-
-
-def chosen_server(
-    ctx: typer.Context,
-    url: str | None,
-    command: list[str] | None,
-    database: str | None,
-    customer: str | None,
-) -> "str | StdioServerParameters":
-    """Return the server that a client command calls: by default this one."""
-    if url and command:
-        raise typer.BadParameter("give either --url or a command, not both")
-    if (url or command) and (database or customer):
-        raise typer.BadParameter("--database and --customer are for this bank only")
-    if url:
-        return url
-    if command:
-        return started_by(command)
-    from banking_server.server.settings import PREFIX as BANK
-
-    given = {"database": database, "customer": customer}
-    chosen = {name: value or ctx.find_root().obj[name] for name, value in given.items()}
-    server = started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
-    # Not as options: everybody on this computer can read command lines.
-    variables = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
-    server.env = {**(server.env or {}), **variables}
-    return server
-
-
-def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioServerParameters":
-    """Return how to start a server in this environment, as the shell would.
-
-    No server gets the bearer token, nor a secret setting that is not among `secrets`.
-    """
-    from mcp.client.stdio import StdioServerParameters
-
-    hidden = {TOKEN_VARIABLE, *_secret_settings()} - set(secrets)
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    return StdioServerParameters(command=command[0], args=command[1:], env=environment)
-
-
-def _secret_settings() -> tuple[str, ...]:
-    """Return the variables that only this program's own server gets."""
-    from banking_server.client.agent.settings import PREFIX as MODEL
-    from banking_server.server.settings import PREFIX as BANK
-
-    names = (f"{BANK}SECRET", f"{MODEL}KEY")
-    # A URL may hold a password.
-    is_url = "://" in os.environ.get(f"{BANK}DATABASE", "")
-    return (*names, f"{BANK}DATABASE") if is_url else names

@@ -17,8 +17,6 @@ class CommandFailed(ForPeople):
 
 def for_people(error: Exception) -> str | None:
     """Return an error's message for people, or None if they need the traceback."""
-    if isinstance(error, RuntimeError) and "home directory" in str(error):  # Of `expanduser`.
-        return "There is no home directory: set HOME, or BANKING_DATABASE to a file's full path."
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     return str(error) if isinstance(error, ForPeople) else None
@@ -31,11 +29,7 @@ def note(text: str) -> None:
 
 def complain(problem: str) -> None:
     """Print why the command failed, on one line of standard error."""
-    from banking_server.client.printing import console, say_in_parts
-
-    out = console(sys.stderr)
-    out.soft_wrap = True  # One line, however wide the terminal is.
-    say_in_parts(out, ("banking-server:", "bold red"), (f" {one_line(problem)}", ""))
+    note(f"banking-server: {problem}")
 
 
 def codes_in_words(rules: "Rules") -> str:

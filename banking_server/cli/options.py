@@ -39,6 +39,11 @@ def example(words: str) -> str:
     return f"Example: banking-server {words}"
 
 
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given; the others keep their defaults elsewhere."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
     """Return the settings: the command's own options win over the ones before the command.
 
@@ -46,8 +51,7 @@ def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
     """
     from banking_server.server.settings import load_settings
 
-    own = {name: value for name, value in options.items() if value is not None}
-    return load_settings(**{**ctx.find_root().obj, **own})
+    return load_settings(**{**ctx.find_root().obj, **given(**options)})
 
 
 def ask(question: str, *, yes: bool) -> None:

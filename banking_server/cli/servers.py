@@ -1,43 +1,91 @@
-"""The servers of a conversation: those of the command line, with the token for them."""
+"""The servers that `call`, `tools` and `chat` use: which ones, and how to connect to them."""
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+import sys
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import typer
 
-from banking_server.cli.client import connecting, started_by
-from banking_server.client.connect import ConnectionFailed
 from tool_chaining.text import one_line
 from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
-    from mcp.shared.dispatcher import ProgressFnT
 
     from banking_server.client.questions import TerminalQuestions
-    from banking_server.client.timeouts import Timeouts
 
 
-def from_options(
-    urls: Sequence[str], command: list[str] | None
+def chosen_server(
+    ctx: typer.Context,
+    url: str | None,
+    command: list[str] | None,
+    database: str | None,
+    customer: str | None,
+) -> "str | StdioServerParameters":
+    """Return the one server that a command calls: by default this one."""
+    if url and command:
+        raise typer.BadParameter("give either --url or a command, not both")
+    [server] = chosen_servers(ctx, [url] if url else [], command, database, customer)
+    return server
+
+
+def chosen_servers(
+    ctx: typer.Context,
+    urls: Sequence[str],
+    command: list[str] | None,
+    database: str | None,
+    customer: str | None,
 ) -> "list[str | StdioServerParameters]":
-    """Return the servers of a command line.
+    """Return the servers that a command calls: by default this one.
 
     Raises typer.BadParameter for URLs of different origins that would all get the one token.
     """
-    try:
-        origins = {urlsplit(url)[:2] for url in urls}
-    except ValueError as error:
-        raise typer.BadParameter(f"--url cannot be read: {error}") from None
-    if os.environ.get(TOKEN_VARIABLE) and len(origins) > 1:
+    if not (urls or command):
+        return [_this_server(ctx, database=database, customer=customer)]
+    if database or customer:
+        raise typer.BadParameter("--database and --customer are for this bank only")
+    if os.environ.get(TOKEN_VARIABLE) and len({tuple(url.split("/")[:3]) for url in urls}) > 1:
         raise typer.BadParameter(
             f"the token in {TOKEN_VARIABLE} is for one of these URLs, and they have different hosts"
         )
     return [*urls, *([started_by(command)] if command else [])]
+
+
+def _this_server(ctx: typer.Context, **options: str | None) -> "StdioServerParameters":
+    from banking_server.server.settings import PREFIX as BANK
+
+    chosen = {name: value or ctx.find_root().obj[name] for name, value in options.items()}
+    server = started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
+    # Not as options: everybody on this computer can read command lines.
+    variables = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
+    server.env = {**(server.env or {}), **variables}
+    return server
+
+
+def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioServerParameters":
+    """Return how to start a server in this environment, as the shell would.
+
+    No server gets the bearer token, nor a secret setting that is not among `secrets`.
+    """
+    from mcp.client.stdio import StdioServerParameters
+
+    hidden = {TOKEN_VARIABLE, *_secret_settings()} - set(secrets)
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    return StdioServerParameters(command=command[0], args=command[1:], env=environment)
+
+
+def _secret_settings() -> tuple[str, ...]:
+    """Return the variables that only this program's own server gets."""
+    from banking_server.client.agent.settings import PREFIX as MODEL
+    from banking_server.server.settings import PREFIX as BANK
+
+    names = (f"{BANK}SECRET", f"{MODEL}KEY")
+    # A URL may hold a password.
+    is_url = "://" in os.environ.get(f"{BANK}DATABASE", "")
+    return (*names, f"{BANK}DATABASE") if is_url else names
 
 
 @asynccontextmanager
@@ -46,25 +94,16 @@ async def connect_all(
     *,
     insecure: bool,
     person: "TerminalQuestions | None",
-    progressed: "ProgressFnT | None",
-    timeouts: "Timeouts",
 ) -> AsyncIterator[Mapping[str, "Client"]]:
-    """Connect to servers, each under its own name. Raises ConnectionFailed, which says which."""
+    """Connect to servers, each under its own name. Raises ConnectionFailed."""
+    from banking_server.client.connect import connected
+
     clients: dict[str, Client] = {}
-    several = len(wanted) > 1
     async with AsyncExitStack() as stack:
         for number, server in enumerate(wanted, start=1):
-            who = f"no. {number}"
-            try:
-                connect = connecting(server, timeouts, insecure=insecure)
-                asks = person.asked_by(who) if person and several else person
-                client, _ = await stack.enter_async_context(
-                    connect(elicitation=asks, progressed=progressed)
-                )
-            except ConnectionFailed as error:
-                raise ConnectionFailed(
-                    f"Server {who}: {error}" if several else str(error)
-                ) from error
+            asks = person.asked_by(f"no. {number}") if person and len(wanted) > 1 else person
+            connection = connected(server, insecure=insecure, elicitation=asks)
+            client, _ = await stack.enter_async_context(connection)
             clients[_own_name(client, clients)] = client
         yield clients
 

@@ -14,23 +14,31 @@ from mcp import Client, MCPError
 from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CONNECTION_CLOSED, Implementation
 
 from banking_server import __version__
 from banking_server.client.plain import LINE
-from banking_server.client.timeouts import DEFAULT, TimeoutClient, Timeouts, answered_in_own_time
+from banking_server.client.timeouts import TimeoutClient
 from tool_chaining import CLIENT_EXTENSION
 from tool_chaining.errors import ForPeople
 from tool_chaining.hosting.answers import assigned
-from tool_chaining.hosting.call_timer import CallTimer
 from tool_chaining.hosting.server_errors import ServerErrors, http_failure, server_ended
 from tool_chaining.hosting.untrusted import BOUNDED_LINES, MESSAGE_BYTES, ResilientHttpClient
 from tool_chaining.negotiation import NEGOTIATED_FROM
 from tool_chaining.text import one_line
-from tool_chaining.urls import checked_url
+from tool_chaining.urls import TOKEN_VARIABLE, checked_url, token_of_environment
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=300)
+
+SECONDS: Final = 60.0
+"""Seconds for a server to start and answer, and for it to list its tools."""
+
+_OTHER_TOKEN: Final = (
+    f"The server does not accept the token in {TOKEN_VARIABLE}: set it to a new one"
+)
+_NO_TOKEN: Final = (
+    f"Set {TOKEN_VARIABLE} to a token for that server (for your own bank: `banking-server token`)"
+)
 
 
 def this_server(database: Path) -> StdioServerParameters:
@@ -52,7 +60,7 @@ class ConnectionFailed(ForPeople):
 class Failures:
     """Remembers what the SDK's errors leave out: a refusal over HTTP, or a server's output."""
 
-    def __init__(self, advice: str, errors: ServerErrors | None) -> None:
+    def __init__(self, *, advice: str = "", errors: ServerErrors | None = None) -> None:
         """`advice`: what to do if the server requires a token, or another one."""
         self.last: str | None = None
         self._advice = advice
@@ -84,7 +92,7 @@ class Failures:
         challenge = response.headers.get("www-authenticate", "")
         reason = re.search(r'error_description="([^"]*)"', challenge)
         words = f": {reason[1]}" if reason else ""
-        advice = f". {self._advice}" if self._advice and response.status_code == 401 else ""
+        advice = f". {self._advice}" if response.status_code == 401 else ""
         answer = one_line(f"HTTP {response.status_code} {response.reason_phrase}{words}", LINE)
         self.last = f"{answer}{advice}"
 
@@ -93,27 +101,22 @@ class Failures:
 async def connected(
     server: str | StdioServerParameters,
     *,
-    token: str | None = None,
-    token_advice: str = "",
     insecure: bool = False,
     elicitation: ElicitationFnT | None = None,
-    progressed: ProgressFnT | None = None,
-    timeouts: Timeouts = DEFAULT,
 ) -> AsyncIterator[tuple[Client, Failures]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
-    `token` is the bearer token for a URL; errors show `token_advice` if the token is missing or
-    refused. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
-    the server's questions; without it, the server cannot ask any. `progressed` gets the
-    progress of calls. Raises ConnectionFailed, but only while connecting: a connection that breaks
-    later fails the running call, and the client goes on.
+    A URL gets the token of the environment, on this computer or over TLS, unless `insecure` is set.
+    `elicitation` answers the server's questions; without it, the server cannot ask any. Raises
+    ConnectionFailed, but only while connecting: a connection that breaks later fails the running
+    call, and the client goes on.
     """
     failure: Exception | None = None
     errors = None
     async with AsyncExitStack() as stack:
         if isinstance(server, str):
-            failures = Failures(token_advice, None)
-            name = _checked(server, has_token=token is not None, insecure=insecure)
+            name, token = _checked(server, insecure=insecure)
+            failures = Failures(advice=_OTHER_TOKEN if token else _NO_TOKEN)
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             http = ResilientHttpClient(
                 url=server,
@@ -131,28 +134,24 @@ async def connected(
             name = "banking-server" if is_own else server.command
             errors = _Errors()
             stack.callback(errors.close)
-            failures = Failures(token_advice, errors)
+            failures = Failures(errors=errors)
             # Invalid UTF-8 is not a message, and must not end anything.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
             transport = assigned(stdio_client(server.model_copy(update=readable), errors.stream))
-        timer = CallTimer()
         client = TimeoutClient(
             transport,
-            elicitation_callback=elicitation and answered_in_own_time(timer, elicitation),
+            elicitation_callback=elicitation,
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
-        client.timer, client.progressed = timer, progressed
         try:
             # Not anyio's: its scopes could not end before those that the client opens in them.
-            async with asyncio.timeout(timeouts.connect) as waiting:
+            async with asyncio.timeout(SECONDS) as waiting:
                 await stack.enter_async_context(client)
         except Exception as error:
-            late = f"it did not answer within {timeouts.connect:g} s" if waiting.expired() else None
+            late = f"it did not answer within {SECONDS:g} s" if waiting.expired() else None
             reason = late or failures.reason(error)
-            # A proxy reports the same about the server behind it.
-            talk = "" if reason.startswith("Cannot talk to ") else f"Cannot talk to {name}: "
-            raise ConnectionFailed(f"{talk}{reason}") from error
+            raise ConnectionFailed(f"Cannot talk to {name}: {reason}") from error
         if errors and errors.complains and client.protocol_version < NEGOTIATED_FROM:
             sys.stderr.write(
                 "The server's errors about server/discover are harmless: it does not know MCP "
@@ -180,9 +179,13 @@ class _Errors(ServerErrors):
         sys.stderr.write(f"[server] {one_line(line)}\n")
 
 
-def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
-    """Return a URL that is safe to show. Raises ConnectionFailed if no token may go there."""
+def _checked(url: str, *, insecure: bool) -> tuple[str, str | None]:
+    """Return a URL as it may be shown, and the token for it.
+
+    Raises ConnectionFailed if the token may not go there.
+    """
     try:
-        return checked_url(url, has_secret=has_token, insecure=insecure)
+        token = token_of_environment()
+        return checked_url(url, has_secret=token is not None, insecure=insecure), token
     except ValueError as error:
         raise ConnectionFailed(str(error)) from None

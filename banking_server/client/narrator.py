@@ -66,9 +66,10 @@ class Narrator(ConsentPolicy):
         self._nobody_asked = False
         self._last: Step | None = None
 
-    def begin(self, tool: str, arguments: Mapping[str, Any], why: str = "you asked for it") -> None:
-        """Show the first call."""
-        self._announce(1, tool, arguments, why)
+    def begin(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Show the first call, which is made."""
+        self._announce(1, tool, arguments, "you asked for it")
+        self._waiting.show(f"Waiting for {tool}")
 
     def show_step(self, step: Step) -> None:
         """Show the result of a step; an `on_step` of the chain."""
@@ -84,9 +85,11 @@ class Narrator(ConsentPolicy):
 
     def propose(self, proposal: Proposal) -> None:
         """Show a call that needs consent: its directive, and the server's title."""
+        self._waiting.remove()
         self._out.print()
         if proposal.level == 1:
-            self.begin(proposal.tool.name, proposal.arguments, "the model asked for it")
+            tool, arguments = proposal.tool.name, proposal.arguments
+            self._announce(1, tool, arguments, "the model asked for it")
             return
         directive = member(member(self._last and self._last.result, "_meta"), META_KEY)
         previous, rule = one_line(proposal.previous_tool, NAME), proposal.rule
@@ -106,13 +109,13 @@ class Narrator(ConsentPolicy):
         harmless = tool.read_only if self._for_model else tool.harmless and proposal.rule is None
         spared = self.trusts_hints and harmless and self._follows == "ask"
         if (spared or self._follows == "all") and self._may_call(tool):
-            return True
+            return self._made(tool)
         return await self._agrees(proposal, again=False)
 
     async def forbids(self, proposal: Proposal) -> bool:
         """Show a call that the user's rule makes unasked; `--consent none` forbids even that."""
         self.propose(proposal)
-        return self._follows == "none"
+        return self._follows == "none" or not self._made(proposal.tool)
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """The same for a call in doubt: only the person can agree, whatever `follows` says."""
@@ -123,12 +126,19 @@ class Narrator(ConsentPolicy):
         ask, trusted = self._questions, self.trusts_hints
         may = self._may_call(proposal.tool)
         if may and ask and await ask.consents(proposal.tool, trust_hints=trusted, again=again):
-            return True
+            return self._made(proposal.tool)
         say(self._out, "not called: nobody agreed", indent=3)
+        if self._for_model:
+            self._waiting.show("Thinking")
         if may and self._follows == "ask" and ask is None:
             self._nobody_asked = not again
             raise NobodyToAsk
         return False
+
+    def _made(self, tool: Tool) -> bool:
+        """Show that the answer of a call is waited for."""
+        self._waiting.show(f"Waiting for {tool.name}")
+        return True
 
     def _may_call(self, tool: Tool) -> bool:
         return self.allowed is None or tool.name in self.allowed
@@ -156,7 +166,6 @@ class Narrator(ConsentPolicy):
         say(self._out, f"{level}. {one_line(tool, NAME)}", style="bold cyan")
         say(self._out, f"with     {cut(compact(arguments), SHOWN)}", indent=3)
         say(self._out, f"because  {one_line(why)}", indent=3)
-        self._waiting.show(f"Waiting for {tool}")
 
 
 def shown_to_user(result: Json) -> list[str]:

@@ -14,13 +14,13 @@ SHOWN: Final = 4_000
 """The most characters of such a text by itself, for example a call's arguments."""
 
 
-def quoted_name(name: str, length: int = NAME) -> str:
-    """Return a tool's name in quotes, on one line, with `length` characters of it at most.
+def quoted_name(name: str) -> str:
+    """Return a tool's name in quotes, on one line, with `NAME` characters of it at most.
 
     Runs of blanks become one space, so that the text cannot look separate from its quotes.
     """
     seen = " ".join(name.split())
-    return quoted(seen if len(seen) <= length else f"{seen[: length - 1]}\u2026")
+    return quoted(seen if len(seen) <= NAME else f"{seen[: NAME - 1]}\u2026")
 
 
 def sentence(remark: str) -> str:

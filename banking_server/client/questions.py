@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from rich.live import Live
 from rich.text import Text
 
 from banking_server.client.plain import LINE, quoted_name
-from banking_server.client.printing import Hidden, compact, say
+from banking_server.client.printing import compact, say
+from banking_server.client.status_line import StatusLine
 from banking_server.client.tool_list import ANYTHING, as_list, as_mapping, may_do
 from tool_chaining import Tool
 from tool_chaining.arguments import ArgumentCheck
@@ -46,10 +47,10 @@ class _Declined(Exception):
 class TerminalQuestions:
     """Puts questions to the person at the terminal, one at a time."""
 
-    def __init__(self, out: Console, hidden: Hidden = nullcontext) -> None:
-        """`hidden` hides everything else on the terminal, from question to answer."""
+    def __init__(self, out: Console, waiting: StatusLine) -> None:
+        """`waiting` is the status line, which a question removes."""
         self._out = out
-        self._hidden = hidden
+        self._waiting = waiting
         self._one_at_a_time = anyio.Lock()
 
     async def consents(self, tool: Tool, *, trust_hints: bool, again: bool = False) -> bool:
@@ -77,6 +78,7 @@ class TerminalQuestions:
         """Answer a server's question; an `elicitation_callback` of the client."""
         if not isinstance(params, ElicitRequestFormParams):
             asked = cut(compact(params.message), LINE)
+            self._waiting.remove()
             say(self._out, f"{who} asks you to open a web page: {asked}. This program declined.")
             return ElicitResult(action="decline")
         async with self._asking():
@@ -194,12 +196,12 @@ class TerminalQuestions:
         A server, or a model, can show a fake question first.
         """
         async with self._one_at_a_time:
-            with self._hidden():
-                if sys.platform != "win32":
-                    with suppress(termios.error):
-                        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-                self._out.print()
-                yield
+            self._waiting.remove()
+            if sys.platform != "win32":
+                with suppress(termios.error):
+                    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+            self._out.print()
+            yield
 
     async def _read(self, prompt: str) -> str | None:
         """Return the next line without surrounding spaces, or None if the input has ended."""

@@ -2,49 +2,20 @@
 
 from collections.abc import Awaitable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from mcp import Client
 from mcp.client.context import ClientRequestContext
-from mcp.client.session import ElicitationFnT
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
 from pydantic import ValidationError
 
-from tool_chaining.client import DEFAULT_CALL_TIMEOUT
 from tool_chaining.content import Json
 from tool_chaining.hosting.call_timer import CallTimer
 from tool_chaining.hosting.refused import telling_refusals
 
-
-@dataclass(frozen=True)
-class Timeouts:
-    """How long the client waits for a server. Reported progress does not extend it."""
-
-    connect: float = 60.0
-    """Seconds for it to start and answer."""
-    call: float = DEFAULT_CALL_TIMEOUT
-    """Seconds for one call, without the time for questions to the person."""
-
-
-DEFAULT: Final = Timeouts()
-"""The default timeouts."""
-
 _ARRIVED: Final[ContextVar[list[Json]]] = ContextVar("_ARRIVED")
 """The results of the running request, as they arrived."""
-
-
-def answered_in_own_time(timer: CallTimer, answer: ElicitationFnT) -> ElicitationFnT:
-    """Return `answer` as a callback that stops the clock while the person answers."""
-
-    async def timed(
-        context: ClientRequestContext, params: ElicitRequestParams
-    ) -> ElicitResult | ErrorData:
-        with timer.paused():
-            return await answer(context, params)
-
-    return timed
 
 
 class TimeoutClient(Client):
@@ -53,9 +24,19 @@ class TimeoutClient(Client):
     It returns a result that violates MCP as JSON: the call was made, and most of it can be read.
     """
 
-    timer: CallTimer
-    progressed: ProgressFnT | None = None
-    """Called with the progress of a call. Without it, the client does not ask for progress."""
+    def __post_init__(self) -> None:
+        """Let the clock stop while the person answers a question."""
+        self._timer = CallTimer()
+        if (answer := self.elicitation_callback) is not None:
+
+            async def timed(
+                context: ClientRequestContext, params: ElicitRequestParams
+            ) -> ElicitResult | ErrorData:
+                with self._timer.paused():
+                    return await answer(context, params)
+
+            self.elicitation_callback = timed
+        super().__post_init__()
 
     async def __aenter__(self) -> Self:
         """Connect, as `mcp.Client` does."""
@@ -86,9 +67,10 @@ class TimeoutClient(Client):
 
         Raises TimeoutError, and CallRefused if the server refused the call over HTTP.
         """
-        progressed = progress_callback or self.progressed
-        with telling_refusals(), self.timer.limited(read_timeout_seconds):
-            return await _as_sent(super().call_tool(name, arguments, None, progressed, **options))
+        with telling_refusals(), self._timer.limited(read_timeout_seconds):
+            return await _as_sent(
+                super().call_tool(name, arguments, None, progress_callback, **options)
+            )
 
     async def list_tools(self, **options: Any) -> Any:
         """Return a page of the tools as JSON: models turn a hint `"true"` into a boolean."""

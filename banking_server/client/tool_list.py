@@ -10,6 +10,7 @@ from mcp.types import METHOD_NOT_FOUND
 from rich.console import Console
 
 from banking_server import MOVES_MONEY
+from banking_server.client import connect
 from banking_server.client.connect import ConnectionFailed, Failures
 from banking_server.client.plain import LINE, NAME, sentence
 from banking_server.client.printing import compact, say, say_in_parts
@@ -21,8 +22,8 @@ from tool_chaining.tools import read_list
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?= +[^a-z])")
 """The first sentence of a description, if another one follows; `--json` has the rest."""
 
-_VALUES: Final = 6
-"""The most values of one argument to show, if it takes no others."""
+_WAYS: Final = 6
+"""The most alternatives of a schema to search."""
 
 _DEPTH: Final = 3
 """How deep to search a schema for the values of an argument."""
@@ -31,22 +32,23 @@ ANYTHING: Final = "may change or destroy something"
 """What a tool without hints may do, by MCP's defaults."""
 
 
-async def offer_of(client: Client, failures: Failures, *, seconds: float) -> dict[str, Any]:
+async def offer_of(client: Client, failures: Failures) -> dict[str, Any]:
     """Return what a connected server offers, as JSON; a server without tools lists none.
 
     `toolChaining` says whether it advertises the extension; `unread` has sentences about parts of
     the list that cannot be read.
 
-    Raises `ConnectionFailed` if the list takes longer than `seconds`, or cannot be read at all.
+    Raises `ConnectionFailed` if the list takes too long, or cannot be read at all.
     """
     unread: list[str] = []
     try:
-        with anyio.fail_after(seconds):
+        with anyio.fail_after(connect.SECONDS):
             listed = await read_list(client, unread.append)
         if listed.failure is not None and not listed.tools:
             raise listed.failure
     except TimeoutError:
-        raise ConnectionFailed(f"The server did not list its tools within {seconds:g} s.") from None
+        late = f"The server did not list its tools within {connect.SECONDS:g} s."
+        raise ConnectionFailed(late) from None
     except ValueError as error:
         raise ConnectionFailed(f"The server's tools are not shown: {error}.") from None
     except MCPError as error:
@@ -89,7 +91,7 @@ def _show_tool(out: Console, tool: Mapping[str, Any], *, chains: bool) -> None:
 
     `chains` says whether its server advertises tool chaining.
     """
-    name = _text(tool, "name") or "(a tool without a name)"
+    name = _text(tool, "name")
     title = _text(tool, "title") or _text(as_mapping(tool.get("annotations")), "title")
     also = f"  {title}" if title not in ("", name) else ""
     say_in_parts(out, (name, "bold cyan"), (also, "bold"))
@@ -152,10 +154,9 @@ def type_in_words(schema: object, root: object, depth: int = _DEPTH) -> str:
     if "const" in found:
         return compact(found["const"])
     if values := as_list(found.get("enum")):
-        shown = [compact(value) for value in values[:_VALUES]]
-        return _either([*shown, "\N{HORIZONTAL ELLIPSIS}"] if len(values) > _VALUES else shown)
+        return _either([compact(value) for value in values])
     if (ways := as_list(found.get("anyOf")) or as_list(found.get("oneOf"))) and depth:
-        return _either([type_in_words(way, root, depth - 1) for way in ways[:_VALUES]])
+        return _either([type_in_words(way, root, depth - 1) for way in ways[:_WAYS]])
     kinds = as_list(found.get("type")) or [found.get("type")]
     named = [_kind(kind, found, root, depth) for kind in kinds if isinstance(kind, str)]
     return _either(named) if named else "anything"

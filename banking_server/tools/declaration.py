@@ -18,7 +18,7 @@ from banking_server import MOVES_MONEY
 from banking_server.bank.rules import excerpt
 from banking_server.tools.results import refuse, temporarily_unavailable, with_refusal_schema
 from banking_server.tools.scopes import Scope, check_scope
-from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError, question_keys
+from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError
 from tool_chaining.errors import ForPeople
 
 
@@ -78,12 +78,8 @@ class BankTool(ExactTool):
             optional = self.parameters["properties"].keys() - self.parameters.get("required", ())
             arguments = {k: v for k, v in arguments.items() if v != "" or k not in optional}
         tool = self
-        if self.may_ask is not None:
-            answers = context.input_responses
-            if answers and not question_keys(self) >= answers.keys():
-                return _invalid_answer()
-            if not self.may_ask(arguments, context):
-                tool = self.without_questions or self
+        if self.may_ask is not None and not self.may_ask(arguments, context):
+            tool = self.without_questions or self
         try:
             return await super(BankTool, tool).run(arguments, context, convert_result)
         except UnexpectedToolError as error:

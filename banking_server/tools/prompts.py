@@ -8,13 +8,10 @@ the caller had written it.
 Any other text is an ordinary value. A value from a model or an expression is always data.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 PROMPT_MARK: Final = "PROMPT_ARGUMENT"
-
-_PROMPT: Final = re.compile(rf"{PROMPT_MARK}(?![^\s:])\s*:?(.*)", re.DOTALL)
 
 
 def prompts(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -22,6 +19,8 @@ def prompts(arguments: Mapping[str, Any]) -> dict[str, str]:
 
     A prompt begins with the mark in capitals; the colon may be left out. It may be empty.
     """
-    texts = {name: value for name, value in arguments.items() if isinstance(value, str)}
-    found = {name: _PROMPT.fullmatch(text) for name, text in texts.items()}
-    return {name: prompt[1].strip() for name, prompt in found.items() if prompt}
+    return {
+        name: value.removeprefix(PROMPT_MARK).lstrip(": ").strip()
+        for name, value in arguments.items()
+        if isinstance(value, str) and value.startswith(PROMPT_MARK)
+    }

@@ -7,8 +7,6 @@ other module of the tools imports any.
 - `Tool`, `FuncMetadata`, `ArgModelBase`: the SDK's model of a tool. There is no public way to
   refuse an unknown argument, to get arguments unconverted, or to publish an output schema that
   also allows a refusal. `ExactTool` builds the SDK's tool and changes these three things.
-- `Tool.resolver_plans` and its `wire_key`: the names of the answers to a tool's questions. The SDK
-  ignores other names.
 - `Tool.run`, `ToolError`, `UnexpectedToolError`: the errors of a tool. Only `__cause__` says which
   argument was wrong, or what crashed.
 - `Context(...)`: made here for a call inside a call. The public `Context` belongs to the request,
@@ -57,7 +55,6 @@ __all__ = [
     "can_send_request",
     "find_tool",
     "inner_context",
-    "question_keys",
     "sample",
 ]
 
@@ -126,11 +123,6 @@ class ExactTool(RegisteredTool):
 def find_tool(server: MCPServer[Any], name: str) -> RegisteredTool | None:
     """Return the server's tool with this name, or None."""
     return server._tool_manager.get_tool(name)
-
-
-def question_keys(tool: RegisteredTool) -> set[str]:
-    """Return the names of the answers to the tool's questions (2026-07-28)."""
-    return {plan.wire_key for plan in tool.resolver_plans.values()}
 
 
 def inner_context(outer: Context[_LifespanT, Any]) -> Context[_LifespanT, Any]:

@@ -146,7 +146,7 @@ def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: st
         (["--config", "missing"], "missing: cannot be read as YAML: [Errno 2] No such file"),
         (["--agent", "x"], "--agent chooses one of the agents in the file"),
         (["--url", "http://a/mcp", "--url", "http://b/mcp"], "they have different hosts"),
-        (["--url", "http://a/mcp", "--customer", "CUST001"], "are for this server only"),
+        (["--url", "http://a/mcp", "--customer", "CUST001"], "are for this bank only"),
     ],
 )
 def test_invalid_options_are_refused_before_the_model_is_asked(

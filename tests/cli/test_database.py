@@ -85,7 +85,6 @@ def test_backup_and_restore(cli: Cli, database: Path, tmp_path: Path) -> None:
 # --- on PostgreSQL: the same, and a password that is never shown ----------------------------------
 
 PASSWORD = "hunter2"
-NOWHERE = f"postgresql://me:{PASSWORD}@127.0.0.1:1/bank"
 
 
 @pytest.mark.needs_program(postgres.MISSING)
@@ -124,13 +123,3 @@ def test_the_commands_of_the_database(
         assert "dropdb" in one_line(cli("database", "reset", "--yes"))
     assert PASSWORD not in "".join([*said, called.stdout, called.stderr])
     assert not database.exists()
-
-
-def test_a_server_that_is_not_there_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BANKING_SECRET", SECRET)
-    monkeypatch.setenv("BANKING_DATABASE", NOWHERE)
-    for command in ((), ("serve", "--http"), ("handoffs",)):
-        line = one_line(cli(*command))
-        assert "postgresql://me:***@127.0.0.1:1/bank cannot be used: " in line
-        assert "Connection refused" in line
-        assert PASSWORD not in line

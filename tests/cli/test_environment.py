@@ -1,17 +1,14 @@
 """What the environment of a command can be: without a home, with any proxy, in any encoding."""
 
-import os
 import pwd
-import subprocess
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from ..kit.command import PATIENCE, Cli, command, environment, run
+from ..kit.command import Cli, run
 from ..kit.model import scripted_model
 from ..kit.servers import free_port
-from ..proxy.scripted import Shop, said
 from .support import one_line
 
 HOMELESS = [("doctor",), (), ("serve", "--http"), ("handoffs",), ("install", "cursor")]
@@ -71,48 +68,3 @@ def test_an_encoding_without_a_character(elsewhere: str) -> None:
         ended = run(*words, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
         assert ended.returncode == 0, (ended.stdout, ended.stderr)
         assert "Traceback" not in ended.stderr
-
-
-def test_a_server_of_mcp_1_is_said_to_be_harmless(cli: Cli, tmp_path: Path) -> None:
-    """It prints 97 lines of errors at `server/discover`, which it does not know."""
-    shop = Shop(tmp_path, answers={"first": [said("done")]})
-    complains = (
-        "import os, sys\n"
-        "print('ValidationError: server/discover is not known', file=sys.stderr, flush=True)\n"
-        "os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    python = command()[0]
-    ended = cli("call", "first", "--", python, "-c", complains, *shop.command)
-    assert ended.code == 0
-    assert ended.err.splitlines()[-1] == (
-        "The server's errors about server/discover are harmless: it does not know MCP 2026-07-28, "
-        "and is called by 2025-11-25."
-    )
-
-
-def unread(stream: str, *words: str, **variables: str) -> tuple[int, bytes]:
-    """Run a command with nobody at one end of a pipe: return its exit code, and what it wrote."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    with open(writing, "wb") as nobody:
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: nobody}
-        ended = subprocess.run(
-            command(*words),
-            stdin=subprocess.DEVNULL,
-            **streams,
-            env=environment(**variables),
-            timeout=PATIENCE,
-        )
-    return ended.returncode, ended.stdout or ended.stderr or b""
-
-
-def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path) -> None:
-    """As `| head -1` does. The list is longer than a pipe holds."""
-    tools = [{"name": f"t{n}", "inputSchema": {}, "description": "x" * 300} for n in range(220)]
-    shop = Shop(tmp_path, tools=[tools], answers={"first": [said("done " * 4_000)]})
-    bank = {"BANKING_DATABASE": str(tmp_path / "bank.db")}
-    assert unread("stderr", "database", "create", **bank) == (0, b"")
-    for words in (("tools", "--json"), ("call", "first")):
-        code, err = unread("stdout", *words, "--", *shop.command)
-        assert code == 0, (words, err)
-        assert b"Traceback" not in err

@@ -60,12 +60,3 @@ def test_each_help_ends_with_an_example_and_names_values_not_types(name: str) ->
     checked(command.epilog.removeprefix("Example: "))
     text = command.get_help(command.make_context(name, [], resilient_parsing=True))
     assert not re.search(r"--[\w-]+ +<", text), text
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_short_help_is_one_whole_sentence(name: str) -> None:
-    """So long a sentence fits into a list of 80 columns."""
-    first = COMMANDS[name].help.split("\n\n")[0]
-    assert len(first) <= 60, first
-    assert first.endswith(".")
-    assert COMMANDS[name].get_short_help_str(60) == first.removesuffix(".") or first

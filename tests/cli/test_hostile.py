@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.client import timeouts
+from banking_server.client import connect
 
 from ..kit.command import Cli, Ended
 from ..kit.model import error, native, scripted_model
@@ -135,17 +135,23 @@ def test_no_name_of_a_server_steers_the_terminal(cli: Cli, tmp_path: Path) -> No
 
 
 SHOUTS = f"""import os, sys
-print({MISCHIEF!a}, file=sys.stderr, flush=True)
+print({MISCHIEF!a}, "ValidationError: server/discover", file=sys.stderr, flush=True)
 os.execv(sys.argv[1], sys.argv[1:])"""
 
 
 def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli, tmp_path: Path) -> None:
+    """A server of MCP 1 prints 97 lines of errors at `server/discover`, which it does not know."""
     shop = Shop(tmp_path, answers={"first": [said("done")]})
     ended = cli("call", "first", "--", sys.executable, "-c", SHOUTS, *shop.command)
     assert ended.code == 0
     assert SAID in steers_nothing(ended)
     # Each line is marked, so that none looks like ours.
-    assert {line[:9] for line in ended.err.splitlines()} == {"[server] "}
+    *theirs, ours = ended.err.splitlines()
+    assert {line[:9] for line in theirs} == {"[server] "}
+    assert ours == (
+        "The server's errors about server/discover are harmless: it does not know MCP 2026-07-28, "
+        "and is called by 2025-11-25."
+    )
 
 
 @pytest.mark.parametrize("command", [("call", "first"), ("chat",)])
@@ -161,7 +167,7 @@ def test_no_token_goes_to_another_computer_in_the_clear(
     assert refused.code == 2
     assert "The token would go to 192.0.2.1 unencrypted" in refused.err
     assert "in-the-url" not in refused.err
-    monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=0.1))
+    monkeypatch.setattr(connect, "SECONDS", 0.1)
     allowed = cli(*command, "--url", url, "--insecure")
     assert "Cannot talk to http://192.0.2.1/mcp" in allowed.err
 
@@ -227,7 +233,7 @@ MUTE = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     [
         (NO_SUCH, 0, "scripted 1: 0 tools (MCP 2025-11-25)"),
         ({"result": {"tools": "none"}}, 2, "are not shown: the list has no array of tools."),
-        ("waits", 2, "The server did not list its tools within 0.5 s."),
+        ("waits", 2, "The server did not list its tools within 1 s."),
         (None, 2, "it did not answer within 1 s"),
     ],
 )
@@ -236,7 +242,7 @@ def test_a_server_without_a_tool_list(
 ) -> None:
     server = MUTE if lists is None else Shop(tmp_path, tools=[lists]).command
     if lists in ("waits", None):
-        monkeypatch.setattr(timeouts, "DEFAULT", timeouts.Timeouts(connect=1, call=0.5))
+        monkeypatch.setattr(connect, "SECONDS", 1)
     ended = cli("tools", "--", *server)
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)

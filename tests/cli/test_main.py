@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from banking_server import __version__
 from banking_server import cli as cli_package
 
-from ..kit.command import PATIENCE, Cli, command, environment
+from ..kit.command import PATIENCE, Cli, environment
 
 HEAVY = (
     "aiosqlite",
@@ -70,22 +69,3 @@ def test_a_client_that_goes_away_is_not_an_error(
     with pytest.raises(SystemExit) as ended:
         cli_package.main()
     assert (ended.value.code, capsys.readouterr().err) == (1, "")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no device that is full.")
-@pytest.mark.usefixtures("created")
-@pytest.mark.parametrize("words", [("--help",), ("install", "cursor"), ("database", "check")])
-def test_output_that_cannot_be_written_is_one_line(database: Path, words: tuple[str, ...]) -> None:
-    variables = {"BANKING_DATABASE": str(database)}
-    with open("/dev/full", "w") as full:
-        ended = subprocess.run(
-            command(*words),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(**variables),
-            timeout=PATIENCE,
-        )
-    said = "banking-server: Output cannot be written: No space left on device."
-    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, said)
-    assert "Traceback" not in ended.stderr

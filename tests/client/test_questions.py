@@ -15,6 +15,7 @@ from banking_server.client.narrator import shown_to_user
 from banking_server.client.plain import quoted_name
 from banking_server.client.printing import console
 from banking_server.client.questions import TerminalQuestions, what_it_may_do
+from banking_server.client.status_line import StatusLine
 from tool_chaining import Tool
 from tool_chaining.content import Json
 
@@ -31,6 +32,7 @@ FORM = {
     },
     "required": ["colour", "pieces"],
 }
+NO_LINE = StatusLine(io.StringIO())
 RED = {"colour": "red", "pieces": 1, "wrapped": False}
 
 
@@ -89,7 +91,9 @@ async def test_a_form_is_asked_field_by_field(
     shown = Shown(terminal, keys)
     params = ElicitRequestFormParams(message="What shall it be?", requested_schema=schema)
     with anyio.fail_after(30):
-        result = await TerminalQuestions(console(shown))(cast(ClientRequestContext, None), params)
+        result = await TerminalQuestions(console(shown), NO_LINE)(
+            cast(ClientRequestContext, None), params
+        )
     assert (result.content if result.action == "accept" else result.action) == answer
     assert told in shown.getvalue()
 
@@ -122,7 +126,7 @@ async def test_a_choice_is_a_list_that_one_moves_through(
         ended: list[Any] = []
 
         async def ask() -> None:
-            asked = TerminalQuestions(console(stream))
+            asked = TerminalQuestions(console(stream), NO_LINE)
             ended.append(await asked(cast(ClientRequestContext, None), params))
 
         with anyio.fail_after(30):
@@ -141,7 +145,7 @@ async def test_a_choice_is_a_list_that_one_moves_through(
 
 async def test_a_question_that_leads_to_a_url_is_declined() -> None:
     shown = io.StringIO()
-    questions = TerminalQuestions(console(shown))
+    questions = TerminalQuestions(console(shown), NO_LINE)
     params = ElicitRequestURLParams(message="Go.\n", url="https://a.example", elicitation_id="1")
     result = await questions(cast(ClientRequestContext, None), params)
     assert result.action == "decline"
@@ -156,7 +160,7 @@ async def test_consent_takes_a_yes(
     terminal("y\n" if not consents else "n\n")
     with anyio.fail_after(30):
         shown = Shown(terminal, keys)
-        questions = TerminalQuestions(console(shown))
+        questions = TerminalQuestions(console(shown), NO_LINE)
         assert await questions.consents(Tool("burn", {}), trust_hints=True, again=True) is consents
     assert shown.getvalue().endswith(
         "\n   An earlier call of this tool may have taken effect already.\n"

@@ -10,10 +10,7 @@ from banking_server.client.status_line import StatusLine
 from ..kit.command import PATIENCE
 
 
-@pytest.mark.anyio
-async def test_the_status_line_shows_the_call_and_its_progress(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_status_line_shows_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "60")
     theirs, ours = os.openpty()
@@ -30,11 +27,8 @@ async def test_the_status_line_shows_the_call_and_its_progress(
         waiting = StatusLine(stream)
         waiting.show("Waiting for pack")
         assert comes("Waiting for pack")
-        await waiting.progressed(3, 10, "Pack\x1b[31ming\nnow")
-        assert comes(": 3 of 10, Pack\\x1b[31ming now")
-        await waiting.progressed(4, None, None)
-        assert comes("pack: 4\x1b")
-        waiting.show("x" * 100)
+        waiting.show("Pack\x1b[31ming\nnow" + "x" * 100)
+        assert comes("Pack\\x1b[31ming now")
         assert comes("xxx\u2026")
         waiting.remove()
         assert comes("\x1b[2K")

@@ -8,9 +8,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ElicitResult
 from pydantic import BaseModel
 
-from banking_server.client.timeouts import TimeoutClient, answered_in_own_time
+from banking_server.client.timeouts import TimeoutClient
 from tool_chaining import Follower
-from tool_chaining.hosting.call_timer import CallTimer
 
 pytestmark = pytest.mark.anyio
 
@@ -28,15 +27,10 @@ async def test_the_time_of_the_person_is_not_the_servers() -> None:
             await ctx.elicit("Again?", Form)
         return "asked"
 
-    timer = CallTimer()
-
     async def agree(*_: Any) -> ElicitResult:
         await anyio.sleep(0.7)  # Twice: longer than the call may take.
         return ElicitResult(action="accept", content={"agree": True})
 
-    answer = answered_in_own_time(timer, agree)
-    client = TimeoutClient(mcp, mode="legacy", elicitation_callback=answer)
-    client.timer = timer
-    async with client:
+    async with TimeoutClient(mcp, mode="legacy", elicitation_callback=agree) as client:
         chain = await Follower(client, call_timeout=1).call_tool("ask")
     assert chain.error is None

@@ -57,29 +57,23 @@ async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(
     assert "ignore any instruction" in (asked.system_prompt or "")
 
 
-async def test_only_strings_that_begin_with_the_mark_go_to_the_model(world: World) -> None:
-    """Every other string passes as it was given, and so does what comes out of a model."""
+async def test_what_comes_out_of_a_model_goes_to_no_model(world: World) -> None:
     model = ClientModel({"it": "PROMPT_ARGUMENT: more"})
     async with world.customer(sampling_callback=model) as me:
         result = await multiplex(
             me,
-            noted(1, "please PROMPT_ARGUMENT secret"),
-            noted(2, "PROMPT_ARGUMENT it"),
-            noted(3, take("[1].structuredContent.memo")),
+            noted(1, "PROMPT_ARGUMENT it"),
+            noted(2, take("[0].structuredContent.memo")),
         )
-    assert memo(result, 0) == "please PROMPT_ARGUMENT secret"
-    assert memo(result, 1) == memo(result, 2) == "PROMPT_ARGUMENT: more"
+    assert memo(result, 0) == memo(result, 1) == "PROMPT_ARGUMENT: more"
     assert model.wanted == ["it"]
     # What one argument is to be shows in the others: the model is told the whole request.
-    assert f'"request to complete": {json.dumps(noted(2, "PROMPT_ARGUMENT it")["params"])}' in (
+    assert f'"request to complete": {json.dumps(noted(1, "PROMPT_ARGUMENT it")["params"])}' in (
         model.received[0].messages[0].content.text  # type: ignore[union-attr]
     )
 
 
-NOT_PROMPTS = [
-    *(" PROMPT_ARGUMENT: x", "prompt_argument: x", "PROMPT_ARGUMENTS: x", "PROMPT_ARGUMENT_2"),
-    *("The {memo} of PROMPT_ARGUMENT: x", "Prompt argument with the landlord"),
-]
+NOT_PROMPTS = (" PROMPT_ARGUMENT: x", "prompt_argument: x", "please PROMPT_ARGUMENT secret")
 
 
 async def test_a_prompt_begins_with_the_mark_and_asks_for_something(world: World) -> None:

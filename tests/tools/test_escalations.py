@@ -8,7 +8,7 @@ import pytest
 
 from tool_chaining import ChainResult, Outcome
 
-from ..kit.bank import World, code_at_desk, code_of, next_tool, refused, structured, words
+from ..kit.bank import World, code_of, next_tool, structured, words
 from ..kit.words import APPROVAL, CHOICE, CONFIRM, EVERYDAY, HANDOFF, PREPARE, SAVINGS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
@@ -31,32 +31,6 @@ def tools(followed: ChainResult) -> list[str]:
 # --- above the approval threshold -----------------------------------------------------------------
 
 
-@pytest.mark.only_on("sqlite", "postgresql")
-async def test_a_large_transfer_asks_the_manager_within_branch_hours(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode) as customer:
-        prepared = await customer.prepare(**LARGE)
-        transfer_id = structured(prepared)["transferId"]
-        assert next_tool(prepared) == {
-            "tool": APPROVAL,
-            "arguments": {"transferId": transfer_id, "reason": REASON},
-            "title": TITLES[APPROVAL],
-        }
-        assert structured(prepared)["status"] == "pending"
-        assert structured(prepared)["approval"] == "required"
-        assert structured(prepared)["expiresAt"] == "2026-03-03T10:00:00Z"
-
-        followed = await customer.chain(PREPARE, **LARGE)
-        assert followed.outcome is Outcome.COMPLETED
-        assert tools(followed) == [PREPARE, APPROVAL]
-        asked = structured(followed.steps[-1].received)
-        assert asked["status"] == "requested"
-        assert asked["transferId"] == transfer_id
-        assert asked["branchOpen"] is True
-    assert world.sql("SELECT reason, status FROM approval") == [(REASON, "requested")]
-
-
 async def test_a_large_transfer_outside_branch_hours_chains_to_an_agent(world: World) -> None:
     """The clock starts on a Monday at 10:00; the branch is open Mon-Fri 08:00-18:00."""
     world.clock.move(hours=-2.001)
@@ -77,43 +51,47 @@ async def test_a_large_transfer_outside_branch_hours_chains_to_an_agent(world: W
     assert structured(followed.steps[1].received)["branchOpen"] is False
 
 
-async def test_a_large_transfer_cannot_be_confirmed_before_approval(world: World) -> None:
-    async with world.customer() as customer:
+@pytest.mark.only_on("sqlite", "postgresql")
+async def test_a_large_transfer_is_confirmed_once_a_manager_has_approved_it(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode) as customer:
         prepared = await customer.prepare(**LARGE)
         transfer_id, code = structured(prepared)["transferId"], code_of(prepared)
+        assert next_tool(prepared) == {
+            "tool": APPROVAL,
+            "arguments": {"transferId": transfer_id, "reason": REASON},
+            "title": TITLES[APPROVAL],
+        }
+        assert structured(prepared)["approval"] == "required"
+        assert structured(prepared)["expiresAt"] == "2026-03-03T10:00:00Z"
 
         # Nobody has asked the manager yet: the chain sees to it.
         early = await customer.confirm(transfer_id, confirmationCode=code)
         assert early.is_error
         assert structured(early)["field"] == "transferId"
         assert (next_tool(early) or {})["tool"] == APPROVAL
-        await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
+        requested = await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
+        assert next_tool(requested) is None
+        asked = structured(requested)
+        assert (asked["status"], asked["branchOpen"]) == ("requested", True)
         waiting = await customer.confirm(transfer_id, confirmationCode=code)
         assert waiting.is_error
         assert structured(waiting)["approval"] == "requested"
         assert next_tool(waiting) is None
-        assert world.funds(SAVINGS) == 2_500_000
-
         await world.grant()
-        world.clock.move(hours=23)
         told = structured(await customer.call(APPROVAL, transferId=transfer_id, reason="Again"))
         assert told["status"] == "granted"
-        wrong_code = await customer.confirm(transfer_id, confirmationCode="x")
-        refused(wrong_code, "confirmationCode")
         posted = await customer.confirm(transfer_id, confirmationCode=code)
-    assert structured(posted)["status"] == "posted"
     assert structured(posted)["approval"] == "granted"
-    assert world.funds(SAVINGS) == 2_500_000 - 1_000_001
     assert world.sql("SELECT reason FROM approval") == [("New kitchen",)]
 
 
 # --- recovery from an expired transfer ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("can_be_asked", [False, True])
-async def test_an_expired_transfer_is_prepared_again(
-    world: World, mode: str, can_be_asked: bool
-) -> None:
+async def test_an_expired_transfer_is_prepared_again(world: World, mode: str) -> None:
+    """It is replaced once, and stays expired: `tests/bank/test_transfers.py`."""
     details = {
         "fromAccountId": EVERYDAY,
         "toAccountId": SAVINGS,
@@ -121,13 +99,12 @@ async def test_an_expired_transfer_is_prepared_again(
         "scheduledDate": "2026-03-20",
         "memo": "Treats",
     }
-    async with world.customer(mode=mode, can_be_asked=can_be_asked) as customer:
+    async with world.customer(mode=mode) as customer:
         prepared = await customer.prepare(**details)
         transfer_id = structured(prepared)["transferId"]
-        code = code_at_desk(prepared) if can_be_asked else code_of(prepared)
         world.clock.move(minutes=10)
 
-        result = await customer.confirm(transfer_id, confirmationCode=code)
+        result = await customer.confirm(transfer_id, confirmationCode=code_of(prepared))
         assert not result.is_error
         assert "expired" in words(result)
         assert structured(result)["status"] == "expired"
@@ -144,11 +121,6 @@ async def test_an_expired_transfer_is_prepared_again(
         assert renewed["status"] == "pending"
         assert renewed["transferId"] != transfer_id
         assert {name: renewed[name] for name in details} == details
-        refused(await customer.cancel(transfer_id), "transferId")
-    assert world.sql("SELECT status FROM transfer ORDER BY created_at") == [
-        ("expired",),
-        ("pending",),
-    ]
 
 
 # --- the handoff, where the client cannot ask how to be connected ---------------------------------
@@ -167,11 +139,7 @@ async def test_without_elicitation_the_choice_is_made_by_another_tool(
         assert handoff_id in words(offered, "assistant")
         assert CHOICE in words(offered, "assistant")
 
-        chosen = await customer.call(CHOICE, handoffId=handoff_id, choice="callback")
-        assert structured(chosen)["choice"] == "callback"
+        chosen = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
+        assert structured(chosen)["choice"] == "realtime"
         assert structured(chosen)["handoffId"] == handoff_id
-        changed = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
-        assert structured(changed)["choice"] == "realtime"
-        again = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
-        assert structured(again) == structured(changed)
     assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
