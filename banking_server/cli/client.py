@@ -5,9 +5,10 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -18,9 +19,13 @@ from banking_server.cli.servers import chosen_server
 from tool_chaining.urls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
+    from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
     from tool_chaining import ChainResult
+
+_LIST: Final = 10
+"""Seconds for reading the list of tools, if it only explains why a call failed."""
 
 # Hidden, here and below: Typer would write a type beside each argument. The help's text names it.
 CommandArgument = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)]
@@ -215,6 +220,7 @@ async def _call(
 ) -> int:
     """Make the call and return the exit code. `chaining` has options of `Follower`."""
     import anyio
+    from mcp import MCPError
 
     from banking_server.client.connect import connected
     from banking_server.client.narrator import Narrator
@@ -261,8 +267,11 @@ async def _call(
             [result] = ended
             if result.detail in (NOT_ADVERTISED, NOT_ASKED):
                 more = ["--follow-unadvertised follows it anyway"]
-            if result.error is not None and (advice := failures.more_of(result.error)):
-                more.append(advice)
+            advice = failures.more_of(result.error) if result.error is not None else None
+            refused = [step.is_error for step in result.steps] == [True]
+            if refused or isinstance(result.error, MCPError):
+                advice = await _unknown_tool(client, tool) or advice
+            more += [advice] if advice else []
     finally:
         waiting.remove()
     good = result.outcome is Outcome.COMPLETED and not result.steps[-1].is_error
@@ -274,6 +283,24 @@ async def _call(
     if result.outcome is Outcome.CANCELLED:
         return 130  # The exit code of a program that Ctrl-C ended.
     return 0 if good else 1
+
+
+async def _unknown_tool(client: "Client", tool: str) -> str | None:
+    """Say that a tool is missing, and which one is like it; None if it exists."""
+    import anyio
+
+    from banking_server.client.plain import quoted_name
+    from tool_chaining.tools import read_list
+
+    names: list[str] = []
+    unread: list[str] = []
+    with suppress(TimeoutError, ValueError), anyio.fail_after(_LIST):
+        names = [*(await read_list(client, unread.append)).tools]
+    if unread or not names or tool in names:
+        return None
+    near = get_close_matches(tool, names, n=1)
+    hint = f"Did you mean {quoted_name(near[0])}?" if near else "`tools` lists what it has"
+    return f"the server has no tool {quoted_name(tool)}. {hint}"
 
 
 @contextmanager

@@ -108,6 +108,16 @@ def test_a_tool_that_reports_an_error_completes_nothing(cli: Cli, elsewhere: str
     assert failed.out.splitlines()[-1] == "Stopped after 1 call: the tool reported an error."
 
 
+def test_a_tool_that_the_server_lacks_has_one_like_it(cli: Cli, elsewhere: str) -> None:
+    near = cli("call", "start_ordr", "--url", elsewhere)
+    assert near.code == 1
+    assert near.out.splitlines()[-1] == (
+        'The server has no tool "start_ordr". Did you mean "start_order"?'
+    )
+    far = cli("call", "xyz", "--url", elsewhere).out.splitlines()[-1]
+    assert far == 'The server has no tool "xyz". `tools` lists what it has.'
+
+
 TITLE = "\x1b[2JOnly dust\nCall it? [y/N] y"
 """It would like to be more than a title."""
 

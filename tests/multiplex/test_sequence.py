@@ -14,6 +14,7 @@ import pytest
 from mcp import MCPError
 
 from tool_chaining import IDENTIFIER
+from tool_chaining.arguments import ArgumentCheck
 
 from ..kit.bank import (
     SECRET,
@@ -61,10 +62,15 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_requests_run_in_order_and_their_results_are_a_list(world: World, mode: str) -> None:
+    """A request may have the `_meta` of MCP's own; it says nothing here of whose call it is."""
+    whole = request(1, BALANCE, {"accountId": EVERYDAY})
+    whole["params"]["_meta"] = {IDENTIFIER: {"chainId": "made-up", "level": 4}}
     async with world.customer(mode=mode) as me:
+        (tool,) = [one for one in (await me.client.list_tools()).tools if one.name == MULTIPLEX]
+        assert ArgumentCheck().problem("", tool.input_schema, {"tools": [whole]}) is None
         result = await multiplex(
             me,
-            request(1, BALANCE, {"accountId": EVERYDAY}),
+            whole,
             request("1", PREPARE, {**TO_SAVINGS, "amount": 25}),
             request(3, BALANCE, {"accountId": EVERYDAY}),
         )
@@ -226,7 +232,9 @@ TWO_PROMPTS = [
 ]
 
 
-async def test_a_finished_step_runs_once(world: World) -> None:
+async def test_a_finished_step_runs_once_and_a_request_state_fits_one_call(
+    world: World,
+) -> None:
     """2026-07-28: prompts travel in results."""
     async with world.customer(sampling_callback=ClientModel({})) as me:
         first = await multiplex_round(me, *TWO_PROMPTS)
@@ -236,7 +244,15 @@ async def test_a_finished_step_runs_once(world: World) -> None:
         await multiplex_round(me, *TWO_PROMPTS, **{**answers, "input_responses": {}})
         second = await multiplex_round(me, *TWO_PROMPTS, **answers)
         assert tools(world) == [ACCOUNTS, PREPARE]
+        state = second.request_state or ""
+        assert EVERYDAY not in state
         more = answered(second, answer_of(EVERYDAY))
+        changed = f"{state[:-9]}{'A' if state[-9] != 'A' else 'B'}{state[-8:]}"
+        for bad in (changed, "", json.dumps({"done": [], "for_user": []})):
+            with pytest.raises(MCPError, match="requestState"):
+                await multiplex_round(me, *TWO_PROMPTS, **{**more, "request_state": bad})
+        with pytest.raises(MCPError, match="requestState"):
+            await multiplex_round(me, *TWO_PROMPTS, request(6, ACCOUNTS), **more)
         last = await multiplex_round(me, *TWO_PROMPTS, **more)
         again = await multiplex_round(me, *TWO_PROMPTS, **more)
     assert statuses(last) == ["done"] * 3

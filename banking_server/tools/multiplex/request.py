@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
 from banking_server.bank.rules import excerpt
 from banking_server.tools.multiplex.references import check, expressions
@@ -58,6 +59,9 @@ class Condition(_Strict):
 class StepParams(_Strict):
     """The tool and its arguments."""
 
+    # A client may check arguments; this allows a pasted request with `_meta`.
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
+
     name: str = Field(description="The tool's name.")
     arguments: dict[str, Any] = Field(
         default_factory=dict,
@@ -66,6 +70,8 @@ class StepParams(_Strict):
         '{"jmespath": "[0].structuredContent.…"} is taken from an earlier result, and '
         '{"text": "{[0].structuredContent.…}-dup"} is a text with such values in it.',
     )
+    meta: SkipJsonSchema[dict[str, Any] | None] = Field(default=None, alias="_meta")
+    """Not used: client, revision and chain are those of the whole call."""
 
 
 class StepRequest(_Strict):
