@@ -574,9 +574,14 @@ class EndsADoubtWithANo(SmallClient):
 
 
 class HoldsWaitingAgainstAChain(SmallClient):
+    waited = False
+
+    def take_turn(self):
+        self.waited = any(map(self.is_held_by, self.record.turns))
+        super().take_turn()
+
     def begin(self, listed, call):
-        held = any(self.is_held_by(other) for other in self.record.turns)
-        return super().begin(listed, call) or ("declined" if held else None)
+        return super().begin(listed, call) or ("declined" if self.waited else None)
 
 
 def excuses_idempotent(self, listed, call):
