@@ -20,9 +20,7 @@ from tool_chaining_conformance import SUITE, __version__
 from tool_chaining_conformance.errors import ForPeople, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
 from tool_chaining_conformance.options import RunOptions, need_jinja
-from tool_chaining_conformance.requirements import Side, checks_of
-from tool_chaining_conformance.specification import read_text, read_yaml
-from tool_chaining_conformance.target.era import Era
+from tool_chaining_conformance.specification import read_text
 from tool_chaining_conformance.text import block
 
 PROGRAMS = {
@@ -216,27 +214,6 @@ def report(
     from tool_chaining_conformance.commands import compare
 
     compare(files, output)
-
-
-@app.command("list", epilog=f"Example: {SUITE} list client")
-def list_checks(
-    side: Annotated[Side | None, typer.Argument(metavar="SIDE", hidden=True)] = None,
-) -> None:
-    """List every check with the requirements that it tests.
-
-    SIDE is "server" or "client"; without it, the checks of both are listed.
-    """
-    needs = read_yaml("conformance/checks.yaml")["needs"]
-    sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
-    for check in [check for each in sides for check in checks_of(each)]:
-        only = "" if len(check.eras) == len(Era) else f"  {', '.join(check.eras)} only"
-        typer.echo(f"{check.id}  {check.level}{only}")
-        reads = "the messages" if check.reads == "wire" else "what the client prints"
-        typer.echo(
-            f"    reads {reads}, and needs {needs[check.needs] if check.needs else 'nothing'}"
-        )
-        for requirement in check.requirements:
-            typer.echo(f"    {requirement.id}  {requirement.text}")
 
 
 class _Unread(io.FileIO):

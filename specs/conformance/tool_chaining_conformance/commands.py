@@ -41,9 +41,8 @@ def judge_server(
     scenarios = read_scenarios(files, over_http=url is not None)
     redaction = Redaction()
     target = server_target(url, command, header, options.timeout, redaction)
-    chosen = options.chosen("server")
     options.make_folders()
-    run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
+    run = run_server(target, scenarios, options.eras, redaction, _progress(options))
     at = {"url": _without_credentials(url)} if url else {"command": list(command)}
     return _finish(Report.on(run, at, redaction, strict=options.strict), options)
 
@@ -70,13 +69,12 @@ def judge_client(
 ) -> int:
     """Judge a client, write and print the chosen reports, and return the exit code."""
     scripts = load_client_scripts()
-    chosen = options.chosen("client")
     only = _cases(scripts, wanted)
     options.make_folders()
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
     with programs as run_once:
         run = run_client(
-            *(run_once, scripts, options.eras, chosen, options.timeout, _progress(options)),
+            *(run_once, scripts, options.eras, options.timeout, _progress(options)),
             only=only,
         )
     at = {"command": list(command)}

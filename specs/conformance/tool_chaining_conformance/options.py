@@ -2,15 +2,12 @@
 
 import importlib.util
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tool_chaining_conformance import SUITE
 from tool_chaining_conformance.errors import UsageError
-from tool_chaining_conformance.requirements import Side, checks_of, load_checks
 from tool_chaining_conformance.target.era import Era
 
 
@@ -31,10 +28,6 @@ class RunOptions:
             metavar="REVISION",
             help="Test only this protocol revision. Default: both.",
         ),
-    ] = None
-    check: Annotated[
-        list[str] | None,
-        typer.Option("--check", metavar="ID", help="Run only this check. May be repeated."),
     ] = None
     timeout: Annotated[
         float,
@@ -65,20 +58,6 @@ class RunOptions:
     def eras(self) -> list[Era]:
         """The eras that the user chose."""
         return [era for era in Era if not self.spec_version or era in self.spec_version]
-
-    def chosen(self, side: Side) -> frozenset[str]:
-        """Return the ids of the checks that the user chose.
-
-        Raises UsageError for an id that is not a check of this side.
-        """
-        known = {check.id for check in checks_of(side)}
-        for check_id in self.check or ():
-            if check_id not in known:
-                other = " (it judges the other side)" if check_id in load_checks() else ""
-                near = get_close_matches(check_id, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"see `{SUITE} list {side}`"
-                raise UsageError(f"no {side} check {check_id!r}{other}; {hint}")
-        return frozenset(self.check or known)
 
     def make_folders(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be made."""

@@ -41,19 +41,17 @@ def run_client(
     run_once: RunClient,
     scripts: Sequence[ClientScript],
     eras: Sequence[Era],
-    chosen: frozenset[str],
     timeout: float,
     progress: Progress,
     *,
     only: frozenset[str] | None = None,
 ) -> Run:
-    """Run the client once for each case that a chosen check needs, and judge it.
+    """Run the client once for each case that a check needs, and judge it.
 
     Args:
         run_once: Runs the client.
         scripts: The scripts for the mock server.
         eras: The eras to play them in.
-        chosen: Ids of the checks to make.
         timeout: Seconds for one run.
         progress: Called ten times for each revision.
         only: The cases to judge, as `scenario/case`; None: all.
@@ -67,7 +65,7 @@ def run_client(
             for script in scripts
             for case in script.cases
             if only is None or name_of(script, case) in only
-            if (checks := _checks(script, case, era, chosen))
+            if (checks := _checks(script, case, era))
         ]
         needed = {name_of(script, case) for script, case, _ in plan} | {
             provided.case
@@ -83,7 +81,7 @@ def run_client(
         ]
         examination.run_all(era, played)
         for script, case, checks in plan:
-            examination.judge(script, case, era, chosen, checks)
+            examination.judge(script, case, era, checks)
     if examination.allowance.left < 0:
         most = f"{KEPT_BYTES // 1024**2} MiB"
         examination.run.problems.append(
@@ -167,11 +165,10 @@ class _Examination:
         script: ClientScript,
         case: Case,
         era: Era,
-        chosen: frozenset[str],
         checks: Sequence[ScriptCheck],
     ) -> None:
         """Judge one case, after all cases of the era were run."""
-        judge = Judge(script.scenario, era, chosen)
+        judge = Judge(script.scenario, era)
         name = name_of(script, case)
         case_run = self._runs.get(name)
         if case_run is None:
@@ -224,16 +221,12 @@ def play(
         return CaseRun(script, case, era, mock.log, other, run_once(mock.url, environment, timeout))
 
 
-def _checks(
-    script: ClientScript, case: Case, era: Era, chosen: frozenset[str]
-) -> list[ScriptCheck]:
-    """Return the checks of a case that are chosen, and can be made in an era."""
+def _checks(script: ClientScript, case: Case, era: Era) -> list[ScriptCheck]:
+    """Return the checks of a case that can be made in an era."""
     return [
         check
         for check in case.checks
-        if check.id in chosen
-        and era in script.eras_of(case)
-        and era in load_checks()[check.id].eras
+        if era in script.eras_of(case) and era in load_checks()[check.id].eras
     ]
 
 
