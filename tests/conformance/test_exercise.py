@@ -136,7 +136,7 @@ def test_who_follows_every_directive_need_not_show_one(kind: Any, verdict: Verdi
     asked = next(step for step in scenario.steps if step.followed)
     steps = (asked.model_copy(update={"repeatable": True}),)
     run = examine_server(kind, scenarios=[scenario.model_copy(update={"steps": steps})])
-    assert conclude(run.judgements, silence=None).verdict is verdict
+    assert conclude(run).verdict is verdict
 
 
 # What does not come about

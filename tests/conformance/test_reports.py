@@ -9,8 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tool_chaining_conformance.report.redaction import REDACTED
+from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.requirements import load_checks
+from tool_chaining_conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_server import SESSION, Refusal, SmallServer, tool
@@ -265,7 +267,7 @@ def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path, refused: st
 
 
 def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
-    assert conclude([], silence=None).verdict is Verdict.INCONCLUSIVE
+    assert conclude(Run("server", spoken=[*Era])).verdict is Verdict.INCONCLUSIVE
 
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:

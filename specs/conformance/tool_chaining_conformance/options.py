@@ -1,11 +1,9 @@
 """The options of a run. Nothing here loads the suite."""
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from tool_chaining_conformance.errors import UsageError
 from tool_chaining_conformance.target.era import Era
@@ -21,38 +19,13 @@ def need_jinja(what: str) -> None:
 class RunOptions:
     """The options of a run, for servers and clients."""
 
-    spec_version: Annotated[
-        list[Era] | None,
-        typer.Option(
-            "--spec-version",
-            metavar="REVISION",
-            help="Test only this protocol revision. Default: both.",
-        ),
-    ] = None
-    timeout: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            metavar="SECONDS",
-            help="Seconds that one reply, or one run of a client, may take.",
-        ),
-    ] = 30.0
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 for a warning too: an unmet SHOULD.")
-    ] = False
-    output_dir: Annotated[
-        Path | None,
-        typer.Option("-o", "--output-dir", metavar="DIR", help="The folder for report.json."),
-    ] = None
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print report.json instead of a summary.")
-    ] = False
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The file for a JUnit XML report.")
-    ] = None
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The file for an HTML page.")
-    ] = None
+    spec_version: Sequence[Era] | None
+    timeout: float
+    strict: bool
+    output_dir: Path | None
+    as_json: bool
+    junit: Path | None
+    html: Path | None
 
     @property
     def eras(self) -> list[Era]:

@@ -18,7 +18,6 @@ from tool_chaining_conformance.scenario_file import (
     Ordinal,
     SentenceId,
     Several,
-    SeveralDistinct,
     Strict,
 )
 from tool_chaining_conformance.server.references import filled
@@ -253,7 +252,7 @@ class VectorCheck(Strict):
 class VectorCases(Strict):
     """Cases from vectors of `directives.json`. The carrier's result has the vector's `_meta`."""
 
-    ids: SeveralDistinct[Kebab]
+    ids: Several[Kebab]
     content: list[Json]
     """The content of that result."""
     checks: Several[VectorCheck]
