@@ -80,7 +80,7 @@ def test_one_that_ended_between_two_runs_is_started_again(start: Start) -> None:
 def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     client = start('read told; printf "{}\\nnoise\\n{}\\n"; read told; echo "{}"')
     assert made(client).ended_well
-    assert waited(lambda: idle(client)._output._queue.qsize() == 2)
+    assert waited(lambda: idle(client)._lines._queue.qsize() == 2)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
 
 
