@@ -58,7 +58,7 @@ def conclude(run: Run, *, strict: bool = False) -> Conclusion:
     forbids = strict and (is_dropped or (is_conformant and bool(warned)))
     reason = found.reason
     if dropped:
-        reason += f"; the server says that it left out a directive: {dropped[0]}"
+        reason += "; the server says that it left out a directive, as a note shows"
     if forbids:
         reason += f", and --strict allows no {'such directive' if is_dropped else 'warning'}"
     if unknown := {each.era for each in warned if each.check.id == ADVERTISES}:

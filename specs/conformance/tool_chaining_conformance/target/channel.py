@@ -30,17 +30,6 @@ def too_long() -> TargetFailure:
     )
 
 
-def no_reply(method: str, seconds: float, others: int) -> str:
-    """Return the message for a request without a reply in time, after `others` messages."""
-    silence = f"no reply to {method} within {seconds:g} s"
-    if not others:
-        return silence
-    return (
-        f"{silence}, but the server sent {others} other messages; it should reply before it sends "
-        "more, or needs more time (--timeout)"
-    )
-
-
 class NotServed(TargetFailure):
     """The server refused this caller or this kind of client before any call could be made."""
 
