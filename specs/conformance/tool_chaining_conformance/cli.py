@@ -15,7 +15,6 @@ import typer
 from tool_chaining_conformance import SUITE, __version__
 from tool_chaining_conformance.errors import ForPeople, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
-from tool_chaining_conformance.options import RunOptions, need_jinja
 from tool_chaining_conformance.specification import read_text
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.text import block
@@ -116,7 +115,7 @@ def server(
     It calls only the tools that a scenario file names and, if the file allows it, the next tools
     that their results name. Without a file it calls no tool, and the verdict is inconclusive.
     """
-    from tool_chaining_conformance.commands import judge_server
+    from tool_chaining_conformance.commands import RunOptions, judge_server
 
     options = RunOptions(spec_version, timeout, strict, output_dir, as_json, junit, html)
     raise typer.Exit(judge_server(url, command or (), header or (), scenario or (), options))
@@ -198,7 +197,7 @@ def client(
     """
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
-    from tool_chaining_conformance.commands import judge_client
+    from tool_chaining_conformance.commands import RunOptions, judge_client
 
     options = RunOptions(spec_version, timeout, strict, output_dir, as_json, junit, html)
     raise typer.Exit(judge_client(command, scenario or (), options, one_process=one_process))
@@ -216,7 +215,6 @@ def report(
 
     FILE is a report.json, and NAME the name of its column.
     """
-    need_jinja("report")
     from tool_chaining_conformance.commands import compare
 
     compare(files, output)
