@@ -574,9 +574,14 @@ class EndsADoubtWithANo(SmallClient):
 
 
 class HoldsWaitingAgainstAChain(SmallClient):
+    waited = False
+
+    def take_turn(self):
+        self.waited = any(map(self.is_held_by, self.record.turns))
+        super().take_turn()
+
     def begin(self, listed, call):
-        held = any(self.is_held_by(other) for other in self.record.turns)
-        return super().begin(listed, call) or ("declined" if held else None)
+        return super().begin(listed, call) or ("declined" if self.waited else None)
 
 
 def excuses_idempotent(self, listed, call):
@@ -620,12 +625,6 @@ class RecallsErrorsOnly(SmallClient):
 # What is told of follow-up calls
 
 
-def tells(name, more):
-    """Register a client that says `more` of a follow-up call."""
-    right = SmallClient.in_words
-    wrong(name, in_words=lambda self, told: f"{right(self, told)} {more(self, told)}")
-
-
 def names(name, when, named):
     """Register a client that writes some names of tools in another way."""
     right = SmallClient.named
@@ -633,6 +632,11 @@ def names(name, when, named):
 
 
 before("tells-made-from-nothing", "tell", lambda self, tool, given, _: (tool, given, "made"))
+
+
+class TellsArguments(SmallClient):
+    def in_words(self, told):
+        return f"{super().in_words(told)} {json.dumps(told['arguments'])}"
 
 
 class BelievesInvalidParams(SmallClient):
@@ -644,7 +648,6 @@ class BelievesInvalidParams(SmallClient):
         return True if self.context["case"] == "invalid-params" else super().is_error()
 
 
-tells("tells-arguments", lambda self, told: json.dumps(told["arguments"]))
 names("names-unlisted-tools", lambda self, tool: self.find(tool) is None, lambda tool: tool)
 names("names-tools-as-they-are", lambda self, tool: '"' in tool, lambda tool: tool)
 names("names-tools-in-full-length", lambda self, tool: len(tool) > 120, json.dumps)

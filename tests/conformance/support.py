@@ -24,7 +24,6 @@ from tool_chaining_conformance.client.script import ClientScript, load_client_sc
 from tool_chaining_conformance.report.judgement import Judgement, collapse
 from tool_chaining_conformance.report.redaction import Redaction
 from tool_chaining_conformance.report.run import Run
-from tool_chaining_conformance.requirements import checks_of
 from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
 from tool_chaining_conformance.specification import SPECS
@@ -90,10 +89,6 @@ VECTORS = "directives"
 """The script whose cases are the vectors: a third of all."""
 
 
-def all_checks(side: Any) -> frozenset[str]:
-    return frozenset(check.id for check in checks_of(side))
-
-
 @contextmanager
 def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iterator[str]:
     """Serve over HTTP while the block lasts; gives the URL."""
@@ -156,7 +151,6 @@ def examine_server(
             Target(url=url, timeout=20),
             [scenario_of(kind)] if scenarios is None else scenarios,
             eras,
-            all_checks("server"),
             Redaction(),
             lambda what: None,
         )
@@ -175,8 +169,7 @@ def examine_client(
         return ClientEnd(*run_host(kind, url, environment))
 
     chosen = [script for script in scripts() if script.scenario not in but]
-    checks = all_checks("client")
-    return run_client(run_once, chosen, eras, checks, 20, lambda what: None, only=only)
+    return run_client(run_once, chosen, eras, 20, lambda what: None, only=only)
 
 
 def examine_program(run_once: Callable[[str, Mapping[str, str]], str], eras: Sequence[Era]) -> Run:
@@ -185,7 +178,7 @@ def examine_program(run_once: Callable[[str, Mapping[str, str]], str], eras: Seq
     def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         return ClientEnd(0, run_once(url, environment), "")
 
-    return run_client(run, scripts(), eras, all_checks("client"), 30, lambda what: None)
+    return run_client(run, scripts(), eras, 30, lambda what: None)
 
 
 def statuses(judgements: Sequence[Judgement]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from unittest import mock
 import pytest
 import yaml
 
-from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.server.scenario import load_server_scenario
 
 from ..kit.command import end_with_the_tests
@@ -33,7 +32,6 @@ from .support import (
     suite,
 )
 
-UNLISTED = "tool-chaining-server-names-listed-tool"
 PASSES_EXACTLY = "tool-chaining-client-passes-arguments-exactly"
 
 
@@ -140,13 +138,6 @@ def test_a_server_that_speaks_one_era_can_be_conformant() -> None:
     assert wrong.code == 3
 
 
-def test_one_check_can_be_chosen() -> None:
-    with serving(SERVER_MUTANTS["silent-in-discover"]()) as url:
-        run = suite("server", "--url", url, "--scenario", SHOP, "--check", UNLISTED)
-    assert run.code == 0
-    assert "(it was not chosen)" in run.output
-
-
 # A first scenario file
 
 
@@ -222,9 +213,6 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--scenario", SHOP, "--scenario", SHOP, "--", "x"], "have the same name"),
         (["server", "--url", "http://x", "--header", "A=NO_SUCH_VARIABLE"], "is not set"),
         (["server", "--header", "A=PATH", "--", "x"], "--header needs --url"),
-        (["server", "--check", "nope", "--", "x"], "no server check 'nope'"),
-        (["server", "--check", "tool-chaining-server-discovr", "--", "x"], "did you mean tool-"),
-        (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["server", "--scenario", "/dev/zero", "--", "x"], "it has more than 1,000,000 bytes"),
         (["client"], "give the client as -- COMMAND"),
@@ -245,27 +233,19 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint
     assert len(run.errors.splitlines()) == 1
 
 
-def test_what_ends_a_run_before_its_time() -> None:
-    def ends(error: BaseException) -> Ended:
-        with mock.patch("tool_chaining_conformance.commands.run_server", side_effect=error):
-            return suite("server", "--", "x")
-
-    assert ends(KeyboardInterrupt()) == Ended(130, "", "")
-    full = ends(OSError(28, "No space left on device"))
-    assert full == Ended(3, "", "tool-chaining-conformance: No space left on device\n")
-    # A fault of the suite's own is not dressed up.
-    with pytest.raises(ZeroDivisionError):
-        ends(ZeroDivisionError())
+def test_a_disk_that_is_full_ends_a_run_with_a_line() -> None:
+    full = OSError(28, "No space left on device")
+    with mock.patch("tool_chaining_conformance.commands.run_server", side_effect=full):
+        ended = suite("server", "--", "x")
+    assert ended == Ended(3, "", "tool-chaining-conformance: No space left on device\n")
 
 
 def test_a_reader_who_has_seen_enough_changes_no_verdict(tmp_path: Path) -> None:
-    judge = ["server", "--scenario", SHOP]
     read, write = os.pipe()
     os.close(read)
-    for more in (judge, [*judge, "--json"], ["list"]):
-        server = ["--", *SERVER_COMMAND] if "server" in more else []
-        command = [sys.executable, "-m", "tool_chaining_conformance", *more, *server]
-        words = list(map(str, command))
+    for more in ([], ["--json"]):
+        judge = ("server", "--scenario", SHOP, *more, "--", *SERVER_COMMAND)
+        words = [sys.executable, "-m", "tool_chaining_conformance", *map(str, judge)]
         assert subprocess.run(words, stdout=write, stderr=write).returncode == 0
     os.close(write)
 
@@ -277,14 +257,6 @@ def test_a_proxy_variable_that_cannot_be_used_is_named(proxy: str) -> None:
     assert ended.code == 3
     assert "HTTPS_PROXY names a proxy that cannot be used here" in ended.errors
     assert "hidden" not in ended.errors
-
-
-def test_list_names_every_check_and_its_sentences() -> None:
-    every, only = suite("list").output, suite("list", "client").output
-    for check in load_checks().values():
-        assert check.id in every
-        assert all(requirement.text in every for requirement in check.requirements)
-        assert (f"\n{check.id}  " in f"\n{only}") == (check.side == "client")
 
 
 SERVER_HANGS = """

@@ -56,19 +56,6 @@ def test_a_program_that_is_no_target(arguments: tuple[object, ...], command: lis
     assert run.statuses == {UNTESTABLE}
 
 
-def test_a_server_that_dies_is_told_with_what_it_wrote_last() -> None:
-    code = (
-        "import sys; print('Loading orders.', file=sys.stderr); sys.exit('No database: orders.db')"
-    )
-    run = suite("server", "--", sys.executable, "-c", code)
-    assert run.code == 3
-    assert (
-        "error: nothing could be examined: the server ended with exit code 1 instead of answering; "
-        "it wrote last to its standard error:\n  | Loading orders.\n  | No database: orders.db\n"
-        in run.output
-    )
-
-
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tool_chaining_conformance.report.verdict import Verdict, conclude
-from tool_chaining_conformance.server.exercise import records_of
 from tool_chaining_conformance.server.scenario import (
     Caller,
     ServerScenario,
@@ -19,24 +18,6 @@ from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
 from .small_server import SESSION, SmallServer
 from .support import SHOP, UNTESTABLE, examine_server, scenario_of, statuses, stdio_server, suite
-
-SCENARIO = """
-name: captured
-description: The order is what the set-up captured.
-setup:
-  - id: sign-in
-    call: login
-    arguments: {user: alice, phrase: x}
-    capture:
-      password: {text: 'session is (\\S+)\\.'}
-meta: {session: "${password}"}
-steps:
-  - id: ask
-    call: ask_manager
-    arguments: {order: "${password}"}
-    expect: {nextTool: notify_team, arguments: {order: "${password}"}}
-    follow: [{}]
-"""
 
 
 def test_what_cannot_be_judged_says_what_came_and_not_what_the_scenario_lacks() -> None:
@@ -136,7 +117,7 @@ def test_who_follows_every_directive_need_not_show_one(kind: Any, verdict: Verdi
     asked = next(step for step in scenario.steps if step.followed)
     steps = (asked.model_copy(update={"repeatable": True}),)
     run = examine_server(kind, scenarios=[scenario.model_copy(update={"steps": steps})])
-    assert conclude(run.judgements, silence=None).verdict is verdict
+    assert conclude(run).verdict is verdict
 
 
 # What does not come about
@@ -144,10 +125,10 @@ def test_who_follows_every_directive_need_not_show_one(kind: Any, verdict: Verdi
 
 def test_what_cannot_be_captured_is_named_with_its_step(tmp_path: Path) -> None:
     path = tmp_path / "captured.yaml"
-    path.write_text(SCENARIO.replace("session is (", "no such ("))
+    path.write_text(SHOP.read_text().replace("session is (", "no such ("))
     run = examine_server(SmallServer, [Era.MODERN], [load_server_scenario(path)])
     assert any(
-        each.endswith("step sign-in: no value to capture as 'password': a result with no directive")
+        each.endswith("step sign-in: no value to capture as 'session': a result with no directive")
         for each in run.problems
     )
     assert not [each for each in run.judgements if each.is_violation]
@@ -180,7 +161,8 @@ def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
 
 DROPS = """
     def ask_manager(self, arguments):
-        print("[09:12] ERROR Dropped the directive of `ask_manager`: no such tool", file=sys.stderr)
+        print("[09:12] ERROR Dropped the directive of `ask_manager`:", file=sys.stderr)
+        print("        no such tool", file=sys.stderr)
         return self.says("The manager was asked.")
 
     def run(self, name, arguments, request):
@@ -225,24 +207,10 @@ def test_a_later_directive_that_was_left_out_is_seen(
     run = suite(*arguments, "--strict", *server)
     assert (run.code, why in run.output) == (code, True), run.output
     if members:
-        assert "note: reserves, 2026-07-28, step order, call 2: [09:12] ERROR Dropped" in run.output
+        place = "note: reserves, 2026-07-28, step order, call 2: "
+        record = "[09:12] ERROR Dropped the directive of `ask_manager`:\n  | no such tool\n"
+        assert place + record in run.output
         assert suite(*arguments, *server).code == (4 if chain else 0)
-
-
-def test_a_record_that_rich_wraps_is_read_whole() -> None:
-    log = """Starting
-[11/29/26 00:13:55] ERROR    Dropped nextTool "reserve_book" of   outgoing.py:98
-tool "find_book": arguments: 'title'
-is a required property
-                    INFO     Processing request of type    server.py:720
-[12:00] done"""
-    assert records_of(log) == [
-        "Starting",
-        """Dropped nextTool "reserve_book" of tool "find_book": arguments: 'title' is a required """
-        "property",
-        "Processing request of type",
-        "[12:00] done",
-    ]
 
 
 REMEMBERS = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tool_chaining_conformance.report.judgement import Judgement, Status
+from tool_chaining_conformance.report.judgement import Status
 from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.target.era import Era
 
@@ -92,10 +92,6 @@ class RepeatsWhenAllowed(SmallClient):
             return super().call(name, arguments, meta)
 
 
-def verdict(judgements: list[Judgement]) -> Verdict:
-    return conclude(judgements, silence=None).verdict
-
-
 @pytest.mark.parametrize(
     "kind",
     [AsksAlways, CannotBeAsked, KnowsTheOldContract, BelievesAFreshList, RepeatsWhenAllowed],
@@ -110,7 +106,7 @@ def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
     ]
     failed = {check for check, status in judged.items() if status not in ("SUCCESS", "SKIPPED")}
     assert failed == set(), seen
-    assert verdict(run.judgements) is Verdict.CONFORMANT, seen
+    assert conclude(run).verdict is Verdict.CONFORMANT, seen
 
 
 class DeclinesEverything(SmallClient):
@@ -122,7 +118,7 @@ class DeclinesEverything(SmallClient):
 
 def test_a_client_that_declines_everything_is_not_conformant_for_it() -> None:
     run = examine_client(DeclinesEverything, [Era.MODERN])
-    assert verdict(run.judgements) is Verdict.INCONCLUSIVE
+    assert conclude(run).verdict is Verdict.INCONCLUSIVE
 
 
 class AsksAlwaysAndAgain(AsksAlways):
@@ -218,7 +214,7 @@ def test_a_crash_does_not_say_that_a_revision_is_not_supported(
     kind: type[SmallClient], is_to_be: Verdict
 ) -> None:
     run = examine_client(kind, only=frozenset({"follow/error-result"}))
-    conclusion = conclude(run.judgements, silence=run.silence, crashes=run.crashes)
+    conclusion = conclude(run)
     assert conclusion.verdict is is_to_be
     assert run.spoken == [Era.MODERN if kind is SpeaksTheOther else Era.LEGACY]
     assert ("on 2026-07-28" in conclusion.reason) is (kind is DiesOnOneRevision)

@@ -168,12 +168,6 @@ def test_the_policy_forbids_whatever_would_get_through(
     assert len([one for one in opened.noticed if "Content Security Policy" in one]) >= 4
 
 
-def test_reports_with_one_name_have_a_number(page: Callable[..., Path], server: Any) -> None:
-    html = page(one=server, two=server).read_text(encoding="utf-8")
-    assert "<bdi>shop (1)</bdi>" in html
-    assert "<bdi>shop (2)</bdi>" in html
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -9,14 +9,16 @@ from xml.etree import ElementTree
 import pytest
 
 from tool_chaining_conformance.report.redaction import REDACTED
+from tool_chaining_conformance.report.run import Run
+from tool_chaining_conformance.report.verdict import Verdict, conclude
 from tool_chaining_conformance.requirements import load_checks
+from tool_chaining_conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_server import SESSION, Refusal, SmallServer, tool
 from .support import REPORT, SHOP, Ended, serving, suite
 
 LISTED = "tool-chaining-server-names-listed-tool"
-ADVERTISES = "tool-chaining-server-advertises"
 
 
 class Reports:
@@ -264,12 +266,8 @@ def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path, refused: st
         assert len(max(text.splitlines(), key=len)) < 5000, form
 
 
-def test_a_run_in_which_nothing_applies_is_no_pass(tmp_path: Path) -> None:
-    check = ("--check", "tool-chaining-server-intermediary-renames")
-    reports = Reports(tmp_path, SmallServer(), "--scenario", SHOP, *check)
-    assert reports.run.code == 4
-    why = "inconclusive: no check found anything that it could judge"
-    assert reports.run.output.splitlines()[-1] == why
+def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
+    assert conclude(Run("server", spoken=[*Era])).verdict is Verdict.INCONCLUSIVE
 
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:
@@ -282,7 +280,7 @@ def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path
             silent["_meta"] = {"io.modelcontextprotocol/serverInfo": info}
             return {**silent, "instructions": f"The word is {SESSION}."}
 
-    reports = Reports(tmp_path, TellsEarly(), "--scenario", SHOP, "--check", ADVERTISES)
+    reports = Reports(tmp_path, TellsEarly(), "--scenario", SHOP)
     forms = reports.forms()
     assert f"The word is {REDACTED}." in forms["report.json"]
     assert f"Shop of {REDACTED}" in forms["page.html"]

@@ -3,25 +3,19 @@
 What a command does is in `commands`, which is imported when the command runs.
 """
 
-import functools
-import inspect
 import io
 import os
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from tool_chaining_conformance import SUITE, __version__
 from tool_chaining_conformance.errors import ForPeople, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
-from tool_chaining_conformance.options import RunOptions, need_jinja
-from tool_chaining_conformance.requirements import Side, checks_of
-from tool_chaining_conformance.specification import read_text, read_yaml
+from tool_chaining_conformance.specification import read_text
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.text import block
 
@@ -42,31 +36,6 @@ app = typer.Typer(
 )
 
 
-def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the fields of `RunOptions` as options; it gets them as `options`."""
-    hints = get_type_hints(RunOptions, include_extras=True)
-    shared = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(RunOptions)
-    ]
-    signature = inspect.signature(command)
-    own = [each for each in signature.parameters.values() if each.name != "options"]
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        options = RunOptions(**{each.name: given.pop(each.name) for each in shared})
-        command(**given, options=options)
-
-    # Typer reads the options from this signature.
-    vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
-    return run
-
-
 # Hidden, here and below: Typer would write a type beside each argument. The help's text names it.
 Command = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", hidden=True)]
 Url = Annotated[
@@ -83,6 +52,30 @@ Headers = Annotated[
 Output = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write to this new file, not the terminal.")
 ]
+
+# Of a run, for servers and clients
+SpecVersion = Annotated[
+    list[Era] | None,
+    typer.Option(metavar="REVISION", help="Test only this protocol revision. Default: both."),
+]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        min=0.1, metavar="SECONDS", help="Seconds that one reply, or one run of a client, may take."
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 for a warning too: an unmet SHOULD.")
+]
+OutputDir = Annotated[
+    Path | None,
+    typer.Option("-o", "--output-dir", metavar="DIR", help="The folder for report.json."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print report.json instead of a summary.")]
+JUnit = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The file for a JUnit XML report.")
+]
+Html = Annotated[Path | None, typer.Option(metavar="FILE", help="The file for an HTML page.")]
 
 
 def _version(wanted: bool) -> None:
@@ -101,7 +94,6 @@ def _options(
 
 
 @app.command(epilog=f"Example: {SUITE} server --scenario orders.yaml -- python orders.py")
-@with_run_options
 def server(
     command: Command = None,
     url: Url = None,
@@ -110,16 +102,22 @@ def server(
         typer.Option(metavar="FILE", help="A file that says which tools to call. May be repeated."),
     ] = None,
     header: Headers = None,
-    *,
-    options: RunOptions,
+    spec_version: SpecVersion = None,
+    timeout: Timeout = 30.0,
+    strict: Strict = False,
+    output_dir: OutputDir = None,
+    as_json: AsJson = False,
+    junit: JUnit = None,
+    html: Html = None,
 ) -> None:
     """Judge a server, at --url or started as -- COMMAND.
 
     It calls only the tools that a scenario file names and, if the file allows it, the next tools
     that their results name. Without a file it calls no tool, and the verdict is inconclusive.
     """
-    from tool_chaining_conformance.commands import judge_server
+    from tool_chaining_conformance.commands import RunOptions, judge_server
 
+    options = RunOptions(spec_version, timeout, strict, output_dir, as_json, junit, html)
     raise typer.Exit(judge_server(url, command or (), header or (), scenario or (), options))
 
 
@@ -172,7 +170,6 @@ def _write(text: str, output: Path | None, what_next: str) -> None:
 
 
 @app.command(epilog=f"Example: {SUITE} client --one-process -- python my_client.py")
-@with_run_options
 def client(
     command: Command = None,
     scenario: Annotated[
@@ -182,8 +179,13 @@ def client(
     one_process: Annotated[
         bool, typer.Option("--one-process", help="Start the program once for all runs.")
     ] = False,
-    *,
-    options: RunOptions,
+    spec_version: SpecVersion = None,
+    timeout: Timeout = 30.0,
+    strict: Strict = False,
+    output_dir: OutputDir = None,
+    as_json: AsJson = False,
+    junit: JUnit = None,
+    html: Html = None,
 ) -> None:
     """Judge a client, started as -- COMMAND.
 
@@ -195,8 +197,9 @@ def client(
     """
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
-    from tool_chaining_conformance.commands import judge_client
+    from tool_chaining_conformance.commands import RunOptions, judge_client
 
+    options = RunOptions(spec_version, timeout, strict, output_dir, as_json, junit, html)
     raise typer.Exit(judge_client(command, scenario or (), options, one_process=one_process))
 
 
@@ -212,31 +215,9 @@ def report(
 
     FILE is a report.json, and NAME the name of its column.
     """
-    need_jinja("report")
     from tool_chaining_conformance.commands import compare
 
     compare(files, output)
-
-
-@app.command("list", epilog=f"Example: {SUITE} list client")
-def list_checks(
-    side: Annotated[Side | None, typer.Argument(metavar="SIDE", hidden=True)] = None,
-) -> None:
-    """List every check with the requirements that it tests.
-
-    SIDE is "server" or "client"; without it, the checks of both are listed.
-    """
-    needs = read_yaml("conformance/checks.yaml")["needs"]
-    sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
-    for check in [check for each in sides for check in checks_of(each)]:
-        only = "" if len(check.eras) == len(Era) else f"  {', '.join(check.eras)} only"
-        typer.echo(f"{check.id}  {check.level}{only}")
-        reads = "the messages" if check.reads == "wire" else "what the client prints"
-        typer.echo(
-            f"    reads {reads}, and needs {needs[check.needs] if check.needs else 'nothing'}"
-        )
-        for requirement in check.requirements:
-            typer.echo(f"    {requirement.id}  {requirement.text}")
 
 
 class _Unread(io.FileIO):

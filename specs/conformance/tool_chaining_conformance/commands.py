@@ -1,9 +1,11 @@
 """The work of `cli`'s commands. Imported when a command runs, since it loads the whole suite."""
 
+import importlib.util
 import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -16,7 +18,6 @@ from tool_chaining_conformance.client.run import name_of, run_client
 from tool_chaining_conformance.client.script import ClientScript, load_client_scripts
 from tool_chaining_conformance.errors import CannotStart, UsageError
 from tool_chaining_conformance.names import TOKEN_VARIABLE
-from tool_chaining_conformance.options import RunOptions
 from tool_chaining_conformance.report.json import report_json
 from tool_chaining_conformance.report.junit import write_junit
 from tool_chaining_conformance.report.redaction import Redaction
@@ -27,7 +28,50 @@ from tool_chaining_conformance.server.run import run_server
 from tool_chaining_conformance.server.scenario import ServerScenario, load_server_scenario
 from tool_chaining_conformance.server.values import read_environment
 from tool_chaining_conformance.target.channel import Target, TargetFailure
+from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.text import block
+
+
+def need_jinja(what: str) -> None:
+    """Raise UsageError if Jinja2, which makes the HTML page, is not installed."""
+    if importlib.util.find_spec("jinja2") is None:
+        raise UsageError(f"{what} needs Jinja2; install it with `pip install 'jinja2>=3.1.6,<4'`")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a run, for servers and clients."""
+
+    spec_version: Sequence[Era] | None
+    timeout: float
+    strict: bool
+    output_dir: Path | None
+    as_json: bool
+    junit: Path | None
+    html: Path | None
+
+    @property
+    def eras(self) -> list[Era]:
+        """The eras that the user chose."""
+        return [era for era in Era if not self.spec_version or era in self.spec_version]
+
+    def make_folders(self) -> None:
+        """Make the folders of the reports. Raises UsageError if a report cannot be made."""
+        if self.html is not None:
+            need_jinja("--html")
+        report = self.output_dir and self.output_dir / "report.json"
+        files = {"--output-dir": report, "--junit": self.junit, "--html": self.html}
+        for option, file in files.items():
+            try:
+                if file is not None:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    # A run that ends early leaves no empty file.
+                    is_new = not file.exists()
+                    file.open("a").close()
+                    if is_new:
+                        file.unlink()
+            except OSError as error:
+                raise UsageError(f"{option}: cannot write {file}: {error.strerror}") from error
 
 
 def judge_server(
@@ -41,9 +85,8 @@ def judge_server(
     scenarios = read_scenarios(files, over_http=url is not None)
     redaction = Redaction()
     target = server_target(url, command, header, options.timeout, redaction)
-    chosen = options.chosen("server")
     options.make_folders()
-    run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
+    run = run_server(target, scenarios, options.eras, redaction, _progress(options))
     at = {"url": _without_credentials(url)} if url else {"command": list(command)}
     return _finish(Report.on(run, at, redaction, strict=options.strict), options)
 
@@ -70,13 +113,12 @@ def judge_client(
 ) -> int:
     """Judge a client, write and print the chosen reports, and return the exit code."""
     scripts = load_client_scripts()
-    chosen = options.chosen("client")
     only = _cases(scripts, wanted)
     options.make_folders()
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
     with programs as run_once:
         run = run_client(
-            *(run_once, scripts, options.eras, chosen, options.timeout, _progress(options)),
+            *(run_once, scripts, options.eras, options.timeout, _progress(options)),
             only=only,
         )
     at = {"command": list(command)}
@@ -106,6 +148,7 @@ def compare(files: Sequence[str], output: Path) -> None:
 
     Raises UsageError for a file that is not a report, OSError if the page cannot be written.
     """
+    need_jinja("report")
     from tool_chaining_conformance.report.page import page_of, read_report
 
     reports = []

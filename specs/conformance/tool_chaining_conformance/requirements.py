@@ -58,8 +58,6 @@ class Check:
     """What it compares, in one sentence."""
     remedy: str
     """What an implementer must change if it fails."""
-    needs: str | None
-    """What the run must contain, as a key of the registry's `needs`; None: nothing."""
     reads: Literal["wire", "printed"]
     """Whether it reads the messages only, or also the output of the client."""
     eras: tuple[Era, ...]
@@ -110,7 +108,6 @@ def load_checks() -> Mapping[str, Check]:
             at=row.get("at"),
             judges=row["judges"],
             remedy=row["remedy"],
-            needs=row.get("needs"),
             reads=row.get("reads", "wire"),
             eras=tuple(Era(each) for each in row.get("spec_versions", Era)),
         )

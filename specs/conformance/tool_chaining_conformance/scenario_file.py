@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tool_chaining_conformance.errors import ScenarioError
 
@@ -17,19 +17,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
-    for number, value in enumerate(values):
-        if value in values[:number]:
-            raise ValueError(f"has {value} twice")
-    return values
-
-
-_UNIQUE: Final = Field(json_schema_extra={"uniqueItems": True})
-
 Several = Annotated[tuple[T, ...], Field(min_length=1)]
 """At least one."""
-SeveralDistinct = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct), _UNIQUE]
-"""At least one, and none of them twice."""
 SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
 
 

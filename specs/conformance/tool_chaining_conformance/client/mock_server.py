@@ -82,8 +82,6 @@ class Operation:
     meta: Json
     authorization: str | None = None
     """The header of its first request."""
-    request: WireMessage | None = None
-    """Its first request, as received."""
     answered: bool = False
     """Whether its result or error went out, or its response was cut off."""
     result: Json | None = None
@@ -245,9 +243,9 @@ class MockServer(ThreadingMixIn, TCPServer):
 
     def receive(self, body: Json, exchange: "_Exchange") -> None:
         """Handle one JSON-RPC message, answering through `exchange`."""
-        message = self._noted("client", body)
+        self._noted("client", body)
         if "method" in body and "id" in body:
-            self._respond(message, exchange)
+            self._respond(body, exchange)
             return
         if body.get("method") == "notifications/cancelled":
             self._cancelled.set()
@@ -255,15 +253,12 @@ class MockServer(ThreadingMixIn, TCPServer):
             self._waiting[str(body["id"])].set()
         exchange.plain(202)
 
-    def _noted(self, sender: Literal["client", "server"], body: Json) -> WireMessage:
-        message = WireMessage(sender, body)
+    def _noted(self, sender: Literal["client", "server"], body: Json) -> None:
         with self._lock:
-            self.log.messages.append(message)
-        return message
+            self.log.messages.append(WireMessage(sender, body))
 
-    def _respond(self, message: WireMessage, exchange: "_Exchange") -> None:
-        method = str(message.body["method"])
-        params = within(message.body, "params")
+    def _respond(self, body: Json, exchange: "_Exchange") -> None:
+        method, params = str(body["method"]), within(body, "params")
         refusal = self._refusal(method, params)
         if refusal is not None:
             self.log.refused_method = method
@@ -272,12 +267,12 @@ class MockServer(ThreadingMixIn, TCPServer):
             with self._lock:
                 answered = sum(operation.answered for operation in self.log.operations)
                 self.log.requests.append(Request(method, params, answered))
-            answer = self._answer(method, params, answered, message, exchange)
+            answer = self._answer(method, params, answered, exchange)
         if answer is None:
             return
         if self._era is Era.MODERN and "result" in answer:
             answer = {"result": {"resultType": "complete", **answer["result"]}}
-        answer = {"jsonrpc": "2.0", "id": message.body["id"], **answer}
+        answer = {"jsonrpc": "2.0", "id": body["id"], **answer}
         self._noted("server", answer)
         code = within(answer, "error").get("code")
         refused = refusal is not None or (self._era is Era.MODERN and code in REFUSALS)
@@ -291,12 +286,7 @@ class MockServer(ThreadingMixIn, TCPServer):
         return _not_found(method) if modern or method == "server/discover" else None
 
     def _answer(
-        self,
-        method: str,
-        params: Json,
-        answered: int,
-        message: WireMessage,
-        exchange: "_Exchange",
+        self, method: str, params: Json, answered: int, exchange: "_Exchange"
     ) -> Json | None:
         """Return the `result` or `error` for a request; None to send nothing more."""
         if method == "initialize" or self._era is Era.MODERN:
@@ -304,7 +294,7 @@ class MockServer(ThreadingMixIn, TCPServer):
             self._elicits = "elicitation" in (within(params, "capabilities") or declared)
         match method:
             case "tools/call":
-                return self._call(message, params, exchange)
+                return self._call(params, exchange)
             case "tools/list":
                 held = self._case.list_held and answered > 1 and not self._cancel.is_set()
                 if held and self._is_cancelled(exchange, LIST_SECONDS):
@@ -361,8 +351,8 @@ class MockServer(ThreadingMixIn, TCPServer):
             page |= {"ttlMs": lifetime, "cacheScope": "private"}
         return page
 
-    def _call(self, message: WireMessage, params: Json, exchange: "_Exchange") -> Json | None:
-        operation, index = self._operation(message, params, exchange.headers.get("authorization"))
+    def _call(self, params: Json, exchange: "_Exchange") -> Json | None:
+        operation, index = self._operation(params, exchange.headers.get("authorization"))
         begun = index > 0
         answer = next((answer for answer in self._answers if _fits(answer, operation)), None)
         if answer is None:
@@ -429,9 +419,7 @@ class MockServer(ThreadingMixIn, TCPServer):
                 return True
         return False
 
-    def _operation(
-        self, message: WireMessage, params: Json, authorization: str | None
-    ) -> tuple[Operation, int]:
+    def _operation(self, params: Json, authorization: str | None) -> tuple[Operation, int]:
         """Return the operation that a request belongs to, and its round."""
         arguments = params.get("arguments", {})  # Not an object, so not the directive's arguments.
         state = str(params.get("requestState", "")).split(":")
@@ -454,7 +442,7 @@ class MockServer(ThreadingMixIn, TCPServer):
                 operations.clear()
             meta, number = within(params, "_meta"), len(operations) + 1
             running = tuple(each for each in operations if not each.answered)
-            operation = Operation(number, tool, arguments, meta, authorization, message)
+            operation = Operation(number, tool, arguments, meta, authorization)
             operation.beside, operation.at = running, time.monotonic()
             operations.append(operation)
             return operation, 0

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,7 +26,6 @@ from tool_chaining_conformance.client.script import Case, ClientScript, ScriptCh
 from tool_chaining_conformance.message import CLIENT_INFO_KEY, Json, within
 from tool_chaining_conformance.report.judgement import Finding, Judge, Untestable
 from tool_chaining_conformance.report.run import STOPPED, Run
-from tool_chaining_conformance.requirements import load_checks
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.values import quote
 
@@ -41,19 +40,17 @@ def run_client(
     run_once: RunClient,
     scripts: Sequence[ClientScript],
     eras: Sequence[Era],
-    chosen: frozenset[str],
     timeout: float,
     progress: Progress,
     *,
     only: frozenset[str] | None = None,
 ) -> Run:
-    """Run the client once for each case that a chosen check needs, and judge it.
+    """Run the client once for each case, and judge it.
 
     Args:
         run_once: Runs the client.
         scripts: The scripts for the mock server.
         eras: The eras to play them in.
-        chosen: Ids of the checks to make.
         timeout: Seconds for one run.
         progress: Called ten times for each revision.
         only: The cases to judge, as `scenario/case`; None: all.
@@ -62,28 +59,22 @@ def run_client(
     """
     examination = _Examination(run_once, timeout, progress)
     for era in eras:
-        plan = [
-            (script, case, checks)
+        cases = {
+            name_of(script, case): (script, case)
             for script in scripts
             for case in script.cases
-            if only is None or name_of(script, case) in only
-            if (checks := _checks(script, case, era, chosen))
-        ]
-        needed = {name_of(script, case) for script, case, _ in plan} | {
+            if era in script.eras_of(case)
+        }
+        wanted = [name for name in cases if only is None or name in only]
+        needed = {
             provided.case
-            for _, _, checks in plan
-            for check in checks
+            for name in wanted
+            for check in cases[name][1].checks
             for provided in check.provided
         }
-        played = [
-            (script, case)
-            for script in scripts
-            for case in script.cases
-            if name_of(script, case) in needed and era in script.eras_of(case)
-        ]
-        examination.run_all(era, played)
-        for script, case, checks in plan:
-            examination.judge(script, case, era, chosen, checks)
+        examination.run_all(era, {n: c for n, c in cases.items() if n in needed.union(wanted)})
+        for name in wanted:
+            examination.judge(*cases[name], era)
     if examination.allowance.left < 0:
         most = f"{KEPT_BYTES // 1024**2} MiB"
         examination.run.problems.append(
@@ -116,13 +107,13 @@ class _Examination:
         self._left: dict[str, str] = {}
         """Why a run was skipped, or cannot be judged, by its name."""
 
-    def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
-        """Run the client in every case of a plan, until no further run is useful.
+    def run_all(self, era: Era, plan: Mapping[str, tuple[ClientScript, Case]]) -> None:
+        """Run the client in every case of a plan, by its name, until no further run is useful.
 
         SystemExit, which a signal raises, stops the run. The judgements so far are kept.
         """
         self._overdue, self._runs = 0, {}
-        self._left = {name_of(*each): STOPPED for each in plan}
+        self._left = dict.fromkeys(plan, STOPPED)
         if self.run.stopped:
             return
         try:
@@ -132,9 +123,8 @@ class _Examination:
             made = f"{len(self._runs)} of {len(plan)} runs were made"
             self.run.problems.append(f"{era}: {STOPPED}; {made}")
 
-    def _run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
-        for number, (script, case) in enumerate(plan):
-            name = name_of(script, case)
+    def _run_all(self, era: Era, plan: Mapping[str, tuple[ClientScript, Case]]) -> None:
+        for number, (name, (script, case)) in enumerate(plan.items()):
             if number and number * 10 // len(plan) != (number - 1) * 10 // len(plan):
                 self._progress(f"{era}: {number} of {len(plan)} runs")
             if (reason := self.run.unspoken.get(era)) is not None:
@@ -162,25 +152,18 @@ class _Examination:
             self.run.crashed(name, era, str(case_run.end))
         self._runs[name] = case_run
 
-    def judge(
-        self,
-        script: ClientScript,
-        case: Case,
-        era: Era,
-        chosen: frozenset[str],
-        checks: Sequence[ScriptCheck],
-    ) -> None:
+    def judge(self, script: ClientScript, case: Case, era: Era) -> None:
         """Judge one case, after all cases of the era were run."""
-        judge = Judge(script.scenario, era, chosen)
+        judge = Judge(script.scenario, era)
         name = name_of(script, case)
         case_run = self._runs.get(name)
         if case_run is None:
-            for check in checks:
+            for check in case.checks:
                 reason = Untestable(self._left[name])
                 judge.record(check.id, reason, step=case.name, crashed=True)
         else:
             case_run = replace(case_run, earlier_chain_ids=dict(self._chain_ids), others=self._runs)
-            for check in checks:
+            for check in case.checks:
                 _judge(case_run, check, judge)
             for chain_id in chain_ids(case_run):
                 self._chain_ids.setdefault(chain_id, name)
@@ -222,19 +205,6 @@ def play(
         context_text = json.dumps(context)
         environment = {SCENARIO: script.scenario, PROTOCOL_VERSION: era, CONTEXT: context_text}
         return CaseRun(script, case, era, mock.log, other, run_once(mock.url, environment, timeout))
-
-
-def _checks(
-    script: ClientScript, case: Case, era: Era, chosen: frozenset[str]
-) -> list[ScriptCheck]:
-    """Return the checks of a case that are chosen, and can be made in an era."""
-    return [
-        check
-        for check in case.checks
-        if check.id in chosen
-        and era in script.eras_of(case)
-        and era in load_checks()[check.id].eras
-    ]
 
 
 def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:

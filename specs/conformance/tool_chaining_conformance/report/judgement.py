@@ -105,20 +105,18 @@ class Judgement:
 
 @dataclass
 class Judge:
-    """Collects judgements on the chosen checks, in one scenario and one era.
+    """Collects judgements in one scenario and one era.
 
-    It ignores a check that is not chosen, or that does not apply in this era.
+    It ignores a check that does not apply in this era.
     """
 
     scenario: str
     era: Era
-    chosen: frozenset[str]
-    """Ids of the checks that the user wants."""
     judgements: list[Judgement] = field(default_factory=list[Judgement])
 
     def wants(self, check_id: str) -> bool:
-        """Return whether the check is chosen and applies in this era."""
-        return check_id in self.chosen and self.era in load_checks()[check_id].eras
+        """Return whether the check applies in this era."""
+        return self.era in load_checks()[check_id].eras
 
     def record(
         self,

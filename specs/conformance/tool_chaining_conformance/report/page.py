@@ -72,10 +72,6 @@ def read_report(path: Path) -> Json:
 def page_of(reports: Sequence[tuple[str, Json]]) -> str:
     """Return the page on reports, each with the name of its column; "": the target's own."""
     columns = [_column(name, report) for name, report in reports]
-    for name, count in Counter(column["name"] for column in columns).items():
-        same = [column for column in columns if column["name"] == name]
-        for number, column in enumerate(same if count > 1 else (), 1):
-            column["name"] = f"{name} ({number})"
     style = _HERE.with_name("page.css").read_text("utf-8")
     style += f":root {{ --columns: {len(reports)}; }}\n"
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

@@ -39,7 +39,6 @@ class Redaction:
         """Redact this value in all later texts."""
         if value and value not in self._forms:
             known = {**self._forms, value: _search_for(value)}
-            # A new mapping, since another thread may be reading the old one.
             self._forms = {each: known[each] for each in sorted(known, key=len, reverse=True)}
 
     def text(self, text: str) -> str:

@@ -44,14 +44,7 @@ class Report:
         return cls(
             run=run,
             target=redaction.json(target | {k: v for k, v in identity.items() if v is not None}),
-            conclusion=conclude(
-                run.judgements,
-                silence=run.silence,
-                crashes=run.crashes,
-                problems=run.problems,
-                dropped=run.dropped,
-                strict=strict,
-            ),
+            conclusion=conclude(run, strict=strict),
             finished=datetime.now(UTC),
         )
 

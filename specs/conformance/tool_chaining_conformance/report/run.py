@@ -66,7 +66,7 @@ class Run:
         if self.spoken or self.crashes:
             return None
         if not self.unspoken:
-            none = "none of the chosen checks can be made in the chosen revisions"
+            none = "none of the chosen cases can be played in the chosen revisions"
             return STOPPED if self.stopped else none
         return in_each_era(self.unspoken)
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from tool_chaining_conformance.report.judgement import Judgement, Status
+from tool_chaining_conformance.report.run import Run
 from tool_chaining_conformance.requirements import Level
 
 
@@ -44,51 +45,33 @@ class Conclusion:
         return 1 if self.forbids_warning else EXIT_CODES[self.verdict]
 
 
-def conclude(
-    judgements: Sequence[Judgement],
-    *,
-    silence: str | None,
-    crashes: Sequence[str] = (),
-    problems: Sequence[str] = (),
-    dropped: Sequence[str] = (),
-    strict: bool = False,
-) -> Conclusion:
-    """Apply the rules.
+def conclude(run: Run, *, strict: bool = False) -> Conclusion:
+    """Apply the rules to a run.
 
-    Args:
-        judgements: All judgements of the run.
-        silence: The reason why nothing could be examined, or None.
-        crashes: Runs of a client that crashed or hung, each with the reason.
-        problems: Deviations from what a scenario expects.
-        dropped: Directives that the server left out, as it says.
-        strict: Whether a conformant run with a warning, and any run with such a directive, ends
-            with exit code 1.
+    `strict`: a conformant run with a warning ends with exit code 1, and so does any run in which
+    the server says that it left out a directive.
     """
-    found = _found(judgements, silence, crashes, problems)
-    warned = [each for each in judgements if each.status is Status.WARNING]
+    found, dropped = _found(run), run.dropped
+    warned = [each for each in run.judgements if each.status is Status.WARNING]
     is_conformant = found.verdict is Verdict.CONFORMANT
     is_dropped = bool(dropped) and (is_conformant or found.verdict is Verdict.INCONCLUSIVE)
     forbids = strict and (is_dropped or (is_conformant and bool(warned)))
     reason = found.reason
     if dropped:
-        reason += f"; the server says that it left out a directive: {dropped[0]}"
+        reason += "; the server says that it left out a directive, as a note shows"
     if forbids:
         reason += f", and --strict allows no {'such directive' if is_dropped else 'warning'}"
     if unknown := {each.era for each in warned if each.check.id == ADVERTISES}:
-        known = {each.era for each in judgements if each.status is Status.SUCCESS} - unknown
+        known = {each.era for each in run.judgements if each.status is Status.SUCCESS} - unknown
         where = f" on {', '.join(unknown)}" if known else ""
         reason += f". No client will follow this server{where}: it does not advertise tool chaining"
     return Conclusion(found.verdict, reason, forbids)
 
 
-def _found(
-    judgements: Sequence[Judgement],
-    silence: str | None,
-    crashes: Sequence[str],
-    problems: Sequence[str],
-) -> Conclusion:
-    if silence is not None:
-        return Conclusion(Verdict.ERROR, f"nothing could be examined: {silence}")
+def _found(run: Run) -> Conclusion:
+    judgements, crashes, problems = run.judgements, run.crashes, run.problems
+    if run.silence is not None:
+        return Conclusion(Verdict.ERROR, f"nothing could be examined: {run.silence}")
     failed = {judgement.check.id for judgement in judgements if judgement.status is Status.FAILURE}
     if failed:
         return Conclusion(Verdict.NONCONFORMANT, f"failed: {', '.join(sorted(failed))}")

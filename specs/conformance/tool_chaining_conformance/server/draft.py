@@ -72,12 +72,8 @@ def _steps(tools: Sequence[Json]) -> Iterator[str]:
     texts = [str(tool.get("description")) for tool in tools]
     named = [any(str(tool.get("name")) in text for text in texts) for tool in tools]
     first = tools[named.index(False)] if False in named else tools[0]
-    taken: set[str] = set()
     for tool in [first, *(tool for tool in tools if tool is not first)]:
-        step_id = base = _kebab(tool.get("name")) or "step"
-        while step_id in taken:
-            step_id = f"{base}-{len(taken) + 1}"
-        taken.add(step_id)
+        step_id = _kebab(tool.get("name")) or "step"
         yield STEP.format(
             about=_short(tool.get("title") or tool.get("description")).rstrip(".") or step_id,
             changes="reads only" if _reads_only(tool) else "may change something",

@@ -58,31 +58,15 @@ from tool_chaining_conformance.server.ways import (
 from tool_chaining_conformance.target.channel import Target
 from tool_chaining_conformance.target.connection import ORDINARY, Listing, Profile, Reply, ToolCall
 from tool_chaining_conformance.target.era import Era
-from tool_chaining_conformance.text import one_line
 from tool_chaining_conformance.values import identity
 
 LEFT_OUT: Final = re.compile(
     r"(?i)(?=.*(?:directive|next.?tool))(?=.*(?:drop|discard|omit|left out|leav|remov|not sent))"
 )
-"""A record on standard error that says that the server left a directive out."""
+"""A line on standard error that says that the server left a directive out."""
 
-_RICH: Final = re.compile(r"\s*(?:\[[^\]]*\]\s*)?(?:[A-Z]+\s+)?(?P<words>.*?)\s+[\w.]+\.py:\d+")
-"""The first line of a record as Rich prints it, which the MCP SDK for Python logs with."""
-
-
-def records_of(errors: str) -> list[str]:
-    """Return the records in a server's log: Rich wraps one to several lines, others do not."""
-    records: list[str] = []
-    is_rich = False
-    for line in errors.splitlines():
-        first = _RICH.fullmatch(line)
-        if first is None and is_rich and not line.startswith("["):
-            records[-1] += f" {line.strip()}"
-            continue
-        is_rich = first is not None
-        records.append(first["words"] if first else line)
-    return records
-
+RECORD_LINES: Final = 4
+"""The lines of it that a report shows: some servers wrap their log."""
 
 ONCE: Final = "the call was made once, so nothing was compared"
 
@@ -230,8 +214,11 @@ class Exercise:
         self._errors = ""
         if directive_of(call.final) is None:
             self._errors = self._connections.new_errors(calling)
-            for record in filter(LEFT_OUT.search, records_of(self._errors)):
-                self._observe(Problem(f"step {planned.place}: {one_line(record)}", dropped=True))
+            lines = self._errors.splitlines()
+            for number, line in enumerate(lines):
+                if LEFT_OUT.search(line):
+                    record = "\n".join(lines[number : number + RECORD_LINES])
+                    self._observe(Problem(f"step {planned.place}: {record}", dropped=True))
         fault = unmet(part, call, self._connections.known(calling))
         if fault is not None:
             self._problem_of(call, planned.place, fault)

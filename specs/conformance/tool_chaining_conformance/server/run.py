@@ -28,7 +28,6 @@ def run_server(
     target: Target,
     scenarios: Sequence[ServerScenario],
     eras: Sequence[Era],
-    chosen: frozenset[str],
     redaction: Redaction,
     progress: Callable[[str], None],
 ) -> Run:
@@ -40,7 +39,7 @@ def run_server(
 
     def play(scenario: ServerScenario, era: Era) -> _Judging:
         progress(f"{scenario.name}, {era}")
-        judging = _Judging(scenario, Judge(scenario.name, era, chosen))
+        judging = _Judging(scenario, Judge(scenario.name, era))
         exercise = Exercise(
             replace(target, environment=scenario.environment),
             scenario,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tool_chaining_conformance.message import METHOD_NOT_FOUND, Json, WireMessage, within
+from tool_chaining_conformance.message import METHOD_NOT_FOUND, Json, WireMessage
 from tool_chaining_conformance.target.i_json import directive_faults
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
@@ -27,17 +27,6 @@ def too_long() -> TargetFailure:
     return TargetFailure(
         f"the server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which the suite "
         "does not read; it should send less at once, such as fewer tools on a page of tools/list"
-    )
-
-
-def no_reply(method: str, seconds: float, others: int) -> str:
-    """Return the message for a request without a reply in time, after `others` messages."""
-    silence = f"no reply to {method} within {seconds:g} s"
-    if not others:
-        return silence
-    return (
-        f"{silence}, but the server sent {others} other messages; it should reply before it sends "
-        "more, or needs more time (--timeout)"
     )
 
 
@@ -63,12 +52,8 @@ class Target:
     """Seconds that one reply may take."""
 
 
-Ask = Callable[[str, Json], Json]
-"""Answers a question of the server: given method and params, returns the result."""
-
-
-class Unanswerable(Exception):
-    """The suite does not support this method."""
+Ask = Callable[[str], Json | None]
+"""Answers a request of the server: given its method, returns the result; None: not supported."""
 
 
 @dataclass
@@ -114,10 +99,7 @@ def is_deeper(value: object, levels: int) -> bool:
 
 def response_to(message: Json, answer: Ask) -> Json:
     """Return the response to a request of the server."""
-    envelope: Json = {"jsonrpc": "2.0", "id": message["id"]}
-    try:
-        result = answer(str(message["method"]), within(message, "params"))
-    except Unanswerable:
-        error = {"code": METHOD_NOT_FOUND, "message": "the conformance suite does not offer this"}
-        return {**envelope, "error": error}
-    return {**envelope, "result": result}
+    result = answer(str(message["method"]))
+    error = {"code": METHOD_NOT_FOUND, "message": "the conformance suite does not offer this"}
+    outcome: Json = {"error": error} if result is None else {"result": result}
+    return {"jsonrpc": "2.0", "id": message["id"], **outcome}

@@ -9,6 +9,7 @@ import queue
 import select
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -43,55 +44,30 @@ def wrote_last(errors: str) -> str:
     return "; it wrote last to its standard error:\n" + "\n".join(lines)
 
 
-class _Tail:
-    """The end of a program's output on a pipe, which is read continuously."""
+class _Written:
+    """What a program writes to a file without a name, of which only the end is read."""
 
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._pipe = pipe
-        self._kept = bytearray()
-        self._new = 0
-        """Bytes since the last call of `new_text`."""
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the program
+        self._seen = 0
 
-    def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while select.select([self._pipe], [], []):
-                with self._lock:  # So everything read from the pipe is kept.
-                    if not (chunk := os.read(self._pipe.fileno(), 64 * 1024)):
-                        return
-                    self._kept += chunk
-                    self._new += len(chunk)
-                    del self._kept[:-OUTPUT_BYTES]
-
-    def text(self) -> str:
-        """Return the kept text."""
-        with self._lock:
-            return self._kept.decode("utf-8", "replace")
+    def text(self, since: int = 0) -> str:
+        """Return what was written after so many bytes."""
+        # Not `seek`, which would move the place where the program writes.
+        start = max(since, self._size() - OUTPUT_BYTES)
+        return os.pread(self.file.fileno(), OUTPUT_BYTES, start).decode("utf-8", "replace")
 
     def new_text(self) -> str:
-        """Return the kept text since the last call of this method."""
-        end = time.monotonic() + STOP_SECONDS
-        # The pipe may still have text that was written before the reply that was just read.
-        while self._thread.is_alive() and time.monotonic() < end:
-            if not select.select([self._pipe], [], [], 0)[0]:
-                break
-            time.sleep(0.01)
-        with self._lock:
-            new, self._new = self._kept[-self._new :] if self._new else b"", 0
-        return new.decode("utf-8", "replace")
+        """Return what was written since the last call of this method."""
+        since, self._seen = self._seen, self._size()
+        return self.text(since)
 
-    def settle(self) -> None:
-        """Wait for the last output of a program that has ended."""
-        self._thread.join(STOP_SECONDS)
+    def _size(self) -> int:
+        return os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
         """Read no more."""
-        self.settle()
-        # A process that left its group may keep the pipe open. Its reader ends with this process.
-        if not self._thread.is_alive():
-            self._pipe.close()
+        self.file.close()
 
 
 class _Lines:
@@ -119,12 +95,13 @@ class _Lines:
         return line
 
     def close(self) -> None:
-        """Read no more, as `_Tail.close`."""
+        """Read no more."""
         end = time.monotonic() + STOP_SECONDS
         while self._reader.is_alive() and time.monotonic() < end:
             # It may wait for room in the queue.
             with contextlib.suppress(queue.Empty):
                 self._queue.get(timeout=0.05)
+        # A process that left its group may keep the pipe open. Its reader ends with this process.
         if not self._reader.is_alive():
             self._pipe.close()
 
@@ -145,12 +122,13 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         interactive = longest_line is not None
+        self._written, self._errors = _Written(), _Written()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - running it is what the user asked for
                 list(command),
                 stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=subprocess.PIPE if interactive else self._written.file,
+                stderr=self._errors.file,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
             )
@@ -162,9 +140,9 @@ class ChildProcess:
         if self._process.stdin is not None:
             self._input = self._process.stdin.fileno()
             os.set_blocking(self._input, False)
-        output = cast(IO[bytes], self._process.stdout)
-        self._output = _Tail(output) if longest_line is None else _Lines(output, longest_line)
-        self._errors = _Tail(cast(IO[bytes], self._process.stderr))
+        self._lines: _Lines | None = None
+        if self._process.stdout is not None and longest_line is not None:
+            self._lines = _Lines(self._process.stdout, longest_line)
 
     def send(self, line: bytes, seconds: float) -> None:
         """Write a line to its standard input.
@@ -191,24 +169,19 @@ class ChildProcess:
 
         Raises queue.Empty after `seconds`.
         """
-        return cast(_Lines, self._output).next(seconds)
+        return cast(_Lines, self._lines).next(seconds)
 
     def captured_output(self) -> str:
         """Return the end of its captured standard output."""
-        return self._captured(cast(_Tail, self._output))
+        return self._written.text()
 
     def captured_errors(self) -> str:
         """Return the end of its standard error."""
-        return self._captured(self._errors)
+        return self._errors.text()
 
     def new_errors(self) -> str:
         """Return its standard error since the last call of this method."""
         return self._errors.new_text()
-
-    def _captured(self, tail: _Tail) -> str:
-        if self._process.poll() is not None:
-            tail.settle()
-        return tail.text()
 
     def stop(self) -> None:
         """Stop it, and its whole process group with it."""
@@ -223,5 +196,7 @@ class ChildProcess:
     def close(self) -> None:
         """Stop it, and read no more."""
         self.stop()
+        self._written.close()
         self._errors.close()
-        self._output.close()
+        if self._lines is not None:
+            self._lines.close()

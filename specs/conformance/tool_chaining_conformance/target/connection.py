@@ -21,7 +21,7 @@ from tool_chaining_conformance.message import (
 )
 from tool_chaining_conformance.names import IDENTIFIER, SETTINGS
 from tool_chaining_conformance.target.channel import Ask, NotServed, Target, TargetFailure
-from tool_chaining_conformance.target.elicitation import Answers, ElicitationAnswer
+from tool_chaining_conformance.target.elicitation import ElicitationAnswer, answering
 from tool_chaining_conformance.target.era import Era
 from tool_chaining_conformance.target.http import Http
 from tool_chaining_conformance.target.stdio import Stdio
@@ -138,7 +138,7 @@ class Connection:
             }
         message["params"] = {**params, "_meta": all_meta} if all_meta else params
         schema = self._input_schemas.get(params["name"]) if method == "tools/call" else None
-        received = self._channel.request(message, answer or Answers(), input_schema=schema)
+        received = self._channel.request(message, answer or answering(), input_schema=schema)
         result, error = received.body.get("result"), received.body.get("error")
         return Reply(
             result if isinstance(result, dict) else None,
@@ -232,7 +232,7 @@ class Connection:
         profile: Profile | None = None,
     ) -> ToolCall:
         """Call a tool, answering its questions in order. Raises TargetFailure."""
-        asked = Answers(answers)
+        asked = answering(answers)
         replies: list[Reply] = []
         more: Json = {}
         for _ in range(ROUNDS):
@@ -245,8 +245,10 @@ class Connection:
             questions = within(result, "inputRequests")
             more = {"requestState": result["requestState"]} if "requestState" in result else {}
             if questions:
-                answered = {key: asked.to_interim(each) for key, each in questions.items()}
-                more["inputResponses"] = answered
+                more["inputResponses"] = {
+                    key: asked(str(within(each).get("method"))) or {"action": "cancel"}
+                    for key, each in questions.items()
+                }
         raise TargetFailure(f"{name} asked for input {ROUNDS} times and did not complete")
 
     def new_errors(self) -> str:

@@ -1,11 +1,11 @@
 """The suite's answers, as a user, to a server's questions."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-from tool_chaining_conformance.message import Json, within
+from tool_chaining_conformance.message import Json
 from tool_chaining_conformance.scenario_file import Strict
-from tool_chaining_conformance.target.channel import Unanswerable
+from tool_chaining_conformance.target.channel import Ask
 
 
 class ElicitationAnswer(Strict):
@@ -22,26 +22,18 @@ class ElicitationAnswer(Strict):
         return {"action": self.action, "content": self.content or {}}
 
 
-class Answers:
-    """Gives the answers of one call in order; further questions are cancelled."""
+def answering(answers: Sequence[ElicitationAnswer] = ()) -> Ask:
+    """Return a function that gives the answers of one call in order.
 
-    def __init__(self, answers: Sequence[ElicitationAnswer] = ()) -> None:
-        self._left = list(answers)
+    Further questions are cancelled.
+    """
+    left = list(answers)
 
-    def __call__(self, method: str, params: Json) -> Json:
-        """Answer a request of the server. Raises Unanswerable if it is not a question."""
+    def answer(method: str) -> Json | None:
         if method == "ping":
             return {}
         if method != "elicitation/create":
-            raise Unanswerable(method)
-        if self._left:
-            return self._left.pop(0).to_wire()
-        return {"action": "cancel"}
+            return None
+        return left.pop(0).to_wire() if left else {"action": "cancel"}
 
-    def to_interim(self, question: Any) -> Json:
-        """Answer one question of an interim result; an invalid question is cancelled."""
-        method = question.get("method") if isinstance(question, dict) else None
-        try:
-            return self(str(method), within(question, "params"))
-        except Unanswerable:
-            return {"action": "cancel"}
+    return answer

@@ -23,7 +23,6 @@ from tool_chaining_conformance.target.channel import (
     Record,
     Target,
     TargetFailure,
-    no_reply,
     read,
     response_to,
     too_long,
@@ -81,7 +80,7 @@ class Http:
         """
         self.record.add(WireMessage("client", message))
         self._answer = answer
-        method, others = message["method"], 0
+        method = message["method"]
         try:
             with self._posting(message, mirrored_headers(message, input_schema)) as response:
                 if method == "initialize" and "mcp-session-id" in response.headers:
@@ -95,11 +94,11 @@ class Http:
                         raise NotServed(_unauthorized(response), 401)
                     if ends:
                         return received
-                    others += 1
                     if "method" in body and "id" in body:
                         self.notify(response_to(body, answer))
         except httpx2.TimeoutException as error:
-            raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
+            silence = f"no reply to {method} within {self._target.timeout:g} s"
+            raise TargetFailure(silence) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"cannot talk to {self._url}: {error}") from error
         status = f"HTTP {response.status_code}"

@@ -12,7 +12,6 @@ from tool_chaining_conformance.target.channel import (
     Record,
     Target,
     TargetFailure,
-    no_reply,
     read,
     response_to,
     too_long,
@@ -40,7 +39,7 @@ class Stdio:
         """
         deadline = time.monotonic() + self._timeout
         self.notify(message)
-        noise = others = 0
+        noise = 0
         while True:
             left = deadline - time.monotonic()
             try:
@@ -49,7 +48,7 @@ class Stdio:
                 line = self._process.next_line(left)
             except queue.Empty:
                 ignored = f" ({noise} lines that are not JSON-RPC messages)" if noise else ""
-                silence = no_reply(message["method"], self._timeout, others)
+                silence = f"no reply to {message['method']} within {self._timeout:g} s"
                 raise TargetFailure(f"{silence}{ignored}{self._wrote_last()}") from None
             if line is None:
                 code = self._process.wait(1.0)
@@ -66,7 +65,6 @@ class Stdio:
             self.record.add(received, ends=ends)
             if ends:
                 return received
-            others += 1
             if "method" in body and "id" in body:
                 self._send(response_to(body, answer), deadline - time.monotonic())
 
