@@ -70,9 +70,9 @@ async def test_a_late_no_returns_the_status_of_the_transfer(bank: Bank, path: Lo
     await cancel_transfer(bank, call("cancel"), cancelled)
     assert await decline_transfer(bank, call("confirm"), made) == receipt
     assert isinstance(await decline_transfer(bank, call("confirm"), cancelled), Voided)
-    assert isinstance(
-        await decline_transfer(bank, call("confirm", at=NOW + DAY), forgotten), Expired
-    )
+    late = NOW + DAY
+    assert isinstance(await cancel_transfer(bank, call("cancel", at=late), forgotten), Refused)
+    assert isinstance(await decline_transfer(bank, call("confirm", at=late), forgotten), Expired)
     assert sql(path, "SELECT sum(declines) FROM transfer") == [(0,)]
 
 

@@ -5,7 +5,11 @@ import re
 from typing import Any
 
 import pytest
+from mcp.server.mcpserver import AcceptedElicitation
 from mcp.types import CallToolResult, ElicitResult, InputRequiredResult
+
+from banking_server.bank.rules import NoConsent
+from banking_server.tools.transfers.confirm import given_consent
 
 from ..kit.bank import (
     Customer,
@@ -211,6 +215,12 @@ NO_ANSWERS: list[dict[str, Any]] = [
     {"agreed": True, "amount": 1},
     {"agreed": True, "Agreed": False},
 ]
+
+
+async def test_a_code_is_no_consent_of_who_could_be_asked() -> None:
+    """There was nothing to ask about yet: a manager approved it, or it was prepared, meanwhile."""
+    unasked = AcceptedElicitation[Any](data=None)
+    assert given_consent(unasked, None, "123456") == NoConsent()
 
 
 async def test_only_an_exact_yes_confirms(world: World, mode: str) -> None:
