@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tool_chaining_conformance.report.redaction import REDACTED, Redaction
+from tool_chaining_conformance.target.child_process import wrote_last
 
 pytestmark = pytest.mark.quick
 
@@ -40,3 +41,8 @@ def test_a_secret_is_redacted_as_itself_and_in_json(text: str) -> None:
     shown = Redaction([WORD]).text(text)
     assert shown.startswith(f"{before}{REDACTED}")
     assert len(shown) <= len(before + REDACTED) + 6
+
+
+def test_a_last_line_is_whole_until_it_is_redacted() -> None:
+    written = "." * 290 + "hunter2-secret"
+    assert Redaction(["hunter2-secret"]).text(wrote_last(written)).endswith("." * 290 + REDACTED)

@@ -21,7 +21,7 @@ STOP_SECONDS: Final = 1.0
 """Seconds that a program may take to end after its input has ended."""
 
 OUTPUT_BYTES: Final = 1024 * 1024
-"""Bytes of captured output to keep: the last ones, with errors and results."""
+"""Bytes of captured output to read: the last ones, with errors and results."""
 
 QUEUED_LINES: Final = 8
 """Lines of output that may wait to be read. A program that writes more has to wait."""
@@ -133,6 +133,8 @@ class ChildProcess:
                 start_new_session=True,
             )
         except OSError as error:
+            self._written.close()
+            self._errors.close()
             is_missing = isinstance(error, FileNotFoundError)
             why = "there is no such command" if is_missing else error.strerror or error
             raise CannotStart(f"cannot start {command[0]!r}: {why}") from error
