@@ -127,29 +127,31 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hints", "ttl", "revision", "lists"),
+    ("listed", "ttl", "revision", "lists"),
     [
         # A list is used as long as it says, and one of 2025-11-25 cannot say it.
-        ({"readOnlyHint": True}, 60_000, "2026-07-28", 1),
-        ({"readOnlyHint": True}, None, "2026-07-28", 2),
-        ({"readOnlyHint": True}, 60_000, "2025-11-25", 2),
+        ({}, 60_000, "2026-07-28", 1),
+        ({}, None, "2026-07-28", 2),
+        ({}, 60_000, "2025-11-25", 2),
         # What could end the chain is looked up anew.
-        ({"destructiveHint": True}, 60_000, "2026-07-28", 2),
+        ({"annotations": {"destructiveHint": True}}, 60_000, "2026-07-28", 2),
+        ({"_meta": {"ui": {"visibility": ["app"]}}}, 60_000, "2026-07-28", 2),
+        ({"inputSchema": {"required": ["n"]}}, 60_000, "2026-07-28", 2),
     ],
 )
 async def test_a_list_is_read_again_where_it_is_old_or_could_end_the_chain(
-    hints: dict[str, Any], ttl: int | None, revision: str, lists: int
+    listed: dict[str, Any], ttl: int | None, revision: str, lists: int
 ) -> None:
     directive = result("said", nextTool={"tool": "b"})
-    client = FakeClient([tool("b", annotations=hints)], lambda *_: directive, ttl_ms=ttl)
+    client = FakeClient([tool("b", **listed)], lambda *_: directive, ttl_ms=ttl)
     client.protocol_version = revision
     person = Noting()
     follower = Follower(client, consent=person, follow_unadvertised=True)
+    could_be_made = not listed.keys() & {"_meta", "inputSchema"}
     for number in (1, 2):
-        chain = await follower.call_tool("a")
-        assert chain.outcome is Outcome.DECLINED
+        assert len((await follower.call_tool("a")).steps) == 1
         # A person who said no is not asked twice.
-        assert len(person.asked) == number
+        assert len(person.asked) == number * could_be_made
         assert len(client.lists) == min(number, lists)
     assert {mode for _, mode in client.lists} == {"refresh"}
 
