@@ -163,12 +163,6 @@ def test_the_rules_on_the_page_load(tmp_path: Path, text: str) -> None:
     assert Rules.load(Path(written(tmp_path, text))).rules
 
 
-def test_an_invalid_rules_file_stops_the_start(tmp_path: Path) -> None:
-    file = written(tmp_path, RULES.replace("then", "than", 1))
-    said_of_it = f"{file}, line 1 (rule 1): 'than' is not known. Did you mean then?\n"
-    assert refused("--rules", file, "--", "true") == said_of_it
-
-
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 LISTED: Any = [
     {
@@ -301,11 +295,6 @@ def test_check_compares_the_rules_with_the_list_and_calls_no_tool(
     assert line in "".join(lines)
     assert ".." not in "".join(lines)
     assert not any("tool" in one for one in server.noted)
-
-
-def test_check_reports_an_unreachable_server_in_one_line(tmp_path: Path) -> None:
-    problem = refused("--rules", written(tmp_path, RULES), "--check", "--", "false")
-    assert "the server ended instead of answering" in problem
 
 
 def test_try_shows_the_call_that_a_result_leads_to(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ..bank.support import sql
-from ..kit.bank import Customer, structured
+from ..kit.bank import Customer
 from ..kit.command import PATIENCE, command
 from ..kit.servers import stdio_client
 from ..kit.stdio import lines_of
@@ -30,7 +30,7 @@ async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
     assert locked.is_error is False
     assert locked.result["_meta"]["nextTool"] == TO_AN_AGENT
     assert (handoff.tool, handoff.arguments) == (TO_AN_AGENT["tool"], TO_AN_AGENT["arguments"])
-    assert structured(handoff.received)["choice"] == "callback"
+    assert handoff.result["structuredContent"]["choice"] == "callback"
 
     assert sql(full, "SELECT customer_id, reason, choice, status FROM handoff") == [
         ("CUST001", LOCKED_REASON, "callback", "open")

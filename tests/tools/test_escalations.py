@@ -44,11 +44,11 @@ async def test_a_large_transfer_outside_branch_hours_chains_to_an_agent(world: W
     assert [event["chain_level"] for event in world.events()] == [1, 2, 3]
     assert {event["chain_id"] for event in world.events()} == {followed.chain_id}
     assert world.sql("SELECT status, approval FROM transfer") == [("pending", "requested")]
-    transfer_id = structured(followed.steps[0].received)["transferId"]
+    transfer_id = followed.steps[0].result["structuredContent"]["transferId"]
     ((reason, choice),) = world.sql("SELECT reason, choice FROM handoff")
     assert transfer_id in reason
     assert choice == "callback"
-    assert structured(followed.steps[1].received)["branchOpen"] is False
+    assert followed.steps[1].result["structuredContent"]["branchOpen"] is False
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
@@ -117,7 +117,7 @@ async def test_an_expired_transfer_is_prepared_again(world: World, mode: str) ->
         followed = await customer.chain(CONFIRM, transferId=transfer_id, action="confirm")
         assert followed.outcome is Outcome.COMPLETED
         assert tools(followed) == [CONFIRM, PREPARE]
-        renewed = structured(followed.steps[-1].received)
+        renewed = followed.steps[-1].result["structuredContent"]
         assert renewed["status"] == "pending"
         assert renewed["transferId"] != transfer_id
         assert {name: renewed[name] for name in details} == details

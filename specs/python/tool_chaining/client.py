@@ -292,13 +292,14 @@ class _Chain:
         entry = host.conversation.send(self.record, self.key, self.accepted, keep=keep)
         answer, revision = Answer.NONE, host.client.protocol_version
         try:
-            received = await host.client.call_tool(
-                directive.tool,
-                directive.arguments,
-                read_timeout_seconds=host.call_timeout,
-                meta={**self.meta, **provenance},
+            result = as_json(
+                await host.client.call_tool(
+                    directive.tool,
+                    directive.arguments,
+                    read_timeout_seconds=host.call_timeout,
+                    meta={**self.meta, **provenance},
+                )
             )
-            result = as_json(received)
             answer, problem = answer_in(result, revision)
             if problem:
                 raise ValueError(problem)
@@ -313,18 +314,8 @@ class _Chain:
             host.conversation.answered(entry, answer)
         self.running, self.pending = False, None
         self.meta = {name: self.meta[name] for name in self.meta.keys() & _OF_EVERY_CALL}
-        by_rule = self.rule is not None
-        self.steps.append(
-            Step(
-                level,
-                directive.tool,
-                directive.arguments,
-                result,
-                directive.title,
-                by_rule,
-                received,
-            )
-        )
+        tool, arguments, by_rule = directive.tool, directive.arguments, self.rule is not None
+        self.steps.append(Step(level, tool, arguments, result, directive.title, by_rule))
         self.read(result)
         await tell(host.on_step, self.steps[-1])
 

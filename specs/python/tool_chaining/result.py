@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -68,8 +68,6 @@ class Step:
     """The title of the directive that led to this call, for the user. Never for a model."""
     by_rule: bool = False
     """Whether the user's rule led to this call, and not a directive."""
-    received: Any = field(default=None, repr=False, compare=False)
-    """The result as the client returned it: from an `mcp.Client`, a `CallToolResult`."""
 
     @property
     def is_error(self) -> bool:
@@ -213,17 +211,10 @@ class ChainResult:
         ]
 
     def merged(self) -> "CallToolResult":
-        """Return the chain as one result, as `merged_json` does, in the model of `mcp`.
-
-        A result without follow-up calls is the object that the `mcp.Client` returned.
-        """
+        """Return the chain as one result, as `merged_json` does, in the model of `mcp`."""
         from mcp_types import CallToolResult
 
-        wire = self.merged_json()
-        received = self.steps[0].received
-        if wire is self.steps[0].result and isinstance(received, CallToolResult):
-            return received
-        return CallToolResult.model_validate(wire, by_alias=True, by_name=False)
+        return CallToolResult.model_validate(self.merged_json(), by_alias=True, by_name=False)
 
     def merged_json(self) -> Json:
         """Return the chain as one result, for the model or client that made one call.
