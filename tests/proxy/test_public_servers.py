@@ -218,5 +218,5 @@ def test_the_page_lists_the_installed_versions_of_the_public_servers() -> None:
     installed = packages["dependencies"] | dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
     assert {name: installed[name] for name, _ in shown} == dict(shown)
     files = {path.stem for path in RULES.glob("*.toml")}
-    assert files == {public.rules for _, public in SERVERS} | {"hints"}
+    assert files == {public.rules for _, public in SERVERS}
     assert len(shown) == len(SERVERS)
