@@ -7,7 +7,8 @@ import pytest
 from mcp import MCPError
 
 from tool_chaining import NobodyToAsk, Proposal, Tool
-from tool_chaining_proxy.consent import ConsentUnreadable, consent_of
+from tool_chaining.errors import ForPeople
+from tool_chaining_proxy.consent import consent_of
 
 from .wire import JSON
 
@@ -119,13 +120,13 @@ def test_an_invalid_consent_file_is_refused_with_its_line(
 ) -> None:
     path = tmp_path / "rules"
     path.write_bytes(rules)
-    with pytest.raises(ConsentUnreadable, match=says) as unreadable:
+    with pytest.raises(ForPeople, match=says) as unreadable:
         consent_of(str(path))
     assert str(path) in str(unreadable.value)
     assert "\n" not in str(unreadable.value)
-    with pytest.raises(ConsentUnreadable, match="none, all, ask"):
+    with pytest.raises(ForPeople, match="none, all, ask"):
         consent_of(str(tmp_path))
-    with pytest.raises(ConsentUnreadable, match="not ''"):
+    with pytest.raises(ForPeople, match="not ''"):
         consent_of("")
 
 

@@ -35,10 +35,6 @@ MakePolicy = Callable[[Ask], ConsentPolicy]
 _VERDICTS: Final = ("allow", "ask", "deny", "again")
 
 
-class ConsentUnreadable(ForPeople):
-    """The rules of `--consent` cannot be read; the message is one line for people."""
-
-
 @dataclass(frozen=True)
 class _Rule:
     verdict: str
@@ -156,15 +152,15 @@ def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
 
     With `trust_hints` the server's hints decide first, and `choice` must be None. A file has one
     rule on each line, `allow|ask|deny PATTERN`, or `again PATTERN` for tools that may be repeated.
-    A line that begins with `#` is a comment. Raises `ConsentUnreadable`.
+    A line that begins with `#` is a comment. Raises `ForPeople`.
     """
     if trust_hints:
         if choice is not None:
-            raise ConsentUnreadable("Give either --trust-hints or --consent, not both.")
+            raise ForPeople("Give either --trust-hints or --consent, not both.")
         return _ByHints
     choice = "ask" if choice is None else choice
     if not choice:
-        raise ConsentUnreadable("--consent takes none, all, ask, or a file with rules, not ''.")
+        raise ForPeople("--consent takes none, all, ask, or a file with rules, not ''.")
     everything = {"none": "deny", "all": "allow", "ask": "ask"}.get(choice)
     if everything is not None:
         return partial(_ByVerdict, everything)
@@ -178,7 +174,7 @@ def _read(path: Path) -> list[_Rule]:
         problem = (getattr(error, "strerror", None) or str(error)).lower()
         if isinstance(error, UnicodeDecodeError):
             problem = "not UTF-8"
-        raise ConsentUnreadable(
+        raise ForPeople(
             f"Cannot read the rules of --consent in {str(path)!r}: {problem}. "
             "It takes none, all, ask, or a file with rules."
         ) from None
@@ -193,7 +189,7 @@ def _rule(rule: str, place: str) -> _Rule:
     """Read a line. An ambiguous rule is an error, so that no `deny` is lost."""
     verdict, *pattern = rule.split()
     if verdict not in _VERDICTS or len(pattern) != 1:
-        raise ConsentUnreadable(
+        raise ForPeople(
             f"{place}: a rule is allow, ask, deny or again, followed by a pattern of tool names "
             f"without spaces, not {quoted(rule[:60])}."
         )

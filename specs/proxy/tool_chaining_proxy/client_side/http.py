@@ -75,12 +75,8 @@ _EVENTS: Final = {
 }
 
 
-class CannotServe(ForPeople):
-    """The proxy cannot be served with these options. The message is one line for people."""
-
-
 def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
-    """Print the URL, and serve until Ctrl-C or SIGTERM. Raises `CannotServe`."""
+    """Print the URL, and serve until Ctrl-C or SIGTERM. Raises `ForPeople`."""
     _check(options, chosen)
     listening = _listen(chosen.host, chosen.port)
     host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
@@ -94,13 +90,13 @@ def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 means any free port. Raises `CannotServe`."""
+    """Return a listening socket; port 0 means any free port. Raises `ForPeople`."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family)
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
-        raise CannotServe(f"Cannot serve at {host} port {port}: {problem}.") from error
+        raise ForPeople(f"Cannot serve at {host} port {port}: {problem}.") from error
 
 
 class HttpServer(uvicorn.Server):
@@ -167,25 +163,25 @@ async def _health(_: Request) -> JSONResponse:
 
 def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
     if not (chosen.allow_hosts or is_loopback(chosen.host)):
-        raise CannotServe(
+        raise ForPeople(
             f"Other computers can reach --host {chosen.host}: give the name that they use with "
             "--allow-host."
         )
     if not (chosen.forward_authorization or chosen.anybody or is_loopback(chosen.host)):
-        raise CannotServe(
+        raise ForPeople(
             f"Other computers can reach --host {chosen.host}, and the proxy checks no credentials. "
             "With --forward-authorization the server checks those of each caller. With --anybody, "
             "every caller has the proxy's own rights."
         )
     for host in chosen.allow_hosts:
         if "/" in host:
-            raise CannotServe(f"--allow-host takes a name such as mcp.example, not {host[:100]!r}.")
+            raise ForPeople(f"--allow-host takes a name such as mcp.example, not {host[:100]!r}.")
     if not chosen.forward_authorization:
         return
     if not isinstance(options.server, Address):
-        raise CannotServe("--forward-authorization needs --url: a command gets no HTTP headers.")
+        raise ForPeople("--forward-authorization needs --url: a command gets no HTTP headers.")
     if options.server.authorization is not None:
-        raise CannotServe(
+        raise ForPeople(
             "--forward-authorization sends each caller's own token, and "
             f"{TOKEN_VARIABLE} is one token for all callers: use only one of them."
         )
