@@ -136,6 +136,7 @@ async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
 ) -> None:
     scope = anyio.CancelScope()
     ended: list[ChainResult] = []
+    asked: list[Proposal] = []
 
     def now(moment: str) -> None:
         if moment == when:
@@ -143,6 +144,7 @@ async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
 
     class Asking(ConsentPolicy):
         async def allows(self, proposal: Proposal) -> bool:
+            asked.append(proposal)
             now("asked")
             now("refused")
             with anyio.CancelScope(shield=True):
@@ -167,3 +169,4 @@ async def test_a_stopped_chain_is_cancelled_and_keeps_its_steps(
     assert [step.tool for step in chain.steps] == calls[:1]
     assert statuses(chain) == status
     assert "cancelled" in chain.detail
+    assert (asked == []) is (when in ("before", "told")), "a cancelled chain asks no question"
