@@ -18,11 +18,6 @@ Json = dict[str, Any]
 MODERN: Final = list(MODERN_PROTOCOL_VERSIONS)
 
 
-def is_modern(revision: str) -> bool:
-    """Return whether a protocol revision is 2026-07-28 or later."""
-    return revision in MODERN_PROTOCOL_VERSIONS
-
-
 @dataclass(frozen=True)
 class Declared:
     """What the client declares: in `initialize`, or in each modern request."""
@@ -31,10 +26,16 @@ class Declared:
     capabilities: Json
     client_info: Json | None
 
+    @classmethod
+    def read(cls, revision: str, capabilities: object, client_info: object) -> "Declared":
+        """Return a client's declaration. A member that is not an object counts as absent."""
+        info = dict(client_info) if isinstance(client_info, Mapping) else None
+        return cls(revision, _object(capabilities), info)
+
     @property
     def modern(self) -> bool:
         """Whether the client uses 2026-07-28."""
-        return is_modern(self.revision)
+        return self.revision in MODERN_PROTOCOL_VERSIONS
 
     @property
     def upstream_capabilities(self) -> Json:
@@ -56,19 +57,11 @@ class Declared:
         return {**params, "_meta": meta}
 
 
-def in_handshake(params: Mapping[str, Any]) -> Declared:
-    """Read the client's declaration from the params of `initialize`."""
-    info = params.get("clientInfo")
-    named = dict(info) if isinstance(info, Mapping) else None
-    return Declared(str(params.get("protocolVersion")), _object(params.get("capabilities")), named)
-
-
 def in_request(params: Mapping[str, Any], revision: str) -> Declared:
     """Read the client's declaration from the params of any modern request."""
     meta = _object(params.get("_meta"))
     info = meta.get(CLIENT_INFO_META_KEY)
-    named = dict(info) if isinstance(info, Mapping) else None
-    return Declared(revision, _object(meta.get(CLIENT_CAPABILITIES_META_KEY)), named)
+    return Declared.read(revision, meta.get(CLIENT_CAPABILITIES_META_KEY), info)
 
 
 def greeting(received: Json) -> Json:

@@ -8,7 +8,7 @@ from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 
 from tool_chaining.hosting.reading import whole
 from tool_chaining.text import is_json
-from tool_chaining_proxy.eras import Declared, Json, in_handshake, in_request
+from tool_chaining_proxy.eras import Declared, Json, in_request
 from tool_chaining_proxy.sdk import InboundLadderRejection, classify_inbound_request
 
 
@@ -71,7 +71,8 @@ def declared_in_handshake(message: Json) -> Declared:
     if not isinstance(params.get("protocolVersion"), str):
         words = "The member protocolVersion of initialize must be a text."
         raise MCPError(code=INVALID_PARAMS, message=words)
-    return in_handshake(params)
+    revision, capabilities = params["protocolVersion"], params.get("capabilities")
+    return Declared.read(revision, capabilities, params.get("clientInfo"))
 
 
 def declared_in_request(message: Json, headers: Any = None) -> Declared:
