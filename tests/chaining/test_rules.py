@@ -9,9 +9,8 @@ import pytest
 
 from tool_chaining import IDENTIFIER, ChainResult, Follower, Outcome, Proposal, Step
 from tool_chaining.directive import Found
-from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import pattern_of
-from tool_chaining.rules import MAX_WORK, Rules
+from tool_chaining.rules import MAX_WORK, Rules, RulesUnreadable
 
 from .support import FakeClient, Noting, tool
 
@@ -298,7 +297,7 @@ WRONG = [
 def test_a_wrong_file_stops_the_start_with_one_line(
     tmp_path: Path, text: str, problem: str
 ) -> None:
-    with pytest.raises(ForPeople) as raised:
+    with pytest.raises(RulesUnreadable) as raised:
         rules(tmp_path, text)
     assert problem in str(raised.value)
     assert str(raised.value).startswith(str(tmp_path / "rules.toml")), "it names the file"
@@ -311,10 +310,10 @@ def test_a_file_of_comments_has_no_rules() -> None:
 
 
 def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ForPeople, match=r"nowhere\.toml': no such file"):
+    with pytest.raises(RulesUnreadable, match=r"nowhere\.toml': no such file"):
         Rules.load(str(tmp_path / "nowhere.toml"))
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ForPeople, match="not UTF-8"):
+    with pytest.raises(RulesUnreadable, match="not UTF-8"):
         Rules.load(tmp_path / "odd.toml")
 
 
@@ -482,7 +481,7 @@ async def test_a_condition_can_be_a_pattern(tmp_path: Path) -> None:
 def test_a_file_with_patterns_needs_re2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern_of.cache_clear()
     monkeypatch.setitem(sys.modules, "re2", None)
-    with pytest.raises(ForPeople, match="match needs RE2: install the extra"):
+    with pytest.raises(RulesUnreadable, match="match needs RE2: install the extra"):
         rules(tmp_path, A + "{ a = { match = 'x', in = 'json' } }")
 
 

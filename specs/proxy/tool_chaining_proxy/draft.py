@@ -18,7 +18,7 @@ from typing import Any, Final
 from tool_chaining import Step
 from tool_chaining.errors import ForPeople
 from tool_chaining.expressions import MAX_EXPRESSION
-from tool_chaining.rules import Rules, as_seen
+from tool_chaining.rules import Rules, RulesUnreadable, as_seen
 from tool_chaining.text import one_line
 from tool_chaining.values import same
 
@@ -84,7 +84,7 @@ def drafted(path: Path, support: int = SUPPORT) -> str:
         try:
             rule = _rule(first, then, cases, others)
             Rules.loads("\n".join(rule), "it cannot be written as a rule")
-        except (Unexplained, ForPeople, RecursionError) as error:
+        except (Unexplained, RulesUnreadable, RecursionError) as error:
             why = _comment(str(error).rstrip(".") or "it is nested too deeply")
             lines.append(f"# No rule for {_comment(first)} -> {_comment(then)}: {why}.")
             continue

@@ -58,6 +58,10 @@ _TOO_DEEP: Final = "it is nested too deeply."
 _ABSENT: Final = object()
 
 
+class RulesUnreadable(ForPeople):
+    """A file of rules cannot be used; the message is one line for people."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """One rule: after a call of one tool, call another."""
@@ -120,30 +124,30 @@ class Rules:
 
     @classmethod
     def load(cls, path: str | Path) -> "Rules":
-        """Read a file of rules. Raises `ForPeople`, with the line where the rule begins."""
+        """Read a file of rules. Raises `RulesUnreadable`, with the line where the rule begins."""
         try:
             return cls.loads(read_small(path), str(path))
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise ForPeople(f"Cannot read the rules in {str(path)!r}: {why}.") from None
+            raise RulesUnreadable(f"Cannot read the rules in {str(path)!r}: {why}.") from None
         except ValueError as error:
             why = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise ForPeople(f"{path}: {why}") from None
+            raise RulesUnreadable(f"{path}: {why}") from None
 
     @classmethod
     def loads(cls, text: str, path: str) -> "Rules":
-        """Read the text of a file of rules. Raises `ForPeople`, which names `path`."""
+        """Read the text of a file of rules; `path` names it in `RulesUnreadable`."""
         try:
             found = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             why = _TOO_DEEP if isinstance(error, RecursionError) else one_line(str(error))
-            raise ForPeople(f"{path}: {why}") from None
+            raise RulesUnreadable(f"{path}: {why}") from None
         begins = [n for n, line in enumerate(text.splitlines(), 1) if _BEGINS.match(line)]
 
-        def fail(number: int, problem: str) -> ForPeople:
+        def fail(number: int, problem: str) -> RulesUnreadable:
             line = f", line {begins[number - 1]}" if 0 < number <= len(begins) else ""
             rule = f" (rule {number})" if number else ""
-            return ForPeople(f"{path}{line}{rule}: {problem}")
+            return RulesUnreadable(f"{path}{line}{rule}: {problem}")
 
         if not found and text.strip():
             return cls(())  # Comments: a draft without a rule that is agreed to.
