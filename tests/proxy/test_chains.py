@@ -90,6 +90,26 @@ async def refused_anew(client: Any, params: JSON) -> None:
     assert "Make the call again" in refused.value.error["message"]
 
 
+async def test_a_question_that_nobody_answers_ends(tmp_path: Path) -> None:
+    async def never(*_: Any) -> Any:
+        await anyio.sleep_forever()
+
+    asks: JSON = {"name": "prepare", "arguments": {"to": "Ann"}}
+    (tmp_path / NEW).mkdir()
+    late = {"pay": [{**said("Paid."), "after": 0.4}]}
+    older, newer = Shop(tmp_path), Shop(tmp_path / NEW, NEW, answers=late)
+    async with older.host("stdio", older.options("ask", parked_for=0.1), never) as host:
+        assert outcome(await prepare(host)) == "declined"
+    with proxy_in_a_thread(newer.options("ask", parked_for=0.2)) as proxy:
+        async with wire(proxy, NEW) as client:
+            # The time is that of the person, and not that of the server.
+            result = await client.through("tools/call", asks)
+            assert result["_meta"][CHAINING]["outcome"] == "completed"
+            interim = await client.ask("tools/call", asks)
+            await anyio.sleep(0.5)
+            await refused_anew(client, {**asks, **client.answering(interim)})
+
+
 @pytest.mark.parametrize("trusts", [True, False])
 async def test_without_a_user_to_ask_a_step_is_suggested_to_the_model(
     trusts: bool, tmp_path: Path
