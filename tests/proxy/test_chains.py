@@ -6,6 +6,7 @@ The rules of following are in the client suite, which `test_suites.py` runs thro
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp.types import ElicitResult
 
