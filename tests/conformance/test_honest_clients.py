@@ -92,6 +92,7 @@ class RepeatsWhenAllowed(SmallClient):
             return super().call(name, arguments, meta)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "kind",
     [AsksAlways, CannotBeAsked, KnowsTheOldContract, BelievesAFreshList, RepeatsWhenAllowed],

@@ -96,6 +96,7 @@ def test_what_left_the_group_keeps_no_run_from_ending(start: Start, tmp_path: Pa
 # The program that the suite writes
 
 
+@pytest.mark.ci
 def test_the_program_that_is_written_is_the_example(tmp_path: Path) -> None:
     written = tmp_path / "client_under_test.py"
     assert (

@@ -81,6 +81,7 @@ def with_status(run: Ended, status: str) -> set[tuple[str, str]]:
     return {(one["spec_version"], one["id"]) for one in checks if one["status"] == status}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.nightly)])
 def test_the_client_suite(era: Era) -> None:
     """Each check of each case applies and holds, but for these.
