@@ -127,7 +127,9 @@ class Narrator(ConsentPolicy):
         may = self._may_call(proposal.tool)
         if may and ask and await ask.consents(proposal.tool, trust_hints=trusted, again=again):
             return self._made(proposal.tool)
-        say(self._out, "not called: nobody agreed", indent=3)
+        is_asked = ask is not None or self._follows != "ask" or not self._for_model
+        nobody = "nobody agreed" if is_asked else "nobody can be asked without a terminal"
+        say(self._out, f"not called: {nobody}", indent=3)
         if self._for_model:
             self._waiting.show("Thinking")
         if may and self._follows == "ask" and ask is None:
@@ -157,10 +159,11 @@ class Narrator(ConsentPolicy):
         say(self._out, cut(one_line(words), SHOWN), style=style)
         if self._nobody_asked:
             say(self._out, NOBODY_ASKED)
-        for follow_up in result.follow_ups:
-            if follow_up.status is FollowUpStatus.UNKNOWN:
-                tool = one_line(follow_up.tool, NAME)
-                say(self._out, f"Whether {tool} took effect is not known.", style="red")
+        unknown = [one.tool for one in result.follow_ups if one.status is FollowUpStatus.UNKNOWN]
+        if result.outcome is Outcome.CANCELLED and not result.steps:
+            unknown = ["the call"]
+        for tool in unknown:
+            say(self._out, f"Whether {one_line(tool, NAME)} took effect is not known.", style="red")
 
     def _announce(self, level: int, tool: str, arguments: Mapping[str, Any], why: str) -> None:
         say(self._out, f"{level}. {one_line(tool, NAME)}", style="bold cyan")

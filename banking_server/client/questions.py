@@ -33,8 +33,11 @@ IN_DOUBT: Final = "An earlier call of this tool may have taken effect already."
 SHOWN_AT_ONCE: Final = 12
 """The most entries of a list to show at once."""
 
-_KEYS: Final = re.compile(r"\x1b[\[O][A-D]|.", re.DOTALL)
-"""An arrow key, or any other."""
+_KEYS: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
+"""A key that sends a sequence, as the arrow keys do, or any other."""
+_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
+_REST_OF_A_KEY: Final = 0.05
+"""Seconds for the rest of a sequence; without it, the person pressed Esc."""
 
 Answer = str | int | float | bool | list[str] | None
 """What a person answers to one field of a form; None if they leave it out."""
@@ -162,32 +165,44 @@ class TerminalQuestions:
         Returns the chosen entries, none if the person leaves the question out. Raises EOFError.
         """
         labels = [one_line(label, LINE) for label in labels]
-        chosen, typed = set[int](), ""
         how = f"Arrow keys{', Space' if many else ''} and Enter; Esc {empty}"
         before = termios.tcgetattr(sys.stdin)
         try:
             tty.setcbreak(sys.stdin, termios.TCSANOW)
             with Live(console=self._out, auto_refresh=False) as shown:
-                while True:
-                    shown.update(_list(labels, at, chosen if many else {at}, how), refresh=True)
-                    await anyio.wait_readable(sys.stdin)
-                    keys = os.read(sys.stdin.fileno(), 64).decode(errors="replace")
-                    for key in _KEYS.findall(keys) or ["\x04"]:
-                        typed = typed + key if key.isdecimal() else ""
-                        if key in "\r\n":
-                            return sorted(chosen) if many else [at]
-                        elif key == "\x1b":
-                            return []
-                        elif key == "\x04":  # Ctrl-D, or the terminal is gone.
-                            raise EOFError
-                        elif key == " ":
-                            chosen ^= {at}
-                        elif key[-1] in "AB" and len(key) == 3:
-                            at = (at + (1 if key[-1] == "B" else -1)) % len(labels)
-                        elif typed and 1 <= int(typed) <= len(labels):
-                            at = int(typed) - 1
+                answer = "   Cancelled."
+                try:
+                    picked = await self._picked(shown, labels, at, how, many=many)
+                    chosen = [f"   {number + 1}. {labels[number]}" for number in picked]
+                    answer = "\n".join(chosen) or f"   No answer {empty}."
+                finally:
+                    shown.update(Text(answer), refresh=True)
+                return picked
         finally:
             termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+
+    async def _picked(
+        self, shown: Live, labels: list[str], at: int, how: str, *, many: bool
+    ) -> list[int]:
+        """Show the list after each key until the person has chosen."""
+        chosen, typed = set[int](), ""
+        while True:
+            marked = chosen if many else {at}
+            shown.update(_list(labels, at, marked, how, self._out), refresh=True)
+            for key in await _keys() or ["\x04"]:
+                typed = typed + key if key.isdecimal() else ""
+                if key in "\r\n":
+                    return sorted(chosen) if many else [at]
+                elif key == "\x1b":
+                    return []
+                elif key == "\x04":  # Ctrl-D, or the terminal is gone.
+                    raise EOFError
+                elif key == " ":
+                    chosen ^= {at}
+                elif key[-1] in "AB" and len(key) == 3:
+                    at = (at + (1 if key[-1] == "B" else -1)) % len(labels)
+                elif typed and 1 <= int(typed) <= len(labels):
+                    at = int(typed) - 1
 
     @asynccontextmanager
     async def _asking(self) -> AsyncIterator[None]:
@@ -209,16 +224,36 @@ class TerminalQuestions:
         self._out.file.flush()
         # Wait in the event loop, not in a thread: only there can Ctrl-C interrupt it.
         if sys.platform != "win32":
-            await anyio.wait_readable(sys.stdin)
+            try:
+                await anyio.wait_readable(sys.stdin)
+            except anyio.get_cancelled_exc_class():
+                self._out.print()
+                raise
         line = sys.stdin.readline()
         return line.strip() if line else None
 
 
-def _list(labels: list[str], at: int, marked: set[int], how: str) -> Text:
-    """Return the part of a list around the entry `at`, as it is shown."""
-    first = max(0, min(at - SHOWN_AT_ONCE // 2, len(labels) - SHOWN_AT_ONCE))
-    text = Text(no_wrap=True, overflow="ellipsis")
-    for number, label in list(enumerate(labels))[first : first + SHOWN_AT_ONCE]:
+async def _keys() -> list[str]:
+    """Wait for keys, and return them; none at the end of the input."""
+    keys = b""
+    with anyio.CancelScope() as rest:
+        while not keys or _UNFINISHED.search(keys):
+            await anyio.wait_readable(sys.stdin)
+            more = os.read(sys.stdin.fileno(), 1024)
+            if not more:
+                break
+            keys += more
+            rest.deadline = anyio.current_time() + _REST_OF_A_KEY
+    return _KEYS.findall(keys.decode(errors="replace"))
+
+
+def _list(labels: list[str], at: int, marked: set[int], how: str, out: Console) -> Text:
+    """Return the part of a list around the entry `at` that fits into the terminal."""
+    lines = 1 + max(len(label) + 12 for label in labels) // out.width
+    fit = max(1, min(SHOWN_AT_ONCE, (out.height - 3) // lines))
+    first = max(0, min(at - fit // 2, len(labels) - fit))
+    text = Text()
+    for number, label in list(enumerate(labels))[first : first + fit]:
         mark = "x" if number in marked else " "
         line = f"   {'>' if number == at else ' '} [{mark}] {number + 1}. {label}\n"
         text.append(line, "bold" if number == at else "")

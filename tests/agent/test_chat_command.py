@@ -112,7 +112,7 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(
     assert ended.out == "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\\x1b[2J\n"
     assert "1. list_accounts" in ended.err
     assert "1. request_agent_handoff" in ended.err
-    assert ended.err.count("not called: nobody agreed") == 1
+    assert ended.err.count("not called: nobody can be asked without a terminal") == 1
     assert "request_agent_handoff was not called: nobody can be asked" in model.told
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in ended.out + ended.err

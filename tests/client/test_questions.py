@@ -110,8 +110,11 @@ async def test_a_form_is_asked_field_by_field(
         (COLOUR, ["\x04"], "cancel"),
         (MANY, ["\x1b[B \x1b[A \r"], {"a": ["a", "b"]}),
         ({"enum": [str(n) for n in range(30)]}, ["12", "\x1b[B", "\n"], {"a": "12"}),
+        # Page Down, Ctrl and an arrow, Home: no key of this list. And one that is held.
+        (COLOUR, ["\x1b[6~\x1b[1;5B\x1b[H", "\n"], {"a": "red"}),
+        (COLOUR, ["\x1b[B" * 41, "\n"], {"a": "blue"}),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 async def test_a_choice_is_a_list_that_one_moves_through(
     monkeypatch: pytest.MonkeyPatch, schema: Any, keys: list[str], answer: Any
@@ -138,6 +141,8 @@ async def test_a_choice_is_a_list_that_one_moves_through(
                 for some in keys:
                     os.write(theirs, some.encode())
                     await anyio.sleep(0.05)
+        shown += os.read(theirs, 65536)
+        assert (b"No answer" in shown) is (keys == ["\x1b"]), "it ends with the answer"
         assert termios.tcgetattr(stdin) == before, "the terminal is as it was"
     os.close(theirs)
     assert (ended[0].content if ended[0].action == "accept" else ended[0].action) == answer

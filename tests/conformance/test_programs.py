@@ -81,7 +81,7 @@ def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     client = start('read told; printf "{}\\nnoise\\n{}\\n"; read told; echo "{}"')
     assert made(client).ended_well
     assert waited(lambda: idle(client)._lines._queue.qsize() == 2)
-    assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
+    assert str(made(client)).endswith(f"the client answered {programs.FURTHER}")
 
 
 def test_what_left_the_group_keeps_no_run_from_ending(start: Start, tmp_path: Path) -> None:

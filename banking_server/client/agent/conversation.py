@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import anyio
 from mcp import Client
-from pydantic_ai import Agent, ToolDefinition, UsageLimits
+from pydantic_ai import Agent, ToolDefinition, UsageLimitExceeded, UsageLimits
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models import Model
 
@@ -64,6 +64,8 @@ class Conversation:
                 return True, ended.output
             except ForPeople as error:
                 why = str(error)
+            except UsageLimitExceeded:
+                why = f"The model gave no answer in {MAX_REPLIES} replies."
             except Exception as error:
                 why = model_failure(self.settings, error)
         if self.scope.cancelled_caught and anyio.current_time() >= self.scope.deadline:

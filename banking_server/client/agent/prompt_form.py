@@ -80,6 +80,9 @@ class PromptForm:
                     continue
                 case (name, _):
                     mistake, answer = "there is no such tool", ended.output
+                    if mistake in told_of:
+                        again = f"{one_line(name, 60)}, which no server lists"
+                        raise ForPeople(f"The model asked again for {again}.")
                 case str(answer):
                     mistake = "a call is ONE JSON object, alone" if _MARK.search(answer) else ""
             if not mistake or mistake in told_of:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -137,9 +138,10 @@ def model_failure(settings: ModelSettings, error: Exception) -> str:
     why = one_line(why, 300).rstrip(".")
     if settings.key:
         why = why.replace(settings.key.get_secret_value(), "***")
+    where = f" at {urlsplit(settings.url).netloc.rpartition('@')[2]}" if settings.url else ""
     return (
-        f"The model gave no usable reply: {why}. {PREFIX}URL, {PREFIX}NAME and {PREFIX}KEY say "
-        "which model is asked."
+        f"The model{where} gave no usable reply: {why}. {PREFIX}URL, {PREFIX}NAME and "
+        f"{PREFIX}KEY say which model is asked."
     )
 
 

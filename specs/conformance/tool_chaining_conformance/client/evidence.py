@@ -36,6 +36,8 @@ class ClientEnd:
     """None if the suite stopped it because its time ran out."""
     output: str
     errors: str
+    how: str = ""
+    """How it failed, if its exit code does not say so."""
 
     @property
     def printed(self) -> Json | None:
@@ -57,7 +59,7 @@ class ClientEnd:
         if self.exit_code is None:
             ended = "the client did not end in time and was stopped"
         else:
-            ended = f"the client exited with code {self.exit_code}"
+            ended = f"the client {self.how or f'exited with code {self.exit_code}'}"
         if self.outcome is not None:
             ended += f" and printed the outcome {quote(self.outcome)}"
         return ended + wrote_last(self.errors)

@@ -87,7 +87,7 @@ def _run(process: ChildProcess, inputs: bytes, timeout: float) -> ClientEnd:
     process.new_errors()  # Drop those of earlier runs.
     deadline = time.monotonic() + timeout
     if _answered_again(process):
-        return ClientEnd(1, "", f"it answered {FURTHER}")
+        return ClientEnd(1, "", "", how=f"answered {FURTHER}")
     try:
         process.send(inputs, timeout)
     except TimeoutError:
@@ -110,11 +110,10 @@ def _run(process: ChildProcess, inputs: bytes, timeout: float) -> ClientEnd:
 
 def _gone(process: ChildProcess, noise: str) -> ClientEnd:
     """Return how a process ended during a run, which is never a success."""
-    code, errors = process.wait(1.0), process.new_errors()
+    code, how = process.wait(1.0), ""
     if not code:
-        how = "closed its output" if code is None else "exited"
-        errors = f"it {how} before it answered\n{errors}"
-    return ClientEnd(code or 1, noise, errors)
+        how = f"{'closed its output' if code is None else 'exited'} before it answered"
+    return ClientEnd(code or 1, noise, process.new_errors(), how=how)
 
 
 def _answered_again(process: ChildProcess) -> bool:

@@ -95,7 +95,8 @@ def _listen(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family)
     except OSError as error:
-        problem = (error.strerror or str(error)).lower()
+        # Python adds the address, which the message has.
+        problem = (error.strerror or str(error)).partition(" (while ")[0].lower()
         raise ForPeople(f"Cannot serve at {host} port {port}: {problem}.") from error
 
 
