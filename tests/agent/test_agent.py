@@ -156,9 +156,7 @@ async def test_a_fault_of_the_endpoint_is_one_line_and_the_key_goes_nowhere_else
             for words in ("", *(words for _, words in FAULTS)):
                 answered, report = await s.talk.ask("Hello")
                 assert not answered
-                assert report.startswith(
-                    f"The model at {where} gave no usable reply: "
-                )
+                assert report.startswith(f"The model at {where} gave no usable reply: ")
                 assert words in report
                 assert report.isprintable()
                 assert KEY not in report
