@@ -37,7 +37,6 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
     "proxy --try": ((*PROXY, *RULES, "--try", "result.json"), 0),
     "proxy --draft": ((*PROXY, "--draft", "recording.jsonl"), 0),
     "suite --help": ((*SUITE, "--help"), 0),
-    "suite list": ((*SUITE, "list"), 0),
     "suite scenario": ((*SUITE, "scenario", *SERVER), 0),
     "suite program": ((*SUITE, "program"), 0),
 }
