@@ -146,9 +146,11 @@ class TerminalQuestions:
                     raise _Declined
                 return default
             form = {"type": "object", "properties": {name: dict(schema)}}
-            if ArgumentCheck().problem("", form, {name: value}) is None:
+            problem = ArgumentCheck().problem("", form, {name: value})
+            if problem is None:
                 return value
-            say(self._out, "That does not fit the question.", indent=3, style="red")
+            rule = problem.partition(": ")[2]
+            say(self._out, f"That does not fit the question: {rule}.", indent=3, style="red")
 
     @property
     def _can_move(self) -> bool:
