@@ -146,10 +146,10 @@ class TerminalQuestions:
                     raise _Declined
                 return default
             form = {"type": "object", "properties": {name: dict(schema)}}
-            problem = ArgumentCheck().problem("", form, {name: value})
-            if problem is None:
+            misfit = ArgumentCheck().problem("", form, {name: value})
+            if misfit is None:
                 return value
-            rule = problem.partition(": ")[2]
+            rule = misfit.partition(": ")[2]
             say(self._out, f"That does not fit the question: {rule}.", indent=3, style="red")
 
     @property
