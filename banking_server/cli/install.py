@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -144,29 +144,42 @@ def install(
     chosen = HOSTS.get(host)
     if chosen is None:
         raise CommandFailed(f"There is no host {host[:60]!r}. Choose one of {', '.join(HOSTS)}.")
-    arguments = _arguments(ctx, customer=customer, database=database, codes=codes)
+    given = {"customer": customer, "database": database, "codes": codes}
+    arguments = _arguments(ctx, {name: value for name, value in given.items() if value})
     server = [_program("banking-server"), *arguments]
     # The bank is this installation's own, so its hints are trusted.
     print(chosen.entry([_program("tool-chaining-proxy"), "--trust-hints", "--", *server]))
     note(chosen.place)
 
 
-def _arguments(ctx: typer.Context, **own: str | None) -> list[str]:
+def _arguments(ctx: typer.Context, own: Mapping[str, str]) -> list[str]:
     """Return the settings that have options, as arguments that hosts pass on unchanged.
 
     The database is not opened: `doctor` says whether the server can start. Raises `SettingsError`
     and `CommandFailed`.
     """
-    from banking_server.bank.location import URL
+    environment = {name: os.environ.get(f"BANKING_{name.upper()}") for name in _OPTIONS}
+    before = {name: value for name, value in ctx.find_root().obj.items() if value}
+    given: dict[str, Any] = {name: value for name, value in environment.items() if value}
+    given |= {**before, **own}
+    database = given.get("database")
+    if (database and ":" in str(database)) or "codes" in given:
+        # Imported only if there is something to check: it costs more than all the rest.
+        from banking_server.bank.location import URL
 
-    settings = settings_of(ctx, **own)
-    if isinstance(settings.database, URL) and settings.database.password is not None:
-        raise CommandFailed(
-            "The database's URL has a password, which the host's configuration would show. "
-            "Leave it out of the URL, and put it into the file that PGPASSFILE names."
-        )
-    chosen = [name for name in own if name in settings.model_fields_set]
-    return [part for name in chosen for part in (f"--{name}", str(getattr(settings, name)))]
+        location = settings_of(ctx, **own).database
+        if isinstance(location, URL) and location.password is not None:
+            raise CommandFailed(
+                "The database's URL has a password, which the host's configuration would show. "
+                "Leave it out of the URL, and put it into the file that PGPASSFILE names."
+            )
+        given |= {"database": location} if database else {}
+    elif database:
+        given["database"] = Path(database).expanduser().absolute()
+    return [part for name in _OPTIONS if name in given for part in (f"--{name}", str(given[name]))]
+
+
+_OPTIONS: Final = ("customer", "database", "codes")
 
 
 def _program(name: str) -> str:

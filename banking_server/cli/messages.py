@@ -17,6 +17,8 @@ class CommandFailed(ForPeople):
 
 def for_people(error: Exception) -> str | None:
     """Return an error's message for people, or None if they need the traceback."""
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # Of `expanduser`.
+        return "There is no home directory: set HOME, or BANKING_DATABASE to a file's full path."
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     return str(error) if isinstance(error, ForPeople) else None
