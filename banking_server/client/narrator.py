@@ -127,12 +127,14 @@ class Narrator(ConsentPolicy):
         may = self._may_call(proposal.tool)
         if may and ask and await ask.consents(proposal.tool, trust_hints=trusted, again=again):
             return self._made(proposal.tool)
-        is_asked = ask is not None or self._follows != "ask" or not self._for_model
-        nobody = "nobody agreed" if is_asked else "nobody can be asked without a terminal"
-        say(self._out, f"not called: {nobody}", indent=3)
+        nobody_to_ask = may and self._follows == "ask" and ask is None
+        # `end` explains it after a chain that a person began.
+        unasked = nobody_to_ask and self._for_model
+        why = "nobody can be asked without a terminal" if unasked else "nobody agreed"
+        say(self._out, f"not called: {why}", indent=3)
         if self._for_model:
             self._waiting.show("Thinking")
-        if may and self._follows == "ask" and ask is None:
+        if nobody_to_ask:
             self._nobody_asked = not again
             raise NobodyToAsk
         return False

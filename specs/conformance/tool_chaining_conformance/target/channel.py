@@ -30,6 +30,11 @@ def too_long() -> TargetFailure:
     )
 
 
+def silence(method: str, seconds: float) -> str:
+    """Return what to say of a request without a reply in time."""
+    return f"no reply to {method} within {seconds:g} s"
+
+
 class NotServed(TargetFailure):
     """The server refused this caller or this kind of client before any call could be made."""
 

@@ -25,6 +25,7 @@ from tool_chaining_conformance.target.channel import (
     TargetFailure,
     read,
     response_to,
+    silence,
     too_long,
 )
 from tool_chaining_conformance.target.headers import mirrored_headers
@@ -97,8 +98,7 @@ class Http:
                     if "method" in body and "id" in body:
                         self.notify(response_to(body, answer))
         except httpx2.TimeoutException as error:
-            silence = f"no reply to {method} within {self._target.timeout:g} s"
-            raise TargetFailure(silence) from error
+            raise TargetFailure(silence(method, self._target.timeout)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"cannot talk to {self._url}: {error}") from error
         status = f"HTTP {response.status_code}"

@@ -14,6 +14,7 @@ from tool_chaining_conformance.target.channel import (
     TargetFailure,
     read,
     response_to,
+    silence,
     too_long,
 )
 from tool_chaining_conformance.target.child_process import ChildProcess, wrote_last
@@ -48,8 +49,8 @@ class Stdio:
                 line = self._process.next_line(left)
             except queue.Empty:
                 ignored = f" ({noise} lines that are not JSON-RPC messages)" if noise else ""
-                silence = f"no reply to {message['method']} within {self._timeout:g} s"
-                raise TargetFailure(f"{silence}{ignored}{self._wrote_last()}") from None
+                why = f"{silence(message['method'], self._timeout)}{ignored}{self._wrote_last()}"
+                raise TargetFailure(why) from None
             if line is None:
                 code = self._process.wait(1.0)
                 how = "ended" if code is None else f"ended with exit code {code}"
