@@ -85,6 +85,7 @@ async def test_the_number_of_replies_is_limited(form: str) -> None:
     async with scene([make(form, "greet")] * 20 + ["Never."], form) as s:
         answered, report = await s.talk.ask("Go on.")
         assert not answered
+        assert report.startswith("The model gave no answer in 12 replies. ")
         assert f"Done so far: {'; '.join(['greet'] * 12)}." in report
         assert len(s.model.requests) == 12
 

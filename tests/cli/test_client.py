@@ -202,3 +202,8 @@ def test_a_person_is_asked_and_can_stop_what_is_waited_for(tmp_path: Path) -> No
         assert terminal.finish() == 130
     assert "\x1b[?25h" in terminal.screen.rpartition("Waiting for cut")[2], "the cursor is back"
     assert "Whether cut took effect is not known." in terminal.screen
+    with Terminal(command("call", "cut", "--", *shop.command)) as terminal:
+        terminal.wait_for("Waiting for cut")
+        terminal.press("\x03")
+        assert terminal.finish() == 130
+    assert "Whether the call took effect is not known." in terminal.screen

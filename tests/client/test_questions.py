@@ -10,11 +10,12 @@ import anyio
 import pytest
 from mcp.client.context import ClientRequestContext
 from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
+from rich.console import Console
 
 from banking_server.client.narrator import shown_to_user
 from banking_server.client.plain import quoted_name
 from banking_server.client.printing import console
-from banking_server.client.questions import TerminalQuestions, what_it_may_do
+from banking_server.client.questions import TerminalQuestions, _list, what_it_may_do
 from banking_server.client.status_line import StatusLine
 from tool_chaining import Tool
 from tool_chaining.content import Json
@@ -69,7 +70,7 @@ def form(**properties: Any) -> dict[str, Any]:
     [
         (FORM, "2\n3\ny\n", {"colour": "blue", "pieces": 3, "wrapped": True}, "Of it all."),
         (FORM, "red\n1\n\n", RED, "means false"),
-        (FORM, "1\n0\n1\nn\n", RED, "not fit"),
+        (FORM, "1\n0\n1\nn\n", RED, "not fit the question: must satisfy minimum 1"),
         (FORM, "3\nred\nx\n1\nperhaps\nno\n", RED, "Please answer with a number from 1 to 2."),
         (FORM, "\n", "decline", "an empty line declines"),
         (FORM, "1\n\x04", "cancel", "What shall it be?"),
@@ -146,6 +147,16 @@ async def test_a_choice_is_a_list_that_one_moves_through(
         assert termios.tcgetattr(stdin) == before, "the terminal is as it was"
     os.close(theirs)
     assert (ended[0].content if ended[0].action == "accept" else ended[0].action) == answer
+
+
+def test_a_list_fits_the_terminal_and_cuts_no_entry() -> None:
+    screen = io.StringIO()
+    out = Console(file=screen, width=50, height=10)
+    out.print(_list([f"{'x' * 90} {number}" for number in range(12)], 5, {5}, "Enter", out))
+    shown = screen.getvalue()
+    assert len(shown.splitlines()) <= 10
+    assert "> [x] 6. " in shown
+    assert shown.count("x" * 20 + " 5") == 1
 
 
 async def test_a_question_that_leads_to_a_url_is_declined() -> None:
